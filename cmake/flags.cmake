@@ -1,0 +1,35 @@
+# berth::flags: warnings, sanitizers and coverage for our own code. Generated code does not link it.
+option(BERTH_COVERAGE "gcov counters" OFF)
+set(BERTH_SANITIZE "" CACHE STRING "value for -fsanitize=, for example address,undefined or thread")
+
+add_library(berth_flags INTERFACE)
+add_library(berth::flags ALIAS berth_flags)
+target_compile_options(berth_flags INTERFACE -Wall -Wextra -Wconversion -Werror)
+target_include_directories(berth_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(berth_flags INTERFACE -Wthread-safety)
+endif()
+
+if(BERTH_SANITIZE)
+  add_compile_options(-fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BERTH_SANITIZE})
+  if(BERTH_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+if(BERTH_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_compile_options(-Og -g1)   # -g1: line numbers in reports, a third of the object size
+endif()
+add_link_options(-Wl,--as-needed)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Precompiled headers need the sloppiness; without it every object that uses one is a miss.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
+endif()
+find_program(LLD ld.lld NAMES ld.lld-14)

@@ -1,0 +1,60 @@
+// The second door of the core: what should be done now.
+#ifndef BERTH_CORE_ENGINE_PLAN_H_
+#define BERTH_CORE_ENGINE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/cluster_state.h"
+#include "core/model/event.h"
+
+namespace berth {
+
+class Policies;  // core/engine/policies.h: the configured actions, filters, scores and orders
+
+// A reason why a class of equal jobs waits. Codes match berth.v1.WaitReason.
+enum class WaitCode : uint8_t {
+  kNone, kInsufficientResources, kQueueLimit, kQueueClosed, kNoMatchingNode, kNeverFits, kDependency, kStartTime,
+  kUserHold, kRetryBackoff, kNotConsidered, kQueueRunningJobs, kGroupDependency, kNodeFencing
+};
+struct WaitReason {
+  WaitCode code = WaitCode::kNone;
+  std::string resource;
+  int64_t needed = 0;
+  int64_t free = 0;
+  int64_t limit = 0;
+  QueueId queue;
+  JobId job;
+  std::string detail;
+  Time until = absl::InfinitePast();
+  bool operator==(const WaitReason&) const = default;
+};
+
+struct PlanCounters {
+  uint64_t work = 0;            // counted: nodes looked at and tasks placed
+  uint64_t jobs_considered = 0;
+  uint64_t tasks_placed = 0;
+  bool operator==(const PlanCounters&) const = default;
+};
+
+// Plain data. `decisions` in order; each of them passes Apply on the state as it was before the cycle.
+struct Plan {
+  std::vector<EventBody> decisions;
+  PlanCounters counters;
+  bool exhausted = false;                    // the budget cut it: call again
+  Time wake_at = absl::InfiniteFuture();     // nothing to do before, unless something happens
+};
+
+// One cycle: the lifecycle stage (what follows from reports, timers and requests), then the configured actions.
+// The state is used for trying things out, and is as before when it returns, except for derived caches (why a class
+// of jobs is blocked). `budget` is in units of PlanCounters::work; the same state, policies, now and budget give the
+// same plan on every machine.
+Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
+
+// Why the job waits, most important first; empty if it does not.
+std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Time now);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_PLAN_H_

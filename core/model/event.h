@@ -1,0 +1,151 @@
+// Events: everything that can happen to the cluster. State is their fold (Apply, core/model/apply.h); the store keeps
+// them as the log. A decision of the planner is an event like any other.
+//
+// Events are self-contained: ids that stay (jobs, nodes, queues) and names, never interned ids. They are checked
+// before they are persisted, so that replaying one cannot fail.
+#ifndef BERTH_CORE_MODEL_EVENT_H_
+#define BERTH_CORE_MODEL_EVENT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/model/ids.h"
+#include "core/model/job.h"
+#include "core/model/node.h"
+#include "core/model/queue.h"
+
+namespace berth {
+
+struct QueueCreated {
+  QueueId id;  // the next one: ClusterState::next_queue_id()
+  QueueSpec spec;
+};
+struct QueueUpdated {
+  QueueId id;
+  QueueSpec spec;  // name and parent unchanged
+};
+struct QueueOpened {
+  QueueId id;
+  bool open = true;
+};
+struct QueueDeleted {
+  QueueId id;
+};
+
+// A new node (id is the next one) or a new registration of a known one. Ends silence. Tasks are reconciled by the
+// TaskReported and TasksGone events that follow in the same turn.
+struct NodeRegistered {
+  NodeId id;
+  NodeSpec spec;
+  uint64_t epoch = 0;  // one more than before
+  std::string agent_id, boot_id, agent_version;
+};
+struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs are given up at once
+  NodeId id;
+};
+struct NodeFenced {  // silent for so long that strict tasks are certainly dead: Lost tasks end, except those of KEEP jobs
+  NodeId id;
+};
+struct NodeSteered {
+  NodeId id;
+  bool cordoned = false;
+  bool draining = false;
+  std::string reason;
+};
+struct NodeRefused {  // a member could not be prepared there: back-off, and a drain after several in a row
+  NodeId id;
+  int32_t refusals = 0;
+  Time backoff_until = absl::InfinitePast();
+};
+struct NodeDeleted {
+  NodeId id;
+};
+
+struct JobSubmitted {
+  JobId id;  // the next one: ClusterState::next_job_id()
+  JobSpec spec;
+};
+struct JobUpdated {
+  JobId id;
+  int32_t priority = 0;
+  std::map<std::string, std::string> labels;
+};
+struct JobCancelled {
+  JobId id;
+  std::string reason;
+};
+struct JobSuspended {
+  JobId id;
+  bool suspended = true;
+};
+struct JobDeleted {
+  JobId id;
+};
+
+enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
+enum class ExitCause : uint8_t { kItself, kKilled, kLeaseLapsed, kReboot, kSupervisorLost, kGone };
+
+// What an agent reported of the attempt that the state knows. Reports of other attempts or epochs never become events.
+// kExited with kGone: the node registered again and no longer has it.
+struct TaskReported {
+  TaskKey task;
+  uint32_t attempt = 0;
+  ReportState state = ReportState::kRunning;
+  int32_t exit_code = 0;
+  uint8_t exit_signal = 0;
+  ExitCause cause = ExitCause::kItself;
+  uint16_t port = 0;  // with kPrepared
+  std::string message;
+};
+
+// Decisions.
+struct Placement {
+  uint32_t task = 0;
+  NodeId node;
+  DeviceSet devices;
+  bool operator==(const Placement&) const = default;
+};
+struct TasksBound {  // attempts go up by one; Prepare is sent to each
+  JobId job;
+  bool gang = false;  // a gang start (counts in JobStatus::starts), else growth or a replacement
+  std::vector<Placement> placements;
+};
+struct TasksStarted {  // every member is prepared: Start is sent to each
+  JobId job;
+  std::vector<uint32_t> tasks;
+};
+enum class ReleaseReason : uint8_t {
+  kCancelled, kSuspended, kRestart, kGangBroken, kDrain, kTimeout, kCompleted, kFailed, kPrepareTimeout
+};
+struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
+  JobId job;
+  std::vector<uint32_t> tasks;
+  bool requeue = false;  // Pending again once gone
+  ReleaseReason reason = ReleaseReason::kCancelled;
+};
+struct TasksRequeued {  // tasks that ended, to run again
+  JobId job;
+  std::vector<uint32_t> tasks;
+};
+struct JobStatusChanged {  // the whole new status; revision and tasks untouched
+  JobId job;
+  JobStatus status;
+};
+
+using EventBody =
+    std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered, NodeSilenced, NodeFenced,
+                 NodeSteered, NodeRefused, NodeDeleted, JobSubmitted, JobUpdated, JobCancelled, JobSuspended,
+                 JobDeleted, TaskReported, TasksBound, TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged>;
+
+struct Event {
+  Time time;
+  EventBody body;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_EVENT_H_

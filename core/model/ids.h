@@ -1,0 +1,39 @@
+// Ids and the few scalars that the whole core uses.
+#ifndef BERTH_CORE_MODEL_IDS_H_
+#define BERTH_CORE_MODEL_IDS_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "core/base/id.h"
+
+namespace berth {
+
+using JobId = Id<struct JobTag, uint64_t>;    // the job's uid: never used twice
+using NodeId = Id<struct NodeTag>;            // never used twice
+using QueueId = Id<struct QueueTag>;          // 0 is the root; never used twice
+using ShapeId = Id<struct ShapeTag>;          // interned TaskShape; not persistent
+using ModelId = Id<struct ModelTag>;          // interned device model name; not persistent
+using ResourceKind = Id<struct ResourceTag, uint8_t>;  // index into Resources; not persistent
+
+inline constexpr QueueId kRootQueue{0};
+
+// Wall time. It orders and explains; leases and fencing are measured on steady clocks outside the core.
+using Time = absl::Time;
+using Duration = absl::Duration;
+
+struct TaskKey {
+  JobId job;
+  uint32_t task = 0;  // index in Job::tasks
+
+  auto operator<=>(const TaskKey&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const TaskKey& key) {
+    return H::combine(std::move(h), key.job, key.task);
+  }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_IDS_H_

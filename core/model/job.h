@@ -1,0 +1,218 @@
+// Jobs, groups and tasks as the scheduler keeps them: what placing and ordering need, and no more. Command,
+// environment and annotations stay in the store (storage/store.h, "cold part").
+#ifndef BERTH_CORE_MODEL_JOB_H_
+#define BERTH_CORE_MODEL_JOB_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model/ids.h"
+#include "core/model/resources.h"
+
+namespace berth {
+
+struct DeviceRequest {
+  std::string kind;  // "gpu", "nic", ...
+  int32_t count = 0;
+  int64_t min_memory_bytes = 0;
+  std::vector<std::string> models;  // any of these; empty = any
+  std::vector<std::string> deny_models;
+  std::vector<std::string> allow_uuids;  // empty = any
+  std::vector<std::string> deny_uuids;
+  bool operator==(const DeviceRequest&) const = default;
+};
+
+struct NamedAmount {
+  std::string name;
+  int64_t amount = 0;
+  bool operator==(const NamedAmount&) const = default;
+};
+
+struct Toleration {
+  std::string key;    // empty = every key
+  std::string value;  // empty = every value
+  bool operator==(const Toleration&) const = default;
+};
+
+// All that decides where one task fits. Tasks of equal shape are interchangeable. Interned in ClusterState.
+struct TaskShape {
+  int64_t cpu_millis = 0;
+  int64_t memory_bytes = 0;
+  std::vector<DeviceRequest> devices;  // sorted by kind, one per kind
+  std::vector<NamedAmount> extended;   // sorted by name
+  std::map<std::string, std::string> match_labels;
+  std::vector<std::string> exclude_nodes;  // sorted
+  std::vector<Toleration> tolerations;
+  bool operator==(const TaskShape&) const = default;
+};
+
+enum class PolicyEvent : uint8_t { kAny, kTaskFailed, kNodeLost, kTaskCompleted, kTimeout };
+enum class PolicyAction : uint8_t { kRestartTask, kRestartGroup, kRestartJob, kAbort, kComplete, kIgnore };
+
+struct LifecyclePolicy {
+  PolicyEvent event = PolicyEvent::kAny;
+  std::vector<int32_t> exit_codes;  // kTaskFailed only; empty = any
+  PolicyAction action = PolicyAction::kAbort;
+  Duration after = absl::ZeroDuration();
+  bool operator==(const LifecyclePolicy&) const = default;
+};
+
+enum class DependencyCondition : uint8_t { kAfterOk, kAfterAny, kAfterNotOk };
+struct JobDependency {
+  JobId job;
+  DependencyCondition condition = DependencyCondition::kAfterOk;
+  bool operator==(const JobDependency&) const = default;
+};
+
+enum class GroupCondition : uint8_t { kRunning, kCompleted };
+struct GroupDependency {
+  uint32_t group = 0;  // index in JobSpec::groups
+  GroupCondition condition = GroupCondition::kRunning;
+  bool operator==(const GroupDependency&) const = default;
+};
+
+enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
+
+struct GroupSpec {
+  std::string name;
+  int32_t replicas = 1;
+  int32_t min_available = 1;
+  TaskShape shape;
+  std::vector<LifecyclePolicy> policies;
+  std::vector<GroupDependency> depends_on;
+  bool operator==(const GroupSpec&) const = default;
+};
+
+// What a JobSubmitted event carries. Valid by construction: the API door checked it (server/validation).
+struct JobSpec {
+  std::string name;
+  QueueId queue;
+  int32_t priority = 0;
+  int32_t min_available = 0;  // <= sum of replicas, >= sum of the groups' min_available
+  std::vector<GroupSpec> groups;
+  std::vector<LifecyclePolicy> policies;
+  std::vector<JobDependency> dependencies;
+  std::map<std::string, std::string> labels;
+  int32_t max_retries = 0;
+  NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
+  bool suspended = false;
+  Duration walltime = absl::InfiniteDuration();
+  Duration retry_backoff = absl::Seconds(1);
+  Duration prepare_timeout = absl::Seconds(60);
+  Duration kill_grace = absl::Seconds(10);  // for explanations and fencing; the signal is cold
+  Duration ttl_after_finished = absl::InfiniteDuration();
+  Time start_after = absl::InfinitePast();
+  bool operator==(const JobSpec&) const = default;
+};
+
+enum class TaskState : uint8_t {
+  kPending,
+  kNominated,  // reserved on resources that are still being released
+  kBound,      // decided and durable; Prepare not answered yet (the API's Bound and Preparing)
+  kPrepared,   // its member of the gang is ready
+  kStarting,   // Start is decided
+  kRunning,
+  kReleasing,  // told to stop; still occupies
+  kLost,       // its node is silent; still occupies
+  kSucceeded,
+  kFailed,
+};
+
+// Holds its node's resources.
+constexpr bool Occupies(TaskState state) {
+  return state >= TaskState::kBound && state <= TaskState::kLost;
+}
+constexpr bool Ended(TaskState state) { return state >= TaskState::kSucceeded; }
+
+// Plain value: the whole accounting of the cluster follows from these (ClusterState::SetTask).
+struct Task {
+  TaskState state = TaskState::kPending;
+  uint8_t exit_signal = 0;
+  bool requeue = false;    // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  int32_t exit_code = 0;   // of the latest attempt that ended
+  uint32_t attempt = 0;    // starts decided so far
+  NodeId node;             // meaningful while it occupies, and afterwards for history
+  uint16_t port = 0;       // rendezvous port its node reserved, if any
+  DeviceSet devices;       // of that node, while it occupies
+  Time since = absl::InfinitePast();  // when it came into this state
+  Time start = absl::InfinitePast();  // when the latest attempt began to run
+  bool operator==(const Task&) const = default;
+};
+
+enum class JobState : uint8_t {
+  kPending,
+  kHeld,
+  kBinding,
+  kRunning,
+  kRestarting,
+  kSuspended,
+  kCompleting,
+  kSucceeded,
+  kFailed,
+  kCancelled,
+};
+constexpr bool Ended(JobState state) { return state >= JobState::kSucceeded; }
+
+struct Group {
+  std::string name;
+  int32_t replicas = 1;
+  int32_t min_available = 1;
+  uint32_t first_task = 0;  // its tasks are Job::tasks[first_task .. first_task + replicas)
+  ShapeId shape;
+  std::vector<LifecyclePolicy> policies;
+  std::vector<GroupDependency> depends_on;
+};
+
+// A lifecycle action that waits out its delay.
+struct DelayedAction {
+  PolicyAction action = PolicyAction::kIgnore;
+  uint32_t task = 0;      // whose event it was
+  uint32_t attempt = 0;   // dropped when that task has moved on
+  Time due = absl::InfiniteFuture();
+  std::string message;
+  bool operator==(const DelayedAction&) const = default;
+};
+
+// The part of a job that changes as a whole; plain data, written as one record.
+struct JobStatus {
+  JobState state = JobState::kPending;
+  JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
+  int32_t retries = 0;                    // used because of the job's own failures
+  uint32_t starts = 0;                    // gangs bound so far
+  Time start = absl::InfinitePast();      // of the latest gang start
+  Time end = absl::InfinitePast();
+  Time hold_until = absl::InfinitePast(); // retry back-off
+  bool suspended = false;                 // the user's hold
+  std::string message;
+  std::vector<DelayedAction> delayed;
+  bool operator==(const JobStatus&) const = default;
+};
+
+struct Job {
+  JobId id;
+  std::string name;
+  QueueId queue;
+  int32_t priority = 0;
+  int32_t min_available = 0;
+  int32_t max_retries = 0;
+  NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
+  Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
+  Time submit, start_after;
+  uint64_t revision = 0;  // batch sequence of its last change; the etag
+  std::vector<Group> groups;
+  std::vector<Task> tasks;
+  std::vector<LifecyclePolicy> policies;
+  std::vector<JobDependency> dependencies;
+  std::map<std::string, std::string> labels;
+  JobStatus status;
+};
+
+// Index of the group that task `task` belongs to.
+uint32_t GroupOf(const Job& job, uint32_t task);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_JOB_H_

@@ -1,0 +1,76 @@
+// Nodes as the scheduler keeps them.
+#ifndef BERTH_CORE_MODEL_NODE_H_
+#define BERTH_CORE_MODEL_NODE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/model/ids.h"
+#include "core/model/job.h"
+#include "core/model/resources.h"
+
+namespace berth {
+
+struct Device {
+  std::string kind;
+  std::string uuid;
+  std::string model;
+  int64_t memory_bytes = 0;
+  int32_t numa_node = -1;
+  std::string pci_bus_id;
+  bool unhealthy = false;
+  bool operator==(const Device&) const = default;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  bool operator==(const Taint&) const = default;
+};
+
+// What an agent reports; carried by NodeRegistered.
+struct NodeSpec {
+  std::string name;
+  std::string address;
+  int64_t cpu_millis = 0;
+  int64_t memory_bytes = 0;
+  std::vector<Device> devices;  // at most kMaxDevicesPerNode, sorted by (kind, pci_bus_id, uuid)
+  std::vector<NamedAmount> extended;  // sorted by name
+  std::map<std::string, std::string> labels;
+  std::vector<Taint> taints;
+  std::string os, architecture;
+  bool operator==(const NodeSpec&) const = default;
+};
+
+enum class NodeState : uint8_t { kReady, kSilent, kLost };
+
+struct NodeStatus {
+  NodeState state = NodeState::kReady;
+  bool cordoned = false;
+  bool draining = false;
+  std::string reason;
+  uint64_t epoch = 0;       // registrations so far
+  std::string agent_id, boot_id, agent_version;
+  Time registered = absl::InfinitePast();
+  int32_t refusals = 0;     // in a row
+  Time backoff_until = absl::InfinitePast();
+  bool operator==(const NodeStatus&) const = default;
+};
+
+struct Node {
+  NodeId id;
+  NodeSpec spec;
+  NodeStatus status;
+  uint64_t revision = 0;
+  // Derived.
+  Resources capacity;       // healthy devices only
+  Resources allocated;      // of tasks that occupy
+  DeviceSet devices_used;
+  std::vector<TaskKey> tasks;  // that occupy, in no meaningful order
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_NODE_H_
