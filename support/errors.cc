@@ -1,0 +1,109 @@
+#include "support/errors.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "google/rpc/status.pb.h"
+
+namespace berth {
+namespace {
+
+// As google.protobuf.Any names types; also the key of the payload in an absl::Status.
+constexpr absl::string_view kBadRequestType = "type.googleapis.com/google.rpc.BadRequest";
+constexpr absl::string_view kRetryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
+constexpr size_t kViolationsInMessage = 5;
+
+std::string Summary(const std::vector<Violation>& violations) {
+  std::string text;
+  const size_t shown = std::min(violations.size(), kViolationsInMessage);
+  for (size_t i = 0; i < shown; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "; ", violations[i].field,
+                    violations[i].field.empty() ? "" : ": ", violations[i].description);
+  }
+  if (violations.size() > shown) {
+    absl::StrAppend(&text, "; and ", violations.size() - shown, " more");
+  }
+  return text;
+}
+
+template <class Message>
+bool PayloadOf(const absl::Status& status, absl::string_view type, Message* message) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(type);
+  return payload.has_value() && message->ParseFromString(std::string(*payload));
+}
+
+}  // namespace
+
+absl::Status ViolationsError(absl::StatusCode code, const std::vector<Violation>& violations) {
+  absl::Status status(code, Summary(violations));
+  google::rpc::BadRequest details;
+  size_t bytes = 0;
+  for (size_t i = 0; i < std::min(violations.size(), kMaxViolationsInError); ++i) {
+    bytes += violations[i].field.size() + violations[i].description.size() + 8;
+    if (bytes > kMaxErrorBytes) break;
+    auto* added = details.add_field_violations();
+    added->set_field(violations[i].field);
+    added->set_description(violations[i].description);
+  }
+  status.SetPayload(kBadRequestType, absl::Cord(details.SerializeAsString()));
+  return status;
+}
+
+absl::Status RetryLaterError(absl::StatusCode code, absl::string_view message,
+                             absl::Duration delay) {
+  absl::Status status(code, message);
+  google::rpc::RetryInfo details;
+  const int64_t nanos = absl::ToInt64Nanoseconds(delay);
+  details.mutable_retry_delay()->set_seconds(nanos / 1'000'000'000);
+  details.mutable_retry_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  status.SetPayload(kRetryInfoType, absl::Cord(details.SerializeAsString()));
+  return status;
+}
+
+std::vector<Violation> ViolationsOf(const absl::Status& status) {
+  std::vector<Violation> violations;
+  google::rpc::BadRequest details;
+  if (!PayloadOf(status, kBadRequestType, &details)) return violations;
+  for (const auto& violation : details.field_violations()) {
+    violations.push_back({violation.field(), violation.description()});
+  }
+  return violations;
+}
+
+absl::Duration RetryDelayOf(const absl::Status& status) {
+  google::rpc::RetryInfo details;
+  if (!PayloadOf(status, kRetryInfoType, &details)) return absl::ZeroDuration();
+  return absl::Seconds(details.retry_delay().seconds()) +
+         absl::Nanoseconds(details.retry_delay().nanos());
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    auto* any = details.add_details();
+    any->set_type_url(std::string(type));
+    any->set_value(std::string(payload));
+  });
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::string message(status.message());
+  if (details.details().empty()) return grpc::Status(code, message);
+  return grpc::Status(code, message, details.SerializeAsString());
+}
+
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status details;
+  if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
+    for (const auto& any : details.details()) {
+      result.SetPayload(any.type_url(), absl::Cord(any.value()));
+    }
+  }
+  return result;
+}
+
+}  // namespace berth
