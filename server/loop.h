@@ -1,54 +1,43 @@
-// The loop: one thread owns the state machine. RPC handlers and agent streams post commands; a turn runs them, plans
-// one cycle, and hands one batch to the committer. What commands and decisions want to tell the world waits in the
-// outbox until their batch is durable:
+// The loop: one thread owns the state machine. RPC handlers and agent streams post commands; a turn
+// runs them, plans one cycle, and hands one batch to the committer. What commands and decisions
+// want to tell the world waits in the outbox until their batch is durable:
 //
-//   Post -> [commands] -> Turn: command(turn)* -> PlanCycle -> Apply -> Batch -> Committer (writer thread, group sync)
-//                                                                                  -> outbox: acks, watch, dispatch
+//   Post -> [commands] -> turn: command(turn)* -> PlanCycle -> Apply -> Batch -> Committer
+//                                    outbox: acks, dispatch, watch <- (writer thread, group sync)
 //
-// The Loop itself has no thread and reads no clock but Deps::clock: LoopThread (server/loop_thread.h) drives it for
-// real, a simulation drives it turn by turn. Readers of the state take the reader lock in bounded steps, and answer
-// only when what they saw is durable (server/read_view.h).
+// The Loop itself has no thread and reads no clock but LoopDeps::clock: LoopThread
+// (server/loop_thread.h) drives it for real, a simulation drives it turn by turn. It may run ahead
+// of the disk by a bounded number of batches. Readers take the reader lock in bounded steps, and
+// answer only when what they saw is durable (server/read_view.h).
 #ifndef BERTH_SERVER_LOOP_H_
 #define BERTH_SERVER_LOOP_H_
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
-#include "core/model/apply.h"
 #include "core/model/cluster_state.h"
+#include "server/cycle_budget.h"
+#include "server/outbox.h"
+#include "server/turn.h"
 #include "storage/store.h"
 #include "support/clock.h"
 
 namespace berth {
 
-// What a command may do. Lives on the loop thread for one turn.
-class Turn {
- public:
-  virtual ~Turn() = default;
-  virtual const ClusterState& state() const = 0;
-  virtual Time now() const = 0;
-  // Sequence of the batch that will carry this turn: the revision of everything it changes.
-  virtual uint64_t revision() const = 0;
-  // Applies the event and puts it into the turn's batch. On an error nothing has changed.
-  virtual absl::Status Emit(EventBody event) = 0;
-  // A record besides those that the events change: cold job parts, answers to request ids.
-  virtual void Put(Record record) = 0;
-  // Runs once the batch is durable, in the order given, on the outbox thread. Must not block.
-  virtual void OnDurable(absl::AnyInvocable<void() &&> effect) = 0;
-};
-
-using Command = absl::AnyInvocable<void(Turn&) &&>;
-
-// Writes batches and reports durability in order. The real one has a thread and groups batches into one sync
-// (server/committer.h); a simulation's may be synchronous and fail at will.
+// Writes batches and reports durability in order. The real one has a thread and groups batches into
+// one sync (server/committer.h); a simulation's may be synchronous and fail at will.
 class Committer {
  public:
   virtual ~Committer() = default;
@@ -61,13 +50,129 @@ class Committer {
   virtual std::string PausedReason() const = 0;
 };
 
-// Told, on the outbox thread and in order, what became durable.
-class DurableListener {
+// How much of one step of reading may be looked at under the lock.
+inline constexpr size_t kMaxRowsPerStep = 1000;
+
+struct LoopOptions {
+  size_t pending_commands = 65536;    // waiting, by weight; above it new work is refused
+  size_t essential_commands = 65536;  // room above that for what must not be refused lightly
+  size_t commands_per_turn = 4096;    // by weight
+  size_t backlog_batches = 64;        // handed to the committer and not yet durable
+  absl::Duration cycle_target = absl::Milliseconds(50);  // aimed at by the planning budget
+  absl::Duration retry_delay = absl::Seconds(1);         // told to those who are refused
+};
+
+struct LoopDeps {
+  Clock* clock = nullptr;
+  Committer* committer = nullptr;
+  const Policies* policies = nullptr;
+};
+
+// Numbers for metrics; each is a running total unless said otherwise. Thread-safe to read.
+struct LoopCounters {
+  std::atomic<uint64_t> turns{0}, commands{0}, commands_refused{0}, cycles{0}, cycles_exhausted{0};
+  std::atomic<uint64_t> events{0}, decisions{0}, tasks_placed{0}, jobs_considered{0};
+  std::atomic<int64_t> cycle_nanos{0}, command_nanos{0}, encode_nanos{0};
+  std::atomic<uint64_t> cycle_budget{0};    // of the latest cycle
+  std::atomic<size_t> pending_commands{0};  // now, by weight
+};
+
+enum class CommandClass : uint8_t {
+  kNewWork,    // refused when the queue is full or the disk is
+  kEssential,  // reports of agents, cancels, silence: may use the reserve, also on a full disk
+};
+
+enum class TurnResult : uint8_t {
+  kIdle,     // there was nothing to do
+  kWorked,   // call again: there may be more
+  kBlocked,  // the disk is too far behind; call again after the waker was called
+};
+
+class Loop {
  public:
-  virtual ~DurableListener() = default;
-  // `turn` is the encoded store.v1.LogTurn; `events` are the same, decoded.
-  virtual void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
-                             std::shared_ptr<const std::string> turn) = 0;
+  // `state` is what the store held after batch `revision`. The dependencies outlive the loop; the
+  // committer is stopped before the loop is destroyed.
+  Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options = {});
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Queues a command; never blocks on planning or the disk. Thread-safe; callable from effects.
+  // RESOURCE_EXHAUSTED with a retry delay: the command is dropped and will not run. `weight`: about
+  // how many jobs or tasks it carries.
+  absl::Status Post(Command command, CommandClass command_class = CommandClass::kNewWork,
+                    size_t weight = 1);
+
+  // Not thread-safe: before the first turn. They outlive the loop.
+  void AddObserver(TurnObserver* observer) { observers_.push_back(observer); }
+  void AddListener(DurableListener* listener) { outbox_.AddListener(listener); }
+  // Called from any thread when RunTurn may have something to do. Must not block.
+  void SetWaker(absl::AnyInvocable<void()> waker) { waker_ = std::move(waker); }
+
+  // One turn. One thread at a time calls it, and never from an effect.
+  TurnResult RunTurn();
+  // True if RunTurn would find something to do now. Loop thread.
+  bool HasWork();
+  // Wall time at which RunTurn has something to do even if nothing is posted. Loop thread.
+  Time NextWake() const;
+
+  // Calls look(state, revision) under the reader lock and returns its result. It looks at no more
+  // than kMaxRowsPerStep rows, keeps no pointer into the state, and tells nobody what it saw before
+  // `revision` is durable: use ReadView.
+  template <class Look>
+  auto Read(Look&& look) const ABSL_LOCKS_EXCLUDED(state_mutex_) {
+    absl::ReaderMutexLock lock(&state_mutex_);
+    return look(state_, revision_);
+  }
+
+  // Runs `effect` with OK once all batches up to `revision` are durable: at once, on this thread,
+  // if they are. With UNAVAILABLE if the disk does not keep up.
+  void WhenDurable(uint64_t revision, absl::AnyInvocable<void(absl::Status) &&> effect) {
+    outbox_.WhenDurable(revision, std::move(effect));
+  }
+
+  uint64_t DurableRevision() const { return outbox_.durable(); }
+  std::string PausedReason() const { return deps_.committer->PausedReason(); }
+  const LoopCounters& counters() const { return counters_; }
+
+ private:
+  class ActiveTurn;
+  struct Pending {
+    Command run;
+    size_t weight = 1;
+  };
+
+  std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  void RunCommands(ActiveTurn& turn, std::vector<Pending> commands)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  bool PlanIsDue(Time now) const;
+  void RunCycle(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void Observe(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void HandOver(ActiveTurn turn) ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void Wake();
+
+  const LoopDeps deps_;
+  const LoopOptions options_;
+  LoopCounters counters_;
+  std::vector<TurnObserver*> observers_;
+  absl::AnyInvocable<void()> waker_;
+
+  mutable absl::Mutex queue_mutex_;
+  std::deque<Pending> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  size_t queued_weight_ ABSL_GUARDED_BY(queue_mutex_) = 0;
+
+  mutable absl::Mutex state_mutex_;
+  ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
+  uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last batch handed over
+
+  // Loop thread only.
+  uint64_t sequence_;  // as revision_
+  Time now_ = absl::InfinitePast();
+  Time wake_at_ = absl::InfinitePast();  // plan once at the start
+  bool plan_again_ = true;
+  CycleBudget budget_;
+
+  Outbox outbox_;
 };
 
 }  // namespace berth

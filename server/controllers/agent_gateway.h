@@ -1,0 +1,121 @@
+// AgentGateway: the server's end of every agent stream. Checks what agents say, turns it into
+// commands, and answers once those are durable. Knows nothing of gRPC and has no thread.
+//
+// A stream is one session: Hello -> NodeRegistered with the next epoch -> Welcome. From then on
+// only messages with that epoch count. A node has at most one session, its latest; whatever is sent
+// to a node names the epoch it is meant for, so that nothing decided before a registration reaches
+// the agent after it. What such a message would have said is in what the registration resends.
+//
+// Heartbeats never reach the loop: LeaseKeeper answers them here.
+#ifndef BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
+#define BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "berth/v1/agent.pb.h"
+#include "server/controllers/agent_link.h"
+#include "server/loop.h"
+
+namespace berth {
+
+class Dispatcher;
+class LeaseKeeper;
+struct HelloPlan;
+
+struct AgentGatewayOptions {
+  absl::Duration heartbeat_interval = absl::Seconds(5);
+  absl::Duration busy_retry = absl::Seconds(2);  // when the loop takes no more
+  absl::Duration name_in_use_retry = absl::Seconds(30);
+};
+
+// Running totals for metrics.
+struct AgentCounters {
+  std::atomic<uint64_t> registrations{0}, hellos_refused{0}, stale_epochs{0}, reports{0};
+  std::atomic<uint64_t> duplicate_reports{0}, unknown_reports{0}, invalid_messages{0};
+  std::atomic<uint64_t> heartbeats{0}, messages_sent{0}, messages_dropped{0};
+};
+
+// Receives what agents answer to ReadLog.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual void OnLogChunk(NodeId node, v1::LogChunk chunk) = 0;
+  virtual void OnNodeGone(NodeId node) = 0;  // its session ended: nothing more will come
+};
+
+class AgentGateway {
+ public:
+  using SessionId = uint64_t;
+
+  // All outlive the gateway.
+  AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher, Clock* clock,
+               AgentGatewayOptions options = {});
+
+  // The stream's side. Thread-safe; the calls for one session come one at a time. OnClosed comes
+  // last, once, whoever ended the stream.
+  SessionId OnConnect(std::shared_ptr<AgentLink> link) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnMessage(SessionId session, v1::AgentMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnClosed(SessionId session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Sends to the node if its session still is that of `epoch`. False: dropped.
+  bool SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends to the node's session, whichever that is. False if there is none.
+  bool SendToCurrent(NodeId node, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the node's session if it still is that of `epoch`: the agent must register again.
+  void Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code code, const std::string& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all sessions; for the server's end.
+  void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Before the first message.
+  void SetLogSink(LogSink* sink) { log_sink_ = sink; }
+  size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
+  const AgentCounters& counters() const { return counters_; }
+
+ private:
+  struct Session {
+    std::shared_ptr<AgentLink> link;
+    bool said_hello = false;
+    NodeId node;         // once registered
+    uint64_t epoch = 0;  // 0 = not registered yet
+    std::string name;
+  };
+
+  Session* Find(SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandleHello(SessionId id, std::shared_ptr<AgentLink> link, v1::Hello hello);
+  void Register(Turn& turn, SessionId id, const std::shared_ptr<AgentLink>& link,
+                const v1::Hello& hello);
+  void Activate(SessionId id, const HelloPlan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleReport(const Session& session, v1::TaskReport report);
+  void ApplyReport(Turn& turn, NodeId node, uint64_t epoch, const std::shared_ptr<AgentLink>& link,
+                   const v1::TaskReport& report);
+  void Refuse(const std::shared_ptr<AgentLink>& link, v1::Refused::Code code,
+              const std::string& why, absl::Duration retry_after);
+  void CheckEpoch(const Session& session, uint64_t epoch);
+
+  Loop* const loop_;
+  LeaseKeeper* const leases_;
+  Dispatcher* const dispatcher_;
+  Clock* const clock_;
+  const AgentGatewayOptions options_;
+  LogSink* log_sink_ = nullptr;
+  AgentCounters counters_;
+
+  mutable absl::Mutex mutex_;
+  SessionId next_session_ ABSL_GUARDED_BY(mutex_) = 1;
+  absl::flat_hash_map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<NodeId, SessionId> by_node_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_

@@ -1,0 +1,71 @@
+// Dispatcher: tells agents what was decided. TasksBound -> Prepare, TasksStarted -> Start,
+// TasksReleased -> Kill, in the order of the decisions and never before they are durable.
+//
+// In the turn (TurnObserver) it captures what the decision meant: places, ranks, devices, master,
+// each with the epoch of the node it is for. When the turn is durable, its messages are built and
+// sent on an executor of its own, where the cold part of the job (command, environment) may be read
+// from the store; parts of jobs just submitted are kept, so that a burst reads nothing.
+//
+// Ranks (DESIGN 10). The members of a job are its tasks that are neither Pending nor Nominated, in
+// order of group and index. RANK is the place among the members, WORLD_SIZE their number. Nodes are
+// numbered in order of their lowest rank; LOCAL_RANK is the place among the members on that node.
+#ifndef BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
+#define BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "server/controllers/cold_cache.h"
+#include "server/controllers/launch.h"
+#include "server/turn.h"
+#include "storage/store.h"
+
+namespace berth {
+
+class AgentGateway;
+
+// Runs calls one after the other, in the order given, not necessarily on the caller's thread.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void Run(absl::AnyInvocable<void() &&> call) = 0;
+};
+
+struct DispatchCounters {
+  std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, store_reads{0}, unreadable{0};
+};
+
+class Dispatcher final : public TurnObserver {
+ public:
+  // All outlive the dispatcher; the executor is drained before the gateway goes.
+  Dispatcher(const Store* store, Executor* executor);
+  // Before the first turn.
+  void SetGateway(AgentGateway* gateway) { gateway_ = gateway; }
+
+  Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                       const ColdParts& cold) override;
+
+  // Sends orders after all that were handed over before. For what a registration repeats.
+  void Send(std::vector<LaunchOrder> orders);
+
+  const DispatchCounters& counters() const { return counters_; }
+
+ private:
+  void SendNow(const LaunchOrder& order);
+  // The job's launch part, from the cache or the store; null if it cannot be read.
+  std::shared_ptr<const ColdJob> Cold(JobId job);
+
+  const Store* const store_;
+  Executor* const executor_;
+  AgentGateway* gateway_ = nullptr;
+  ColdCache cache_;
+  DispatchCounters counters_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_DISPATCHER_H_

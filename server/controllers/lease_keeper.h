@@ -1,0 +1,104 @@
+// LeaseKeeper: who has been heard of lately. Counts on the steady clock, answers heartbeats without
+// the loop, and on a tick posts what silence means:
+//
+//   last heartbeat ----- lease -----> NodeSilenced ----- kill grace + margin -----> NodeFenced
+//
+// The agent counts its lease from when it sent the heartbeat, the server from when it answered:
+// always later. Once silence is posted no heartbeat of that epoch is answered any more; the agent
+// must register again. So when NodeFenced comes, the agent's own lease has lapsed and its strict
+// tasks had their grace.
+//
+// The brake: while more than `brake_share` of the nodes that are not lost, and at least
+// kBrakeLeastNodes, are silent together, nothing is fenced: that is a broken network, or a broken
+// server, and not so many broken machines. If a tick comes late (the server was stopped or starved)
+// everybody gets a whole new lease.
+#ifndef BERTH_SERVER_CONTROLLERS_LEASE_KEEPER_H_
+#define BERTH_SERVER_CONTROLLERS_LEASE_KEEPER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "core/model/ids.h"
+#include "server/loop.h"
+#include "support/clock.h"
+
+namespace berth {
+
+struct LeaseOptions {
+  absl::Duration lease = absl::Seconds(15);
+  absl::Duration fence_margin = absl::Seconds(5);
+  double brake_share = 0.2;
+};
+
+// Below so many silent nodes the brake stays open: in a cluster of four one dead node is a quarter.
+inline constexpr int64_t kBrakeLeastNodes = 3;
+
+class LeaseKeeper {
+ public:
+  // Both outlive the keeper.
+  LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options = {});
+
+  // Gives every node of the state, as loaded, a whole lease (or, if silent, a whole fencing time)
+  // from now. Before the first turn.
+  void Start();
+
+  // The node registered: a whole lease from now. Called when the registration is durable.
+  void Registered(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False: no lease of that epoch is alive any more; do not answer.
+  bool Heartbeat(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Called about every TickPeriod().
+  void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration TickPeriod() const { return options_.lease / 16; }
+
+  // Called (on the outbox thread) when the silence of a node is durable: its session must end.
+  // Before the first tick.
+  void SetOnSilenced(std::function<void(NodeId, uint64_t epoch)> call) {
+    on_silenced_ = std::move(call);
+  }
+
+  absl::Duration lease() const { return options_.lease; }
+  // For metrics and alerts.
+  bool braking() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t silent() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  enum class Phase : uint8_t { kAlive, kSilencing, kSilent, kFencing };
+  struct Lease {
+    uint64_t epoch = 0;
+    Phase phase = Phase::kAlive;
+    absl::Duration heard;  // steady
+    absl::Duration grace;  // while kSilent: longest kill grace of its strict tasks
+  };
+  using Due = std::vector<std::pair<NodeId, uint64_t>>;  // with epoch
+
+  void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Due TakeFenceable(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostSilence(NodeId node, uint64_t epoch);
+  void PostFence(NodeId node, uint64_t epoch);
+  void Silenced(NodeId node, uint64_t epoch, absl::Duration grace) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A command found the node otherwise, or could not be posted.
+  void Settle(NodeId node, uint64_t epoch, Phase from, Phase to) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Drop(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Loop* const loop_;
+  Clock* const clock_;
+  const LeaseOptions options_;
+  std::function<void(NodeId, uint64_t)> on_silenced_;
+
+  mutable absl::Mutex mutex_;
+  std::map<NodeId, Lease> leases_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration last_tick_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  bool braking_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_LEASE_KEEPER_H_

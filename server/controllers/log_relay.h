@@ -1,0 +1,83 @@
+// LogRelay: reads a task's log from its node's agent for whoever asked (JobService.ReadLogs).
+#ifndef BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
+#define BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "berth/v1/agent.pb.h"
+#include "core/model/ids.h"
+#include "server/controllers/agent_gateway.h"
+
+namespace berth {
+
+// What one reader may leave unread before its request is cut with RESOURCE_EXHAUSTED.
+inline constexpr size_t kMaxLogBytesUnread = size_t{16} << 20;
+
+struct LogRequest {
+  NodeId node;
+  TaskKey task;
+  uint32_t attempt = 0;
+  v1::LogStream stream = v1::LOG_STREAM_UNSPECIFIED;  // both
+  int64_t tail_lines = 0;                             // 0 = all that is kept
+  bool follow = false;
+};
+
+// The reader's end: gets chunks in order, then OnEnd once. Calls come one at a time, on the threads
+// of the agent's stream, with no lock of the relay held; they must not block. The relay counts what
+// it handed over as unread until Consumed says otherwise.
+class LogReader {
+ public:
+  virtual ~LogReader() = default;
+  virtual void OnChunk(v1::LogChunk chunk) = 0;
+  // OK: the log is complete. UNAVAILABLE: the node fell silent. NOT_FOUND and others: the agent's
+  // error. RESOURCE_EXHAUSTED: this reader was too slow.
+  virtual void OnEnd(absl::Status status) = 0;
+};
+
+class LogRelay final : public LogSink {
+ public:
+  using RequestId = uint64_t;
+
+  // The gateway outlives the relay. `limit`: requests open at once (config limits.log_followers).
+  LogRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
+
+  // UNAVAILABLE if the node has no session; RESOURCE_EXHAUSTED above the limit. Then the reader is
+  // never called. The reader may be called before this returns.
+  absl::StatusOr<RequestId> Open(const LogRequest& request, std::shared_ptr<LogReader> reader)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The reader has passed on so many bytes.
+  void Consumed(RequestId request, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The reader wants no more: a call in progress may still end, no other begins. Idempotent.
+  void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnLogChunk(NodeId node, v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnNodeGone(NodeId node) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Request {
+    NodeId node;
+    std::shared_ptr<LogReader> reader;
+    size_t unread_bytes = 0;
+  };
+  void SendCancel(NodeId node, RequestId request);
+
+  AgentGateway* const gateway_;
+  const size_t limit_;
+  mutable absl::Mutex mutex_;
+  RequestId next_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<RequestId, Request> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_

@@ -1,0 +1,63 @@
+// LoopThread: drives a Loop for real. Sleeps until there is work; the first command after a pause
+// runs at once, and only when turns come back to back does it wait a little (the coalescing window,
+// growing under load) so that bursts share a cycle and a sync.
+#ifndef BERTH_SERVER_LOOP_THREAD_H_
+#define BERTH_SERVER_LOOP_THREAD_H_
+
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/loop.h"
+#include "support/clock.h"
+
+namespace berth {
+
+class LoopThread {
+ public:
+  // `window` 0..100 ms. The loop and the clock outlive the thread object.
+  LoopThread(Loop* loop, Clock* clock, absl::Duration window);
+  ~LoopThread();  // Stop()
+
+  // Something to be called about every `period` on the loop thread, between turns: lease ticks,
+  // housekeeping. Must be short. Before Start.
+  void AddPeriodic(absl::Duration period, std::function<void()> call);
+
+  void Start();
+  // Ends after the turn in progress; what is still queued is dropped, unanswered. Idempotent.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Periodic {
+    absl::Duration period;
+    absl::Duration due;  // steady
+    std::function<void()> call;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Notify() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns false when stopped.
+  bool Sleep(absl::Duration at_most) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Pause(absl::Duration window) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunPeriodic();
+  absl::Duration UntilNextCall() const;
+  bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return notified_ || stopping_; }
+
+  Loop* const loop_;
+  Clock* const clock_;
+  const absl::Duration window_;
+  std::vector<Periodic> periodic_;
+
+  absl::Mutex mutex_;
+  bool notified_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_LOOP_THREAD_H_

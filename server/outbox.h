@@ -1,0 +1,81 @@
+// The outbox: what may be told only when it is durable, in order. Effects and listeners run one at
+// a time and with no lock held, on whichever thread made them due (the committer's, or the loop's
+// when nothing was left to wait for); none of them runs before its batch is durable, and none out
+// of turn.
+#ifndef BERTH_SERVER_OUTBOX_H_
+#define BERTH_SERVER_OUTBOX_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/turn.h"
+
+namespace berth {
+
+// Readers that wait for the disk: how many, and how long.
+inline constexpr size_t kMaxDurableWaiters = 65536;
+inline constexpr absl::Duration kDurablePatience = absl::Seconds(10);
+
+class Outbox {
+ public:
+  // One turn's messages to the world.
+  struct Entry {
+    uint64_t revision = 0;
+    std::vector<Effect> effects;
+    std::shared_ptr<const std::vector<Event>> events;  // null: the turn changed nothing
+    std::shared_ptr<const std::string> turn;
+  };
+
+  explicit Outbox(uint64_t durable) : durable_(durable) {}
+  ~Outbox();
+
+  // Before the first entry.
+  void AddListener(DurableListener* listener) { listeners_.push_back(listener); }
+
+  // Loop thread, in revision order. Runs it if it is due.
+  void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  // All batches up to `revision` are durable. Runs what is due.
+  void NoteDurable(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Readers. `effect` gets OK, or UNAVAILABLE after kDurablePatience (Expire) or when too many
+  // wait.
+  void WhenDurable(uint64_t revision, absl::AnyInvocable<void(absl::Status) &&> effect)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives up on readers that have waited for too long. `now` is steady time; called about once a
+  // second while anything waits.
+  void Expire(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t durable() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Entries not yet told.
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Waiter {
+    absl::AnyInvocable<void(absl::Status) &&> effect;
+    absl::Duration deadline;  // steady; infinite until Expire first saw it
+  };
+
+  void Deliver() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(Entry entry);
+
+  std::vector<DurableListener*> listeners_;
+  mutable absl::Mutex mutex_;
+  uint64_t durable_ ABSL_GUARDED_BY(mutex_);
+  uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<uint64_t, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_OUTBOX_H_

@@ -1,0 +1,70 @@
+// What a command may do, and who is told of it. A turn is one round of the loop (server/loop.h).
+#ifndef BERTH_SERVER_TURN_H_
+#define BERTH_SERVER_TURN_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/model/cluster_state.h"
+#include "core/model/event.h"
+#include "storage/store.h"
+
+namespace berth {
+
+using Effect = absl::AnyInvocable<void() &&>;
+
+// The cold part of a job (serialised store.v1.ColdJob), shared by the batch that carries it and
+// the cache that launches from it.
+using ColdPart = std::shared_ptr<const std::string>;
+using ColdParts = std::map<JobId, ColdPart>;
+
+// What a command may do. Lives on the loop thread for one turn.
+class Turn {
+ public:
+  virtual ~Turn() = default;
+  virtual const ClusterState& state() const = 0;
+  // Wall time of the turn; never before that of the turn before.
+  virtual Time now() const = 0;
+  // Sequence of the batch that will carry this turn: the revision of everything it changes.
+  virtual uint64_t revision() const = 0;
+  // Applies the event and puts it into the turn's batch. On an error nothing has changed.
+  virtual absl::Status Emit(EventBody event) = 0;
+  // A record besides those that the events change: answers to request ids.
+  virtual void Put(Record record) = 0;
+  // The cold part of a job that this turn submitted; due exactly once per JobSubmitted.
+  virtual void PutCold(JobId job, ColdPart cold) = 0;
+  // Runs once all that the command may have seen or changed is durable, in the order given, one
+  // effect at a time, with no lock held. Must not block.
+  virtual void OnDurable(Effect effect) = 0;
+};
+
+using Command = absl::AnyInvocable<void(Turn&) &&>;
+
+// Looks at each turn that changed something, on the loop thread and under the state lock, after
+// its last event was applied, and returns what is to be done (or nullptr) once the turn is durable.
+// So what is told to the world is what was decided, even when the loop has run ahead since.
+class TurnObserver {
+ public:
+  virtual ~TurnObserver() = default;
+  virtual Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                               const ColdParts& cold) = 0;
+};
+
+// Told, in order and one at a time, what became durable. Runs after the turn's effects.
+class DurableListener {
+ public:
+  virtual ~DurableListener() = default;
+  // `turn` is the encoded store.v1.LogTurn; `events` are the same, decoded.
+  virtual void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
+                             std::shared_ptr<const std::string> turn) = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_TURN_H_
