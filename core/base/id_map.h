@@ -1,6 +1,7 @@
-// IdMap: values by a dense, growing id. Lookup is two array steps, iteration is in id order, and pointers to values
-// stay valid until that value is erased. Ids are handed out increasingly and not reused, so old chunks empty out and
-// are freed; a directory slot of 8 bytes per 256 ids ever used remains.
+// IdMap: values by a dense, growing id. Lookup is two array steps, iteration is in id order, and
+// pointers to values stay valid until that value is erased. Ids are handed out increasingly and not
+// reused, so old chunks empty out and are freed; a directory slot of 8 bytes per 256 ids ever used
+// remains.
 #ifndef BERTH_CORE_BASE_ID_MAP_H_
 #define BERTH_CORE_BASE_ID_MAP_H_
 
@@ -20,9 +21,7 @@ namespace berth {
 template <class IdType, class T>
 class IdMap {
  public:
-  T* Find(IdType id) {
-    return const_cast<T*>(std::as_const(*this).Find(id));
-  }
+  T* Find(IdType id) { return const_cast<T*>(std::as_const(*this).Find(id)); }
   const T* Find(IdType id) const {
     const size_t chunk = id.value / kChunk;
     if (chunk >= chunks_.size() || chunks_[chunk] == nullptr) return nullptr;
@@ -64,7 +63,8 @@ class IdMap {
     if (--chunk->used == 0) chunk.reset();
   }
 
-  // The first present id that is >= `from`, or nullopt. Steps over empty chunks, so paging costs O(page + directory).
+  // The first present id that is >= `from`, or nullopt. Steps over empty chunks, so paging costs
+  // O(page + directory).
   std::optional<IdType> NextFrom(IdType from) const {
     size_t slot = from.value % kChunk;
     for (size_t chunk = from.value / kChunk; chunk < chunks_.size(); ++chunk, slot = 0) {

@@ -8,11 +8,12 @@
 
 namespace berth {
 
-// Checks the event against the state, then changes it; on an error the state is untouched. The checks are those that
-// keep the state whole (ids known and next, transitions legal, resources free at that node, devices unused, limits of
-// the queue chain kept, the epoch and attempt current): a second pair of eyes on every decision and every report.
-// Apply records facts only; what follows from them (a restart, a gang's start, an outcome) is decided by PlanCycle and
-// arrives as further events.
+// Checks the event against the state, then changes it; on an error the state is untouched. The
+// checks are those that keep the state whole (ids known and next, transitions legal, resources free
+// at that node, devices unused, limits of the queue chain kept, the epoch and attempt current): a
+// second pair of eyes on every decision and every report. Apply records facts only; what follows
+// from them (a restart, a gang's start, an outcome) is decided by PlanCycle and arrives as further
+// events.
 absl::Status Apply(ClusterState& state, const Event& event);
 
 }  // namespace berth

@@ -1,12 +1,14 @@
 // ClusterState: jobs, nodes and queues, with the indexes that planning reads.
 //
-// Everything is either a fact (set by Apply or by loading) or derived from facts. All accounting of tasks goes through
-// one function, SetTask: it takes the old value's contribution out and puts the new value's in, so that undoing is
-// setting the old value again (engine/transaction.h), and a rebuild from facts equals the running sums (property test).
-// No thread safety: the server guards it.
+// Everything is either a fact (set by Apply or by loading) or derived from facts. All accounting of
+// tasks goes through one function, StateEditor::SetTask: it takes the old value's contribution out
+// and puts the new value's in, so that undoing is setting the old value again
+// (engine/transaction.h), and a rebuild from facts equals the running sums (property test). No
+// thread safety: the server guards it.
 #ifndef BERTH_CORE_MODEL_CLUSTER_STATE_H_
 #define BERTH_CORE_MODEL_CLUSTER_STATE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -27,11 +29,12 @@
 
 namespace berth {
 
-// What changed since the last TakeDirty: the records that the turn's batch must carry. Sorted, without repeats.
+// What changed since the last TakeDirty: the records that the turn's batch must carry. Sorted,
+// without repeats.
 struct Dirty {
   std::vector<QueueId> queues;  // present = write, absent in the state = delete
   std::vector<NodeId> nodes;
-  std::vector<JobId> jobs;      // status, priority or labels
+  std::vector<JobId> jobs;  // status, priority or labels
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
@@ -60,30 +63,45 @@ class ClusterState {
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
   const FreeIndex& free() const { return free_; }
-  // Jobs with something due at a known time (JobTimer), earliest first.
+  // The next thing due of each job that has one (NextDue), earliest first; all later than
+  // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
-  // Jobs whose tasks or status changed since the lifecycle stage last looked. In id order.
+  // Nodes in back-off, by its end.
+  const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
+  // When planning last looked at the clock (StateEditor::PassTime).
+  Time passed_time() const { return passed_time_; }
+  // Jobs that the lifecycle stage must look at: a fact of theirs changed, something is due, a
+  // dependency ended, or one of their nodes is draining. In id order.
   const absl::btree_set<JobId>& unsettled() const { return unsettled_; }
-  // Jobs that wait for this one to end.
+  // Jobs that depend on this one and have neither started nor ended, in id order. While there are
+  // any, it cannot be deleted; so a dependency on a job that no longer exists was met.
   std::vector<JobId> Dependents(JobId job) const;
+  // What the task's latest attempt said when it ended; empty if nothing.
+  absl::string_view TaskMessage(TaskKey task) const;
   int64_t jobs_in(JobState state) const { return jobs_by_state_[static_cast<size_t>(state)]; }
   int64_t tasks_in(TaskState state) const { return tasks_by_state_[static_cast<size_t>(state)]; }
   // Room for `request` below the limits of the queue and its ancestors.
   bool WithinLimits(QueueId queue, const Resources& request) const;
+  // The queue and all its ancestors are open.
+  bool Open(QueueId queue) const;
 
   Dirty TakeDirty();
-  // Stamps every object that is dirty now with this revision (the sequence of the batch that will carry it).
+  // Stamps every object that is dirty now with this revision (the sequence of the batch that will
+  // carry it).
   void StampDirty(uint64_t revision);
 
  private:
-  friend class StateEditor;  // core/model/state_editor.h: the only writer, used by Apply, loading and Transaction
+  friend class StateEditor;  // core/model/state_editor.h: the only writer, used by Apply, loading
+                             // and Transaction
 
   IdMap<JobId, Job> jobs_;
   IdMap<NodeId, Node> nodes_;
   IdMap<QueueId, Queue> queues_;
-  absl::flat_hash_map<std::string, JobId> job_names_;
-  absl::flat_hash_map<std::string, NodeId> node_names_;
-  absl::flat_hash_map<std::string, QueueId> queue_names_;
+  // Keys point into the objects, which do not move.
+  absl::flat_hash_map<absl::string_view, JobId> job_names_;
+  absl::flat_hash_map<absl::string_view, NodeId> node_names_;
+  absl::flat_hash_map<absl::string_view, QueueId> queue_names_;
+  absl::flat_hash_map<TaskKey, std::string> task_messages_;
   JobId next_job_id_{1};
   NodeId next_node_id_{1};
   QueueId next_queue_id_{1};
@@ -92,10 +110,13 @@ class ClusterState {
   PendingIndex pending_;
   FreeIndex free_;
   absl::btree_set<std::pair<Time, JobId>> timers_;
+  absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
+  absl::btree_set<std::pair<Time, NodeId>> backoffs_;
+  Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
-  absl::flat_hash_map<JobId, std::vector<JobId>> dependents_;
-  std::array<int64_t, 10> jobs_by_state_{};
-  std::array<int64_t, 10> tasks_by_state_{};
+  absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
+  std::array<int64_t, kJobStates> jobs_by_state_{};
+  std::array<int64_t, kTaskStates> tasks_by_state_{};
   Dirty dirty_;
 };
 

@@ -1,8 +1,9 @@
-// Events: everything that can happen to the cluster. State is their fold (Apply, core/model/apply.h); the store keeps
-// them as the log. A decision of the planner is an event like any other.
+// Events: everything that can happen to the cluster. State is their fold (Apply,
+// core/model/apply.h); the store keeps them as the log. A decision of the planner is an event like
+// any other.
 //
-// Events are self-contained: ids that stay (jobs, nodes, queues) and names, never interned ids. They are checked
-// before they are persisted, so that replaying one cannot fail.
+// Events are self-contained: ids that stay (jobs, nodes, queues) and names, never interned ids.
+// They are checked before they are persisted, so that replaying one cannot fail.
 #ifndef BERTH_CORE_MODEL_EVENT_H_
 #define BERTH_CORE_MODEL_EVENT_H_
 
@@ -36,18 +37,20 @@ struct QueueDeleted {
   QueueId id;
 };
 
-// A new node (id is the next one) or a new registration of a known one. Ends silence. Tasks are reconciled by the
-// TaskReported and TasksGone events that follow in the same turn.
+// A new node (id is the next one) or a new registration of a known one. Ends silence. Tasks are
+// reconciled by the TaskReported and TasksGone events that follow in the same turn.
 struct NodeRegistered {
   NodeId id;
   NodeSpec spec;
   uint64_t epoch = 0;  // one more than before
   std::string agent_id, boot_id, agent_version;
 };
-struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs are given up at once
+struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs are given
+                       // up at once
   NodeId id;
 };
-struct NodeFenced {  // silent for so long that strict tasks are certainly dead: Lost tasks end, except those of KEEP jobs
+struct NodeFenced {  // silent for so long that strict tasks are certainly dead: Lost tasks end,
+                     // except those of KEEP jobs
   NodeId id;
 };
 struct NodeSteered {
@@ -56,7 +59,8 @@ struct NodeSteered {
   bool draining = false;
   std::string reason;
 };
-struct NodeRefused {  // a member could not be prepared there: back-off, and a drain after several in a row
+struct NodeRefused {  // a member could not be prepared there: back-off, and a drain after several
+                      // in a row
   NodeId id;
   int32_t refusals = 0;
   Time backoff_until = absl::InfinitePast();
@@ -86,11 +90,13 @@ struct JobDeleted {
   JobId id;
 };
 
+// kRefused ends the attempt (kFailed, EndCause::kRefused): planning answers with NodeRefused and
+// TasksRequeued.
 enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
 enum class ExitCause : uint8_t { kItself, kKilled, kLeaseLapsed, kReboot, kSupervisorLost, kGone };
 
-// What an agent reported of the attempt that the state knows. Reports of other attempts or epochs never become events.
-// kExited with kGone: the node registered again and no longer has it.
+// What an agent reported of the attempt that the state knows. Reports of other attempts or epochs
+// never become events. kExited with kGone: the node registered again and no longer has it.
 struct TaskReported {
   TaskKey task;
   uint32_t attempt = 0;
@@ -119,7 +125,15 @@ struct TasksStarted {  // every member is prepared: Start is sent to each
   std::vector<uint32_t> tasks;
 };
 enum class ReleaseReason : uint8_t {
-  kCancelled, kSuspended, kRestart, kGangBroken, kDrain, kTimeout, kCompleted, kFailed, kPrepareTimeout
+  kCancelled,
+  kSuspended,
+  kRestart,
+  kGangBroken,
+  kDrain,
+  kTimeout,
+  kCompleted,
+  kFailed,
+  kPrepareTimeout
 };
 struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
   JobId job;
@@ -137,9 +151,10 @@ struct JobStatusChanged {  // the whole new status; revision and tasks untouched
 };
 
 using EventBody =
-    std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered, NodeSilenced, NodeFenced,
-                 NodeSteered, NodeRefused, NodeDeleted, JobSubmitted, JobUpdated, JobCancelled, JobSuspended,
-                 JobDeleted, TaskReported, TasksBound, TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged>;
+    std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
+                 NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
+                 JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
+                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged>;
 
 struct Event {
   Time time;

@@ -9,16 +9,18 @@
 
 namespace berth {
 
-using JobId = Id<struct JobTag, uint64_t>;    // the job's uid: never used twice
-using NodeId = Id<struct NodeTag>;            // never used twice
-using QueueId = Id<struct QueueTag>;          // 0 is the root; never used twice
-using ShapeId = Id<struct ShapeTag>;          // interned TaskShape; not persistent
-using ModelId = Id<struct ModelTag>;          // interned device model name; not persistent
+using JobId = Id<struct JobTag, uint64_t>;  // the job's uid: never used twice
+using NodeId = Id<struct NodeTag>;          // never used twice
+using QueueId = Id<struct QueueTag>;        // 0 is the root; never used twice
+using ShapeId = Id<struct ShapeTag>;        // interned TaskShape; not persistent
+using ClassId =
+    Id<struct ClassTag>;  // of waiting jobs that ask for the same; 0 = none; not persistent
 using ResourceKind = Id<struct ResourceTag, uint8_t>;  // index into Resources; not persistent
 
 inline constexpr QueueId kRootQueue{0};
 
-// Wall time. It orders and explains; leases and fencing are measured on steady clocks outside the core.
+// Wall time. It orders and explains; leases and fencing are measured on steady clocks outside the
+// core.
 using Time = absl::Time;
 using Duration = absl::Duration;
 

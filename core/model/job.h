@@ -1,14 +1,17 @@
-// Jobs, groups and tasks as the scheduler keeps them: what placing and ordering need, and no more. Command,
-// environment and annotations stay in the store (storage/store.h, "cold part").
+// Jobs, groups and tasks as the scheduler keeps them: what placing and ordering need, and no more.
+// Command, environment and annotations stay in the store (storage/store.h, "cold part").
 #ifndef BERTH_CORE_MODEL_JOB_H_
 #define BERTH_CORE_MODEL_JOB_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "core/model/ids.h"
 #include "core/model/resources.h"
 
@@ -23,21 +26,35 @@ struct DeviceRequest {
   std::vector<std::string> allow_uuids;  // empty = any
   std::vector<std::string> deny_uuids;
   bool operator==(const DeviceRequest&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DeviceRequest& v) {
+    return H::combine(std::move(h), v.kind, v.count, v.min_memory_bytes, v.models, v.deny_models,
+                      v.allow_uuids, v.deny_uuids);
+  }
 };
 
 struct NamedAmount {
   std::string name;
   int64_t amount = 0;
   bool operator==(const NamedAmount&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const NamedAmount& v) {
+    return H::combine(std::move(h), v.name, v.amount);
+  }
 };
 
 struct Toleration {
   std::string key;    // empty = every key
   std::string value;  // empty = every value
   bool operator==(const Toleration&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Toleration& v) {
+    return H::combine(std::move(h), v.key, v.value);
+  }
 };
 
-// All that decides where one task fits. Tasks of equal shape are interchangeable. Interned in ClusterState.
+// All that decides where one task fits. Tasks of equal shape are interchangeable. Interned in
+// ClusterState.
 struct TaskShape {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
@@ -47,10 +64,22 @@ struct TaskShape {
   std::vector<std::string> exclude_nodes;  // sorted
   std::vector<Toleration> tolerations;
   bool operator==(const TaskShape&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const TaskShape& v) {
+    return H::combine(std::move(h), v.cpu_millis, v.memory_bytes, v.devices, v.extended,
+                      v.match_labels, v.exclude_nodes, v.tolerations);
+  }
 };
 
 enum class PolicyEvent : uint8_t { kAny, kTaskFailed, kNodeLost, kTaskCompleted, kTimeout };
-enum class PolicyAction : uint8_t { kRestartTask, kRestartGroup, kRestartJob, kAbort, kComplete, kIgnore };
+enum class PolicyAction : uint8_t {
+  kRestartTask,
+  kRestartGroup,
+  kRestartJob,
+  kAbort,
+  kComplete,
+  kIgnore
+};
 
 struct LifecyclePolicy {
   PolicyEvent event = PolicyEvent::kAny;
@@ -58,6 +87,10 @@ struct LifecyclePolicy {
   PolicyAction action = PolicyAction::kAbort;
   Duration after = absl::ZeroDuration();
   bool operator==(const LifecyclePolicy&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const LifecyclePolicy& v) {
+    return H::combine(std::move(h), v.event, v.exit_codes, v.action, v.after);
+  }
 };
 
 enum class DependencyCondition : uint8_t { kAfterOk, kAfterAny, kAfterNotOk };
@@ -72,6 +105,10 @@ struct GroupDependency {
   uint32_t group = 0;  // index in JobSpec::groups
   GroupCondition condition = GroupCondition::kRunning;
   bool operator==(const GroupDependency&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const GroupDependency& v) {
+    return H::combine(std::move(h), v.group, v.condition);
+  }
 };
 
 enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
@@ -86,7 +123,8 @@ struct GroupSpec {
   bool operator==(const GroupSpec&) const = default;
 };
 
-// What a JobSubmitted event carries. Valid by construction: the API door checked it (server/validation).
+// What a JobSubmitted event carries. Valid by construction: the API door checked it
+// (server/validation).
 struct JobSpec {
   std::string name;
   QueueId queue;
@@ -126,17 +164,33 @@ constexpr bool Occupies(TaskState state) {
   return state >= TaskState::kBound && state <= TaskState::kLost;
 }
 constexpr bool Ended(TaskState state) { return state >= TaskState::kSucceeded; }
+constexpr bool Waits(TaskState state) { return state <= TaskState::kNominated; }
+inline constexpr size_t kTaskStates = 10;
 
-// Plain value: the whole accounting of the cluster follows from these (ClusterState::SetTask).
+// Why the latest attempt ended. Retries count own failures only.
+enum class EndCause : uint8_t {
+  kNone,      // it has not, or has no attempt
+  kExit,      // by itself: exit_code and exit_signal say how
+  kStopped,   // released by decision
+  kRefused,   // its node could not prepare or exec it: the node is to blame (NodeRefused), then
+              // TasksRequeued
+  kNodeLost,  // its node was lost, rebooted or fenced it
+};
+
+// Plain value: the whole accounting of the cluster follows from these (StateEditor::SetTask). What
+// it said when it ended: ClusterState::TaskMessage.
 struct Task {
   TaskState state = TaskState::kPending;
+  TaskState before_lost =
+      TaskState::kPending;               // kLost: the state that it returns to when its node does
+  EndCause end_cause = EndCause::kNone;  // also once Pending again; kNone while an attempt lives
   uint8_t exit_signal = 0;
-  bool requeue = false;    // kReleasing or kLost: becomes Pending again once gone, instead of ended
-  int32_t exit_code = 0;   // of the latest attempt that ended
-  uint32_t attempt = 0;    // starts decided so far
-  NodeId node;             // meaningful while it occupies, and afterwards for history
-  uint16_t port = 0;       // rendezvous port its node reserved, if any
-  DeviceSet devices;       // of that node, while it occupies
+  bool requeue = false;   // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  int32_t exit_code = 0;  // of the latest attempt that ended
+  uint32_t attempt = 0;   // starts decided so far
+  NodeId node;            // meaningful while it occupies, and afterwards for history
+  uint16_t port = 0;      // rendezvous port its node reserved, if any
+  DeviceSet devices;      // of that node, while it occupies
   Time since = absl::InfinitePast();  // when it came into this state
   Time start = absl::InfinitePast();  // when the latest attempt began to run
   bool operator==(const Task&) const = default;
@@ -154,6 +208,7 @@ enum class JobState : uint8_t {
   kFailed,
   kCancelled,
 };
+inline constexpr size_t kJobStates = 10;
 constexpr bool Ended(JobState state) { return state >= JobState::kSucceeded; }
 
 struct Group {
@@ -164,19 +219,27 @@ struct Group {
   ShapeId shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
+  bool operator==(const Group&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Group& v) {
+    return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
+                      v.policies, v.depends_on);
+  }
 };
 
 // A lifecycle action that waits out its delay.
 struct DelayedAction {
   PolicyAction action = PolicyAction::kIgnore;
-  uint32_t task = 0;      // whose event it was
-  uint32_t attempt = 0;   // dropped when that task has moved on
+  uint32_t task = 0;     // whose event it was
+  uint32_t attempt = 0;  // dropped when that task has moved on
   Time due = absl::InfiniteFuture();
   std::string message;
   bool operator==(const DelayedAction&) const = default;
 };
 
-// The part of a job that changes as a whole; plain data, written as one record.
+// The part of a job that changes as a whole; plain data, written as one record. Apply itself
+// changes `starts` (TasksBound of a gang), `suspended`, `cancelled` and `message` (requests); the
+// rest comes with JobStatusChanged.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
@@ -184,12 +247,30 @@ struct JobStatus {
   uint32_t starts = 0;                    // gangs bound so far
   Time start = absl::InfinitePast();      // of the latest gang start
   Time end = absl::InfinitePast();
-  Time hold_until = absl::InfinitePast(); // retry back-off
-  bool suspended = false;                 // the user's hold
+  Time hold_until = absl::InfinitePast();  // retry back-off
+  bool suspended = false;                  // the user's hold
+  bool cancelled = false;                  // the user's wish; `message` is the reason given
   std::string message;
   std::vector<DelayedAction> delayed;
   bool operator==(const JobStatus&) const = default;
 };
+
+// How many of a group's tasks are in each state. Derived.
+struct GroupTally {
+  std::array<int32_t, kTaskStates> count{};
+
+  int32_t In(TaskState state) const { return count[static_cast<size_t>(state)]; }
+  int32_t Waiting() const { return In(TaskState::kPending) + In(TaskState::kNominated); }
+  // Hold or will hold a place in the gang: bound to running, or on a silent node.
+  int32_t Members() const {
+    return In(TaskState::kBound) + In(TaskState::kPrepared) + In(TaskState::kStarting) +
+           In(TaskState::kRunning) + In(TaskState::kLost);
+  }
+  int32_t Occupying() const { return Members() + In(TaskState::kReleasing); }
+  bool operator==(const GroupTally&) const = default;
+};
+
+struct JobTemplate;  // core/model/interner.h
 
 struct Job {
   JobId id;
@@ -201,14 +282,22 @@ struct Job {
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
   Time submit, start_after;
-  uint64_t revision = 0;  // batch sequence of its last change; the etag
-  std::vector<Group> groups;
+  uint64_t revision = 0;                       // batch sequence of its last change; the etag
+  absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
+  absl::Span<const LifecyclePolicy> policies;  // likewise
   std::vector<Task> tasks;
-  std::vector<LifecyclePolicy> policies;
   std::vector<JobDependency> dependencies;
   std::map<std::string, std::string> labels;
   JobStatus status;
+  // Derived.
+  absl::InlinedVector<GroupTally, 1> tallies;  // parallel to groups
+  ClassId pending_class;                       // 0 = asks for nothing now
+  bool has_timer = false;
+  const JobTemplate* shared = nullptr;
 };
+
+// Over all groups.
+GroupTally TallyOf(const Job& job);
 
 // Index of the group that task `task` belongs to.
 uint32_t GroupOf(const Job& job, uint32_t task);

@@ -51,12 +51,19 @@ struct NodeStatus {
   bool cordoned = false;
   bool draining = false;
   std::string reason;
-  uint64_t epoch = 0;       // registrations so far
+  uint64_t epoch = 0;  // registrations so far
   std::string agent_id, boot_id, agent_version;
   Time registered = absl::InfinitePast();
-  int32_t refusals = 0;     // in a row
+  int32_t refusals = 0;  // in a row
   Time backoff_until = absl::InfinitePast();
   bool operator==(const NodeStatus&) const = default;
+};
+
+// The healthy devices of one kind.
+struct DeviceKindSet {
+  ResourceKind kind;
+  DeviceSet devices;
+  bool operator==(const DeviceKindSet&) const = default;
 };
 
 struct Node {
@@ -65,11 +72,20 @@ struct Node {
   NodeStatus status;
   uint64_t revision = 0;
   // Derived.
-  Resources capacity;       // healthy devices only
-  Resources allocated;      // of tasks that occupy
+  Resources capacity;  // healthy devices only
+  DeviceSet healthy;
+  std::vector<DeviceKindSet> kinds;  // by first index
+  Resources allocated;               // of tasks that occupy
   DeviceSet devices_used;
   std::vector<TaskKey> tasks;  // that occupy, in no meaningful order
 };
+
+// What is free, negative amounts shown as 0. Devices count one by one (healthy and unused), as an
+// unhealthy one may be in use.
+Resources FreeOf(const Node& node);
+
+// Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
+bool TakesTasks(const NodeStatus& status);
 
 }  // namespace berth
 

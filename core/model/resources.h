@@ -11,14 +11,17 @@
 
 namespace berth {
 
-// Kinds 0 and 1 are fixed; device kinds and extended resources get the next ones in order of first appearance.
-// No decision may depend on that order, as it differs between a fold and a load.
+// Kinds 0 and 1 are fixed; device kinds and extended resources get the next ones in order of first
+// appearance. No decision may depend on that order, as it differs between a fold and a load.
 inline constexpr ResourceKind kCpu{0};     // milli-cores
 inline constexpr ResourceKind kMemory{1};  // bytes
 inline constexpr size_t kMaxResourceKinds = 16;
-inline constexpr int64_t kMaxAmount = int64_t{1} << 56;  // of one resource in one task or node; sums stay in int64
+inline constexpr int64_t kMaxAmount = int64_t{1}
+                                      << 48;  // of one resource in one task, node or limit
 
-// A sum, a capacity or a request. Amounts are >= 0 except in differences.
+// A sum, a capacity or a request. Amounts are >= 0 except in differences. Sums wrap around and come
+// back: the bound keeps those of a job (up to 32,768 tasks) exact; the display of all that waits
+// may exceed int64 only by absurd asks.
 struct Resources {
   std::array<int64_t, kMaxResourceKinds> amount{};
 
@@ -26,15 +29,29 @@ struct Resources {
   int64_t operator[](ResourceKind kind) const { return amount[kind.value]; }
 
   Resources& operator+=(const Resources& other) {
-    for (size_t i = 0; i < kMaxResourceKinds; ++i) amount[i] += other.amount[i];
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      amount[i] = static_cast<int64_t>(static_cast<uint64_t>(amount[i]) +
+                                       static_cast<uint64_t>(other.amount[i]));
+    }
     return *this;
   }
   Resources& operator-=(const Resources& other) {
-    for (size_t i = 0; i < kMaxResourceKinds; ++i) amount[i] -= other.amount[i];
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      amount[i] = static_cast<int64_t>(static_cast<uint64_t>(amount[i]) -
+                                       static_cast<uint64_t>(other.amount[i]));
+    }
     return *this;
   }
   friend Resources operator+(Resources a, const Resources& b) { return a += b; }
   friend Resources operator-(Resources a, const Resources& b) { return a -= b; }
+  Resources Times(int64_t count) const {
+    Resources product;
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      product.amount[i] =
+          static_cast<int64_t>(static_cast<uint64_t>(amount[i]) * static_cast<uint64_t>(count));
+    }
+    return product;
+  }
   bool operator==(const Resources&) const = default;
 
   // True if every amount is at most the other's.

@@ -1,0 +1,82 @@
+// FreeIndex: what the nodes that take new tasks have free, ordered for best fit: by (free devices
+// of all kinds, free cpu, NodeId). A search starts at the tightest node that could be sufficient
+// and goes upward; an update costs O(log nodes). The key holds no interned order, so iteration is
+// the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
+#ifndef BERTH_CORE_MODEL_FREE_INDEX_H_
+#define BERTH_CORE_MODEL_FREE_INDEX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "core/model/ids.h"
+#include "core/model/node.h"
+#include "core/model/resources.h"
+
+namespace berth {
+
+class FreeIndex {
+ public:
+  // `room` is free devices << 56 | free cpu in milli-cores.
+  struct Key {
+    uint64_t room = 0;
+    NodeId node;
+    auto operator<=>(const Key&) const = default;
+  };
+  static constexpr int kCpuBits = 56;
+  static constexpr uint64_t Room(int devices, int64_t cpu_millis) {
+    const auto cpu = cpu_millis < 0 ? 0 : static_cast<uint64_t>(cpu_millis);
+    return static_cast<uint64_t>(devices) << kCpuBits | cpu;
+  }
+  static constexpr int Devices(uint64_t room) { return static_cast<int>(room >> kCpuBits); }
+  static constexpr int64_t CpuMillis(uint64_t room) {
+    return static_cast<int64_t>(room & ((uint64_t{1} << kCpuBits) - 1));
+  }
+
+  // Nodes that take new tasks (TakesTasks, and no back-off in force), tightest first.
+  const absl::btree_set<Key>& nodes() const { return nodes_; }
+
+  // Calls visit(NodeId, const Resources& free) for the nodes with at least so many free devices and
+  // so much free cpu, tightest first, until it returns false. Levels with too little cpu are jumped
+  // over, not walked through. Memory and the split of devices into kinds are the visitor's to
+  // check. The index must not change meanwhile.
+  template <class Visit>
+  void ForEach(int devices, int64_t cpu_millis, Visit&& visit) const {
+    auto it = nodes_.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
+    while (it != nodes_.end()) {
+      if (CpuMillis(it->room) < cpu_millis) {
+        it = nodes_.lower_bound(Key{Room(Devices(it->room), cpu_millis), NodeId{}});
+        continue;
+      }
+      if (!visit(it->node, FreeOf(it->node))) return;
+      ++it;
+    }
+  }
+
+  bool Has(NodeId node) const {
+    return node.value < entries_.size() && entries_[node.value].listed;
+  }
+  // The node must be listed.
+  const Resources& FreeOf(NodeId node) const { return entries_[node.value].free; }
+  // Sum over the listed nodes: a request that does not fit in it fits nowhere.
+  const Resources& total() const { return total_; }
+
+ private:
+  friend class StateEditor;
+
+  struct Entry {
+    Resources free;
+    uint64_t room = 0;
+    bool listed = false;
+  };
+  void Put(NodeId node, const Resources& free, uint64_t room);
+  void Remove(NodeId node);
+
+  absl::btree_set<Key> nodes_;
+  std::vector<Entry> entries_;  // by node id
+  Resources total_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_FREE_INDEX_H_

@@ -1,0 +1,96 @@
+// Interner: small ids for things that repeat in memory: resource kinds, task shapes, and the groups
+// and policies that equal jobs share. Interned ids live as long as the process and are never
+// persisted; no decision depends on their order, which differs between a fold and a load. No thread
+// safety.
+#ifndef BERTH_CORE_MODEL_INTERNER_H_
+#define BERTH_CORE_MODEL_INTERNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/base/id_map.h"
+#include "core/model/ids.h"
+#include "core/model/job.h"
+#include "core/model/resources.h"
+
+namespace berth {
+
+// A shape and the amounts that one task of it takes: cpu, memory, every device kind and extended
+// resource.
+struct ShapeEntry {
+  TaskShape shape;
+  Resources resources;
+  int32_t device_count = 0;  // of all kinds
+  uint64_t uses = 0;         // group lists that name it
+};
+
+// The immutable part that equal jobs share. Job::groups and Job::policies point into it.
+struct JobTemplate {
+  std::vector<Group> groups;
+  std::vector<LifecyclePolicy> policies;
+  mutable uint64_t uses = 0;  // jobs; managed by the Interner
+  bool operator==(const JobTemplate& other) const {
+    return groups == other.groups && policies == other.policies;
+  }
+};
+
+class Interner {
+ public:
+  Interner();  // cpu and memory are known
+
+  // Resource kinds.
+  std::optional<ResourceKind> FindKind(absl::string_view name) const;
+  const std::string& KindName(ResourceKind kind) const { return kinds_[kind.value]; }
+  size_t kind_count() const { return kinds_.size(); }
+  // RESOURCE_EXHAUSTED, naming the first one too many, if not all of these names can become kinds.
+  absl::Status CanAddKinds(const std::vector<absl::string_view>& names) const;
+  // There must be room: CanAddKinds.
+  ResourceKind AddKind(absl::string_view name);
+
+  // Shapes. An id is never given to another shape, even after its last use.
+  const ShapeEntry& Shape(ShapeId id) const { return shapes_.At(id); }
+  const IdMap<ShapeId, ShapeEntry>& shapes() const { return shapes_; }
+
+  // Takes one use of the (shared) template for these groups. The kinds must have room.
+  const JobTemplate* AcquireTemplate(const std::vector<GroupSpec>& groups,
+                                     const std::vector<LifecyclePolicy>& policies);
+  // Gives one use back; the last one frees the template and its uses of shapes.
+  void ReleaseTemplate(const JobTemplate* shared);
+
+ private:
+  ShapeId AcquireShape(const TaskShape& shape);
+  void ReleaseShape(ShapeId id);
+
+  std::vector<std::string> kinds_;  // at most kMaxResourceKinds, found by scanning
+  IdMap<ShapeId, ShapeEntry> shapes_;
+  absl::flat_hash_map<TaskShape, ShapeId> shape_ids_;
+  ShapeId next_shape_{1};
+
+  struct TemplateHash {
+    size_t operator()(const std::unique_ptr<JobTemplate>& t) const;
+    size_t operator()(const JobTemplate* t) const;
+    using is_transparent = void;
+  };
+  struct TemplateEqual {
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return *a == *b;
+    }
+    using is_transparent = void;
+  };
+  absl::flat_hash_set<std::unique_ptr<JobTemplate>, TemplateHash, TemplateEqual> templates_;
+};
+
+// Every name of a resource that the shape asks for besides cpu and memory, device kinds first.
+std::vector<absl::string_view> KindNames(const TaskShape& shape);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_INTERNER_H_

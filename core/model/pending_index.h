@@ -1,0 +1,131 @@
+// PendingIndex: what waits, as classes of jobs that ask for the same. If the first job of a class
+// does not fit, none of the class does; a class found blocked stays aside until something happened
+// that could help. So a cycle costs O(classes that are not known to be blocked + decisions), and a
+// million equal blocked jobs cost nothing.
+//
+//   needs of a job (NeedsOf) --same queue, gang, shapes and counts--> PendingClass {jobs by
+//   priority, then age} ready():   classes to be tried, ordered by the key of their first job
+//   (deterministic; never by ClassId) blocked:   classes with a verdict; all return to ready() with
+//   StateEditor's next event that could help any
+//
+// Kept by StateEditor: it lags behind edits until StateEditor::Sync(). No thread safety.
+#ifndef BERTH_CORE_MODEL_PENDING_INDEX_H_
+#define BERTH_CORE_MODEL_PENDING_INDEX_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "core/base/id_map.h"
+#include "core/model/ids.h"
+#include "core/model/job.h"
+
+namespace berth {
+
+// How many more tasks a group is to be given now.
+struct GroupNeed {
+  uint32_t group = 0;
+  int32_t count = 0;
+  bool operator==(const GroupNeed&) const = default;
+};
+
+// What a job asks for now. With `gang`, all of it at once or nothing: what is missing to its
+// minimum. Without, any one of it: one task of the first group that fits (growth, or a replacement
+// above the minimum).
+struct JobNeeds {
+  bool gang = false;
+  absl::InlinedVector<GroupNeed, 2> groups;  // in group order; empty = nothing to place
+  bool empty() const { return groups.empty(); }
+};
+
+// Pure, from the job's status and tallies. Empty unless the job may be given places: Pending,
+// Binding or Running, and neither suspended nor cancelled. A group whose depends_on is not met asks
+// for nothing. A job that is Pending asks only once all members that its minimum needs wait (none
+// of them is still being stopped).
+JobNeeds NeedsOf(const Job& job);
+
+// The group's depends_on is met.
+bool GroupOpen(const Job& job, uint32_t group);
+
+struct Demand {
+  QueueId queue;
+  bool gang = false;
+  absl::InlinedVector<std::pair<ShapeId, int32_t>, 2> items;  // in group order
+  bool operator==(const Demand&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const Demand& demand) {
+    return H::combine(std::move(h), demand.queue, demand.gang, demand.items);
+  }
+};
+Demand DemandOf(const Job& job, const JobNeeds& needs);
+
+// Higher priority first, then older (job ids grow with submission).
+struct OrderKey {
+  int32_t priority = 0;
+  JobId job;
+  bool operator==(const OrderKey&) const = default;
+  friend bool operator<(const OrderKey& a, const OrderKey& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.job < b.job;
+  }
+};
+
+// Why a class waits. Opaque to the model: written and read by the engine (WaitReason,
+// core/engine/plan.h).
+struct BlockedVerdict {
+  uint8_t code = 0;  // WaitCode
+  std::string resource;
+  int64_t needed = 0;
+  int64_t free = 0;
+  int64_t limit = 0;
+  QueueId queue;
+  std::string detail;
+};
+
+struct PendingClass {
+  Demand demand;
+  absl::btree_set<OrderKey> jobs;
+  std::unique_ptr<BlockedVerdict> blocked;  // null while it is in ready()
+};
+
+class PendingIndex {
+ public:
+  // Classes with jobs that are not known to be blocked, by the key of their first job. Changes with
+  // every Sync, Block and reopening: take begin() anew after each.
+  const absl::btree_map<OrderKey, ClassId>& ready() const { return ready_; }
+  // The class of a job is Job::pending_class. Valid until a Sync of facts drops a class without
+  // jobs.
+  const PendingClass& Class(ClassId id) const { return classes_.At(id); }
+  const PendingClass* FindClass(ClassId id) const { return classes_.Find(id); }
+  const IdMap<ClassId, PendingClass>& classes() const { return classes_; }
+  size_t job_count() const { return job_count_; }
+
+ private:
+  friend class StateEditor;
+
+  ClassId Add(const Demand& demand, OrderKey key);
+  void Remove(ClassId id, OrderKey key);
+  void Block(ClassId id, BlockedVerdict verdict);
+  void ReopenAll();
+  void DropEmpty();  // classes without jobs
+  // ready_ holds `before` for this class; make it hold its present first key.
+  void Relist(ClassId id, const OrderKey* before);
+
+  IdMap<ClassId, PendingClass> classes_;
+  absl::flat_hash_map<Demand, ClassId> by_demand_;
+  absl::btree_map<OrderKey, ClassId> ready_;
+  std::vector<ClassId> blocked_;  // may repeat, and hold classes dropped since
+  std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
+  ClassId next_class_{1};         // 0 = no class
+  size_t job_count_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_PENDING_INDEX_H_

@@ -1,0 +1,126 @@
+// StateEditor: the only writer of ClusterState. It keeps everything derived equal to what the facts
+// say; it checks nothing but our own bugs (Apply does the checking).
+//
+// The heart is SetTask: it takes the old value's contribution out of every sum and index and puts
+// the new one's in. It returns the old value, so that undoing is setting that again, in reverse
+// order (core/engine/transaction.h).
+//
+// Two things follow only at Sync() (and when the editor ends): the pending index and the timers of
+// jobs that were touched. So a gang is placed member by member without building a class for each
+// half-placed state.
+//
+// No thread safety. Editors of one state may nest only if the inner one has ended before the outer
+// edits again.
+#ifndef BERTH_CORE_MODEL_STATE_EDITOR_H_
+#define BERTH_CORE_MODEL_STATE_EDITOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+enum class EditMode : uint8_t {
+  kFacts,      // Apply: marks what is dirty and unsettled, sets timers, reopens blocked classes
+  kTentative,  // planning: none of these; every edit will be undone
+};
+
+class StateEditor {
+ public:
+  explicit StateEditor(ClusterState& state, EditMode mode = EditMode::kFacts);
+  ~StateEditor();  // Sync()
+  StateEditor(const StateEditor&) = delete;
+  StateEditor& operator=(const StateEditor&) = delete;
+
+  // Brings the pending index (and, with kFacts, the timers) up to date with the edits so far.
+  void Sync();
+
+  // Tasks and jobs. Ids must exist. Both return the old value. About 200 ns and no allocation in
+  // the common case.
+  Task SetTask(TaskKey key, const Task& value);
+  JobStatus SetJobStatus(JobId id, JobStatus status);
+  // What the latest attempt that ended said; empty removes it.
+  void SetTaskMessage(TaskKey key, absl::string_view message);
+  void SetJobPriority(JobId id, int32_t priority);
+  void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
+  // The id must be absent; next_job_id moves past it. Its kinds must have room
+  // (Interner::CanAddKinds).
+  void AddJob(JobId id, const JobSpec& spec, Time submit);
+  // Nothing of it may occupy.
+  void EraseJob(JobId id);
+
+  // Queues and nodes. Their kinds must have room.
+  void AddQueue(QueueId id, QueueSpec spec);
+  void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
+  void SetQueueOpen(QueueId id, bool open);
+  void EraseQueue(QueueId id);  // no jobs, no children
+  void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
+  void SetNodeSpec(
+      NodeId id,
+      NodeSpec spec);  // same name; its tasks' device sets are the caller's to move first
+  void SetNodeStatus(NodeId id, NodeStatus status);
+  void EraseNode(NodeId id);  // no tasks
+
+  // Planning's caches: not facts, in either mode, and never undone.
+  // The lifecycle stage has looked at the job.
+  void Settle(JobId id) { state_.unsettled_.erase(id); }
+  // Time has come to `now`: jobs with something due by then become unsettled, nodes whose back-off
+  // is over take tasks again. The next due times that the state shows are later than `now`. Time
+  // never goes back.
+  void PassTime(Time now);
+  // No job of the class can be placed now. It leaves ready() until something happens that could
+  // help.
+  void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+
+  // Loading, into a fresh state: queues parents first, nodes, job specs, then statuses and tasks,
+  // then FinishLoad. Anything may be left out that equals what a new one has. INVALID_ARGUMENT or
+  // FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated ids or names, too
+  // many kinds, an occupied device taken twice).
+  absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
+  absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
+  absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
+  // `priority` and `labels` as last updated.
+  absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
+                             std::map<std::string, std::string> labels, uint64_t revision);
+  absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
+  // Ids up to these were given out before, also of what was deleted since.
+  absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue);
+  // Nothing is dirty; jobs that the lifecycle stage may not have finished with are unsettled.
+  void FinishLoad();
+
+ private:
+  void Touch(Job& job);
+  void MarkJob(JobId id);
+  void MarkUnsettled(JobId id);
+  void CouldHelp();  // reopens blocked classes
+  void Charge(Job& job, uint32_t group, const Task& task, int64_t sign);
+  void ReindexNode(Node& node);
+  void RefreshPending(Job& job);
+  void RefreshTimer(Job& job);
+  bool facts() const { return mode_ == EditMode::kFacts; }
+
+  ClusterState& state_;
+  EditMode mode_;
+  std::vector<JobId> touched_;  // may repeat
+};
+
+// The earliest time after `after` at which the job needs a look though nothing happens: its start
+// time, back-off, walltime, prepare timeout, delayed actions, or the end of its time to live.
+// InfiniteFuture if there is none.
+Time NextDue(const Job& job, Time after);
+
+// Hash over all facts and derived sums, in id order, with names instead of interned ids: equal for
+// equal states on every machine, whether folded or loaded. Leaves out what planning caches
+// (verdicts, unsettled, passed time, dirt).
+uint64_t Fingerprint(const ClusterState& state);
+
+// Rebuilds everything derived from the facts and compares. INTERNAL naming the first difference.
+absl::Status CheckConsistency(const ClusterState& state);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_STATE_EDITOR_H_
