@@ -19,7 +19,7 @@ namespace berth {
 
 using Effect = absl::AnyInvocable<void() &&>;
 
-// The cold part of a job (serialised store.v1.ColdJob), shared by the batch that carries it and
+// The cold part of a job (server/convert_cold.h), shared by the batch that carries it and
 // the cache that launches from it.
 using ColdPart = std::shared_ptr<const std::string>;
 using ColdParts = std::map<JobId, ColdPart>;

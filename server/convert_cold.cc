@@ -1,0 +1,51 @@
+#include "server/convert_cold.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+namespace {
+
+void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
+  *to->mutable_command() = from.command();
+  *to->mutable_env() = from.env();
+  to->set_working_dir(from.working_dir());
+  to->set_strategy(from.strategy());
+}
+
+void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
+  *to->mutable_annotations() = from.annotations();
+  to->set_kill_signal(from.kill_signal());
+  to->set_strategy(from.strategy());
+}
+
+}  // namespace
+
+std::string EncodeCold(const v1::JobSpec& spec) {
+  thread_local v1::JobSpec cold;  // keeps its strings' memory from job to job
+  cold.Clear();
+  CopyColdFields(spec, &cold);
+  for (const v1::TaskGroup& group : spec.groups()) CopyColdFields(group, cold.add_groups());
+  return cold.SerializeAsString();
+}
+
+absl::Status ParseCold(absl::string_view cold, v1::JobSpec* spec) {
+  if (spec->ParseFromArray(cold.data(), static_cast<int>(cold.size()))) return absl::OkStatus();
+  return absl::DataLossError("the stored command and environment are unreadable");
+}
+
+absl::Status MergeCold(absl::string_view cold, v1::JobSpec* spec) {
+  v1::JobSpec parsed;
+  if (absl::Status status = ParseCold(cold, &parsed); !status.ok()) return status;
+  if (parsed.groups_size() != spec->groups_size()) {
+    return absl::DataLossError(absl::StrCat("the stored command and environment are of ",
+                                            parsed.groups_size(), " groups, the job has ",
+                                            spec->groups_size()));
+  }
+  CopyColdFields(parsed, spec);
+  for (int i = 0; i < spec->groups_size(); ++i) {
+    CopyColdFields(parsed.groups(i), spec->mutable_groups(i));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace berth
