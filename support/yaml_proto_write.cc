@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "support/yaml_proto.h"
+#include "support/yaml_proto_scalar.h"
+
+namespace berth {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr size_t kMaxFlowWidth = 80;
+
+bool IsMessage(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+}
+
+class Writer {
+ public:
+  std::string Take() { return std::move(out_); }
+
+  // The fields of `message`, each on a line indented by `indent`. The first line goes on where the
+  // output stands.
+  void WriteFields(const Message& message, int indent);
+
+ private:
+  void WriteField(const Message& message, const FieldDescriptor* field, int indent);
+  void WriteMap(const Message& message, const FieldDescriptor* field, int indent);
+  void WriteList(const Message& message, const FieldDescriptor* field, int indent);
+  void WriteScalars(const Message& message, const FieldDescriptor* field, int indent);
+  // What follows "key:" for a message.
+  void WriteValue(const Message& message, int indent);
+
+  void StartLine(int indent) {
+    if (out_.empty() || out_.back() == '\n') out_.append(static_cast<size_t>(indent), ' ');
+  }
+
+  std::string out_;
+};
+
+bool HasFields(const Message& message) {
+  std::vector<const FieldDescriptor*> set;
+  message.GetReflection()->ListFields(message, &set);
+  return !set.empty();
+}
+
+void Writer::WriteFields(const Message& message, int indent) {
+  std::vector<const FieldDescriptor*> set;
+  message.GetReflection()->ListFields(message, &set);
+  for (const FieldDescriptor* field : set) WriteField(message, field, indent);
+}
+
+void Writer::WriteField(const Message& message, const FieldDescriptor* field, int indent) {
+  StartLine(indent);
+  absl::StrAppend(&out_, field->json_name(), ":");
+  if (field->is_map()) return WriteMap(message, field, indent + 2);
+  if (field->is_repeated()) return WriteList(message, field, indent);
+  if (IsMessage(field))
+    return WriteValue(message.GetReflection()->GetMessage(message, field), indent + 2);
+  absl::StrAppend(&out_, " ", ScalarText(message, field, -1), "\n");
+}
+
+void Writer::WriteValue(const Message& message, int indent) {
+  if (IsScalarMessage(message.GetDescriptor())) {
+    absl::StrAppend(&out_, " ", ScalarMessageText(message), "\n");
+  } else if (!HasFields(message)) {
+    out_ += " {}\n";
+  } else {
+    out_ += "\n";
+    WriteFields(message, indent);
+  }
+}
+
+void Writer::WriteMap(const Message& message, const FieldDescriptor* field, int indent) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<std::pair<std::string, const Message*>> entries;
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, field, i);
+    entries.emplace_back(ScalarText(entry, field->message_type()->map_key(), -1), &entry);
+  }
+  std::sort(entries.begin(), entries.end());
+  out_ += "\n";
+  const FieldDescriptor* value = field->message_type()->map_value();
+  for (const auto& entry : entries) {
+    StartLine(indent);
+    absl::StrAppend(&out_, entry.first, ":");
+    if (IsMessage(value)) {
+      WriteValue(entry.second->GetReflection()->GetMessage(*entry.second, value), indent + 2);
+    } else {
+      absl::StrAppend(&out_, " ", ScalarText(*entry.second, value, -1), "\n");
+    }
+  }
+}
+
+void Writer::WriteList(const Message& message, const FieldDescriptor* field, int indent) {
+  const Reflection& reflection = *message.GetReflection();
+  if (!IsMessage(field)) return WriteScalars(message, field, indent);
+  out_ += "\n";
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+    const Message& item = reflection.GetRepeatedMessage(message, field, i);
+    StartLine(indent);
+    out_ += "-";
+    if (IsScalarMessage(item.GetDescriptor()) || !HasFields(item)) {
+      WriteValue(item, indent + 2);
+    } else {
+      out_ += " ";
+      WriteFields(item, indent + 2);
+    }
+  }
+}
+
+// On one line when it is short: [a, b].
+void Writer::WriteScalars(const Message& message, const FieldDescriptor* field, int indent) {
+  std::vector<std::string> items;
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    items.push_back(ScalarText(message, field, i));
+  }
+  const std::string flow = absl::StrCat(" [", absl::StrJoin(items, ", "), "]\n");
+  if (flow.size() <= kMaxFlowWidth) {
+    out_ += flow;
+    return;
+  }
+  out_ += "\n";
+  for (const std::string& item : items) {
+    StartLine(indent);
+    absl::StrAppend(&out_, "- ", item, "\n");
+  }
+}
+
+}  // namespace
+
+std::string WriteYaml(const Message& message) {
+  if (IsScalarMessage(message.GetDescriptor())) return ScalarMessageText(message) + "\n";
+  Writer writer;
+  writer.WriteFields(message, 0);
+  std::string text = writer.Take();
+  return text.empty() ? "{}\n" : text;
+}
+
+}  // namespace berth
