@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""kill -9 of the agent: its tasks live on, are adopted by the next agent, and their exit codes are known."""
+import os
+import time
+import unittest
+
+from berth_api import job_pb2, make_job, task_state
+from berth_harness import Cluster, alive, wait_until
+
+KILLS = int(os.environ.get("KILLS", "10"))
+
+
+class AgentKill(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster({"lease": "30s"})
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.server.start()
+        self.agent = self.cluster.add_agent("n1", cpu="32")
+        self.cluster.create_queue("q")
+        self.cluster.wait_nodes(1)
+        self.notes = self.cluster.shared_file("notes")
+
+    def submit(self, *jobs):
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=jobs[0].name, jobs=jobs), timeout=10)
+
+    def pids(self, job, count):
+        def read():
+            lines = [line.split() for line in self.notes.read_text().splitlines()]
+            pids = [int(pid) for name, pid in lines if name == job]
+            return pids if len(pids) >= count else None
+        return wait_until(read, 20, f"{count} tasks of {job} have told their pids")
+
+    def job_command(self, rest):
+        return ["sh", "-c", f'echo "$BERTH_JOB $$" >> "$NOTES"; {rest}']
+
+    def test_tasks_live_on_and_exit_codes_are_known(self):
+        env = {"NOTES": str(self.notes), "FLAGS": str(self.flags())}
+        wait_for = 'until [ -e "$FLAGS/$BERTH_JOB" ]; do sleep 0.05; done; '
+        self.submit(make_job("stays", "q", self.job_command("exec sleep 100000"), replicas=3, env=env))
+        self.submit(make_job("ends-7", "q", self.job_command(wait_for + "exit 7"), env=env),
+                    make_job("ends-0", "q", self.job_command(wait_for + "exit 0"), env=env),
+                    make_job("signalled", "q", self.job_command(wait_for + "kill -SEGV $$"), env=env))
+        for name in ("stays", "ends-7", "ends-0", "signalled"):
+            self.cluster.wait_job(name, "RUNNING")
+        pids = self.pids("stays", 3)
+        for _ in range(KILLS):
+            self.agent.kill()
+            time.sleep(0.1)
+            self.assertTrue(all(alive(pid) for pid in pids), "a task died with its agent")
+            self.agent.start()
+            self.cluster.wait_nodes(1)
+        self.agent.kill()
+        for name in ("ends-7", "ends-0", "signalled"):
+            (self.flags() / name).touch()  # they end while no agent looks
+        for name in ("ends-7", "ends-0", "signalled"):
+            (pid,) = self.pids(name, 1)
+            wait_until(lambda: not alive(pid), 10, f"{name} ended")
+        self.agent.start()
+        self.check_ends()
+        self.check_stays(pids)
+        print(f"{KILLS + 1} agent kills: 3 tasks lived on, exit codes 7 and 0 and SIGSEGV known", flush=True)
+
+    def flags(self):
+        flags = self.cluster.home / "flags"
+        flags.mkdir(exist_ok=True)
+        flags.chmod(0o755)
+        return flags
+
+    def check_ends(self):
+        self.cluster.wait_job("ends-0", "SUCCEEDED")
+        self.cluster.wait_job("ends-7", "FAILED")
+        self.cluster.wait_job("signalled", "FAILED")
+        (seven,) = self.cluster.api.tasks("ends-7")
+        self.assertEqual(seven.exit_code, 7)
+        (signalled,) = self.cluster.api.tasks("signalled")
+        self.assertEqual(signalled.exit_signal, 11)
+
+    def check_stays(self, pids):
+        job = self.cluster.wait_job("stays", "RUNNING")
+        self.assertEqual(job.status.start_count, 1)
+        self.assertEqual({task_state(t) for t in self.cluster.api.tasks("stays")}, {"RUNNING"})
+        self.assertEqual(sorted(self.pids("stays", 3)), sorted(pids))
+        self.cluster.api.jobs.CancelJob(job_pb2.CancelJobRequest(name="stays", reason="test"), timeout=10)
+        self.cluster.wait_job("stays", "CANCELLED")
+        wait_until(lambda: not any(alive(pid) for pid in pids), 10, "cancelled tasks are gone")
+
+    def test_a_task_that_lost_its_supervisor_is_reported_and_not_run_again(self):
+        self.submit(make_job("orphan", "q", self.job_command("exec sleep 100000"), env={"NOTES": str(self.notes)}))
+        self.cluster.wait_job("orphan", "RUNNING")
+        (pid,) = self.pids("orphan", 1)
+        self.agent.kill()
+        supervisors = [p for p in self.cluster.processes() if b"berth-supervisor" in open(f"/proc/{p}/cmdline", "rb").read()]
+        self.assertEqual(len(supervisors), 1)
+        os.kill(supervisors[0], 9)
+        self.agent.start()
+        self.cluster.wait_job("orphan", "FAILED")
+        wait_until(lambda: not alive(pid), 10, "nothing of the orphan is left")
+        self.assertEqual(len(self.pids("orphan", 1)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

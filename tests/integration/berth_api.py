@@ -1,0 +1,100 @@
+"""berth.v1 for Python tests: message modules made by protoc on first use, and stubs from their descriptors.
+
+    api = Api("127.0.0.1:7070")
+    api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(...), timeout=5)
+"""
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release"))
+
+import grpc  # noqa: E402  (Debian: python3-grpcio)
+
+
+def _generate():
+    out = BUILD / "python"
+    protos = sorted((SOURCE / "proto" / "berth").glob("v1/*.proto"))
+    stamp = out / ".stamp"
+    if not stamp.exists() or stamp.stat().st_mtime < max(p.stat().st_mtime for p in protos):
+        out.mkdir(parents=True, exist_ok=True)
+        names = [str(p.relative_to(SOURCE / "proto")) for p in protos]
+        subprocess.run(["protoc", "-I", str(SOURCE / "proto"), f"--python_out={out}", *names], check=True)
+        stamp.touch()
+    sys.path.insert(0, str(out))
+
+
+_generate()
+agent_pb2 = importlib.import_module("berth.v1.agent_pb2")
+cluster_pb2 = importlib.import_module("berth.v1.cluster_pb2")
+hypernode_pb2 = importlib.import_module("berth.v1.hypernode_pb2")
+job_pb2 = importlib.import_module("berth.v1.job_pb2")
+node_pb2 = importlib.import_module("berth.v1.node_pb2")
+queue_pb2 = importlib.import_module("berth.v1.queue_pb2")
+types_pb2 = importlib.import_module("berth.v1.types_pb2")
+watch_pb2 = importlib.import_module("berth.v1.watch_pb2")
+
+
+class Stub:
+    """One service: a callable per method, named as in the proto."""
+
+    def __init__(self, channel, module, service):
+        descriptor = module.DESCRIPTOR.services_by_name[service]
+        for method in descriptor.methods:
+            shape = ("stream" if method.client_streaming else "unary") + "_" + \
+                    ("stream" if method.server_streaming else "unary")
+            call = getattr(channel, shape)(
+                f"/{descriptor.full_name}/{method.name}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=method.output_type._concrete_class.FromString)
+            setattr(self, method.name, call)
+
+
+class Api:
+    def __init__(self, address, options=()):
+        self.channel = grpc.insecure_channel(address, options=[
+            ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200),
+            ("grpc.min_reconnect_backoff_ms", 50), *options])
+        self.jobs = Stub(self.channel, job_pb2, "JobService")
+        self.queues = Stub(self.channel, queue_pb2, "QueueService")
+        self.nodes = Stub(self.channel, node_pb2, "NodeService")
+        self.cluster = Stub(self.channel, cluster_pb2, "ClusterService")
+        self.watch = Stub(self.channel, watch_pb2, "WatchService")
+        self.agents = Stub(self.channel, agent_pb2, "AgentService")
+        self.hyper_nodes = Stub(self.channel, hypernode_pb2, "HyperNodeService")
+
+    def close(self):
+        self.channel.close()
+
+    def all_jobs(self, **filters):
+        """Every job of a list, page by page."""
+        jobs, token = [], ""
+        while True:
+            page = self.jobs.ListJobs(job_pb2.ListJobsRequest(
+                page_size=1000, page_token=token, filter=job_pb2.JobFilter(**filters)), timeout=30)
+            jobs += page.jobs
+            token = page.next_page_token
+            if not token:
+                return jobs
+
+    def tasks(self, job):
+        return list(self.jobs.ListTasks(job_pb2.ListTasksRequest(job=job, page_size=1000), timeout=10).tasks)
+
+
+def make_job(name, queue, command, replicas=1, cpu_millis=100, env=None, **spec):
+    """A job of one group "w". `spec` are further fields of JobSpec."""
+    group = job_pb2.TaskGroup(name="w", replicas=replicas, command=command,
+                              resources=types_pb2.ResourceRequest(cpu_millis=cpu_millis),
+                              env=[job_pb2.EnvVar(name=k, value=v) for k, v in (env or {}).items()])
+    return job_pb2.Job(name=name, spec=job_pb2.JobSpec(queue=queue, groups=[group], **spec))
+
+
+def job_state(job):
+    return job_pb2.JobState.Name(job.status.state).removeprefix("JOB_")
+
+
+def task_state(task):
+    return job_pb2.TaskState.Name(task.state).removeprefix("TASK_")

@@ -1,0 +1,296 @@
+"""Starts real berthd and berth-agent processes on free ports in a temporary directory, and cleans up after itself.
+
+    with Cluster() as cluster:
+        cluster.server.start()
+        agent = cluster.add_agent("n1", cpu="8")
+        cluster.berth("job", "list")                       # the CLI; raises if it fails
+        cluster.api.jobs.GetJob(...)                       # gRPC
+
+Tasks of a root agent run as `nobody`, so the directory is open to all. Everything started here, tasks and supervisors
+included, has the directory's name in its arguments, environment or working directory: that is how stop() finds it.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BIN = pathlib.Path(os.environ.get("BERTH_BIN", SOURCE / "build" / "release" / "bin"))
+SANITIZED = BIN.parent.name in ("dev", "tsan")
+START_TIMEOUT_S = 60 if SANITIZED else 20
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, timeout_s, what, interval_s=0.05):
+    """Polls until `condition()` is true and returns its value; an exception inside counts as not yet."""
+    deadline = time.monotonic() + timeout_s
+    last = None
+    while True:
+        try:
+            value = condition()
+            if value:
+                return value
+            last = value
+        except Exception as error:  # not reachable yet, not there yet
+            last = error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s} s: {what} (last: {last!r})")
+        time.sleep(interval_s)
+
+
+def write_yaml(path, values):
+    """JSON is YAML."""
+    path.write_text(json.dumps(values, indent=1) + "\n")
+    return path
+
+
+
+class Program:
+    """A child process with its output in a file."""
+
+    def __init__(self, name, arguments, log):
+        self.name, self.arguments, self.log, self.process = name, arguments, log, None
+
+    def start(self):
+        assert not self.running(), f"{self.name} runs already"
+        with open(self.log, "ab") as output:
+            self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                            start_new_session=True)
+        return self
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        os.kill(self.process.pid, number)
+
+    def kill(self):
+        """kill -9 of this process alone, as the tests mean it."""
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, timeout_s=20):
+        if self.running():
+            self.signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"{self.name} did not end within {timeout_s} s of SIGTERM")
+        return self.process.returncode if self.process else None
+
+    def output(self):
+        return pathlib.Path(self.log).read_text(errors="replace") if os.path.exists(self.log) else ""
+
+
+class Server(Program):
+    """berthd; keeps its ports over restarts."""
+
+    def __init__(self, home, config=None, data=None):
+        self.port, self.http_port = free_port(), free_port()
+        self.address, self.http = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.http_port}"
+        self.data = pathlib.Path(data or home / "data")
+        self.config = write_yaml(home / "berthd.yaml", config or {})
+        super().__init__("berthd", [str(BIN / "berthd"), "--config", str(self.config), "--listen", self.address,
+                                    "--http", self.http, "--data", str(self.data)], home / "berthd.log")
+
+    def get(self, path):
+        """(status, body) of an HTTP GET."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def start(self, wait=True):
+        super().start()
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self):
+        def ready():
+            assert self.running(), f"berthd ended: {self.output()[-2000:]}"
+            return self.get("/readyz")[0] == 200
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                if ready():
+                    return
+            except OSError:
+                pass
+            assert time.monotonic() < deadline, f"berthd is not ready: {self.output()[-2000:]}"
+            time.sleep(0.02)
+
+    def metric(self, name):
+        """Sum over the series of one metric, or None."""
+        values = [float(line.rsplit(" ", 1)[1]) for line in self.get("/metrics")[1].split("\n")
+                  if line.startswith((name + " ", name + "{"))]
+        return sum(values) if values else None
+
+
+class Cluster:
+    def __init__(self, config=None, data=None):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="berth-test-"))
+        self.home.chmod(0o755)
+        self.server = Server(self.home, config, data)
+        self.agents = {}
+        self._api = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            self.show_logs()
+        self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def api(self):
+        if self._api is None:
+            from berth_api import Api
+            self._api = Api(self.server.address)
+        return self._api
+
+    def shared_file(self, name):
+        """A file that tasks, whoever runs them, may append to."""
+        path = self.home / name
+        path.touch()
+        path.chmod(0o666)
+        return path
+
+    def add_agent(self, name, server=None, start=True, **config):
+        """A real agent. `config` are keys of its configuration file."""
+        home = self.home / name
+        home.mkdir(exist_ok=True)
+        settings = {"server": server or self.server.address, "nodeName": name, "stateDirectory": str(home / "state"),
+                    "address": "127.0.0.1", "cpu": "8", "memory": "8Gi", **config}
+        if os.getuid() == 0:
+            settings.setdefault("taskUser", "nobody")
+        if "firstPort" not in settings:  # agents of one machine must not share rendezvous ports
+            settings["firstPort"] = 20000 + 1000 * len(self.agents)
+            settings["lastPort"] = settings["firstPort"] + 999
+        path = write_yaml(home / "agent.yaml", settings)
+        agent = Program(f"agent {name}", [str(BIN / "berth-agent"), "--config", str(path)], home / "agent.log")
+        agent.state = home / "state"
+        self.agents[name] = agent
+        return agent.start() if start else agent
+
+    def add_simulation(self, nodes, name="simulation", start=True, **config):
+        """`nodes` is the `nodes` list of the simulation file."""
+        path = write_yaml(self.home / f"{name}.yaml", {"server": self.server.address, "nodes": nodes, **config})
+        agent = Program(name, [str(BIN / "berth-agent"), "--simulate", str(path)], self.home / f"{name}.log")
+        self.agents[name] = agent
+        return agent.start() if start else agent
+
+    def run_berth(self, *arguments, stdin=None, timeout_s=60):
+        return subprocess.run([str(BIN / "berth"), "--server", self.server.address, *arguments], input=stdin,
+                              capture_output=True, text=True, timeout=timeout_s)
+
+    def berth(self, *arguments, stdin=None, timeout_s=60):
+        result = self.run_berth(*arguments, stdin=stdin, timeout_s=timeout_s)
+        assert result.returncode == 0, f"berth {' '.join(arguments)}: {result.returncode}\n{result.stdout}{result.stderr}"
+        return result.stdout
+
+    def berth_json(self, *arguments):
+        return json.loads(self.berth(*arguments, "-o", "json"))
+
+    def manifest(self, text, name="manifest.yaml"):
+        path = self.home / name
+        path.write_text(text)
+        return str(path)
+
+    def wait_nodes(self, count, timeout_s=60):
+        wait_until(lambda: self.api.cluster.GetClusterInfo(cluster_info_request(), timeout=5).nodes.get("READY") == count
+                   or ready_nodes(self.api) >= count, timeout_s, f"{count} ready nodes")
+
+    def wait_job(self, name, *states, timeout_s=60):
+        from berth_api import job_pb2, job_state
+
+        def reached():
+            job = self.api.jobs.GetJob(job_pb2.GetJobRequest(name=name), timeout=5)
+            if job_state(job) in states:
+                return job
+            raise LookupError(f"{name} is {job_state(job)} {job.status.message} {list(job.status.reasons)}")
+        return wait_until(reached, timeout_s, f"{name} in {states}")
+
+    def create_queue(self, name, **spec):
+        from berth_api import queue_pb2
+        self.api.queues.CreateQueue(queue_pb2.CreateQueueRequest(
+            queue=queue_pb2.Queue(name=name, spec=queue_pb2.QueueSpec(**spec))), timeout=10, wait_for_ready=True)
+
+    def show_logs(self):
+        for program in [self.server, *self.agents.values()]:
+            print(f"--- last of {program.name}'s log\n{program.output()[-3000:]}", flush=True)
+
+    def processes(self):
+        """Pids of every process that names our directory."""
+        found, mark = [], str(self.home).encode()
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            try:
+                parts = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes(), \
+                    pathlib.Path(f"/proc/{entry}/environ").read_bytes(), os.readlink(f"/proc/{entry}/cwd").encode()
+            except OSError:
+                continue
+            if any(mark in part for part in parts):
+                found.append(int(entry))
+        return found
+
+    def stop(self):
+        if self._api is not None:
+            self._api.close()
+        for program in [*self.agents.values(), self.server]:
+            if program.running():
+                program.kill()
+        for _ in range(20):  # supervisors and tasks; killing one may let another appear for a moment
+            pids = self.processes()
+            if not pids:
+                return
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+
+
+def cluster_info_request():
+    from berth_api import cluster_pb2
+    return cluster_pb2.GetClusterInfoRequest()
+
+
+def ready_nodes(api):
+    from berth_api import node_pb2
+    count, token = 0, ""
+    while True:
+        page = api.nodes.ListNodes(node_pb2.ListNodesRequest(
+            page_size=1000, page_token=token, filter=node_pb2.NodeFilter(states=[node_pb2.NODE_READY])), timeout=10)
+        count += len(page.nodes)
+        token = page.next_page_token
+        if not token:
+            return count
+
+
+def alive(pid):
+    """A zombie does not count."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+

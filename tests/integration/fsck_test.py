@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""berthd --fsck: a good store passes; a damaged one is refused, by fsck and at start, naming file and reason."""
+import random
+import shutil
+import subprocess
+import unittest
+
+from berth_api import job_pb2, make_job
+from berth_harness import BIN, Cluster
+
+
+class Fsck(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
+        cls.cluster.server.start()
+        cls.cluster.create_queue("q")
+        for call in range(20):
+            jobs = [make_job(f"j-{call}-{i}", "q", ["true"], annotations={"note": "x" * 200}) for i in range(50)]
+            cls.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"r{call}", jobs=jobs), timeout=10)
+        cls.cluster.server.stop()
+
+    def fsck(self, directory):
+        return subprocess.run([str(BIN / "berthd"), "--fsck", str(directory)], capture_output=True, text=True, timeout=120)
+
+    def copy(self, name):
+        copy = self.cluster.home / name
+        shutil.copytree(self.cluster.server.data, copy)
+        return copy
+
+    def test_a_good_store_passes(self):
+        result = self.fsck(self.cluster.server.data)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("1000", result.stdout.replace(",", ""))
+        print(result.stdout.strip())
+
+    def test_a_missing_directory_is_an_error_and_not_made(self):
+        missing = self.cluster.home / "no-such-store"
+        result = self.fsck(missing)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(str(missing), result.stdout + result.stderr)
+        self.assertFalse(missing.exists())
+
+    def data_files(self, directory):
+        return sorted((f for f in directory.rglob("*") if f.suffix in (".sst", ".log")), key=lambda f: -f.stat().st_size)
+
+    def refused(self, directory, damaged):
+        result = self.fsck(directory)
+        self.assertNotEqual(result.returncode, 0, f"damage of {damaged.name} was not noticed")
+        self.assertIn(damaged.name, result.stdout + result.stderr)
+        started = subprocess.run([*self.cluster.server.arguments[:-1], str(directory)],
+                                 capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(started.returncode, 0, "berthd started on a damaged store")
+        self.assertIn(str(directory), started.stdout + started.stderr)
+        return (result.stdout + result.stderr).strip().split("\n")[-1]
+
+    def test_a_flipped_byte_is_found(self):
+        store = self.copy("flipped")
+        damaged = self.data_files(store)[0]
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 3] ^= 0x40
+        damaged.write_bytes(content)
+        print(self.refused(store, damaged))
+
+    def test_a_lost_file_is_found(self):
+        store = self.copy("lost")
+        damaged = self.data_files(store)[0]
+        damaged.unlink()
+        print(self.refused(store, damaged))
+
+    def test_a_broken_manifest_is_found(self):
+        store = self.copy("manifest")
+        (manifest,) = [f for f in store.rglob("MANIFEST-*")]
+        content = manifest.read_bytes()
+        manifest.write_bytes(random.Random(1).randbytes(len(content)))
+        print(self.refused(store, manifest))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
