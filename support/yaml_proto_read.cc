@@ -266,6 +266,11 @@ void Reader::ReadList(const YamlNode& node, const FieldDescriptor* field, const 
   if (!node.is_list()) return Wrong(node, field->json_name(), "a list");
   for (size_t i = 0; i < node.items.size(); ++i) {
     const std::string item_path = absl::StrCat(path, "[", i, "]");
+    if (node.items[i].is_null()) {
+      errors_.Add(node.position,
+                  absl::StrCat(field->json_name(), ": item ", i + 1, " has no value"));
+      continue;
+    }
     Remember(item_path, node.items[i].position);
     ReadElement(node.items[i], field, item_path, message);
   }
@@ -274,8 +279,6 @@ void Reader::ReadList(const YamlNode& node, const FieldDescriptor* field, const 
 void Reader::ReadElement(const YamlNode& node, const FieldDescriptor* field,
                          const std::string& path, Message* message) {
   const std::string& name = field->json_name();
-  if (node.is_null())
-    return errors_.Add(node.position, absl::StrCat(name, ": an item has no value"));
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
     return ReadScalar(node, field, message);
   ReadMessage(node, name, path, message->GetReflection()->AddMessage(message, field));

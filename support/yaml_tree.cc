@@ -139,6 +139,10 @@ class TreeBuilder : public YAML::EventHandler {
     }
     YamlNode& parent = open_.back();
     const bool is_key = parent.is_map() && parent.keys.size() == parent.items.size();
+    // yaml-cpp places nothing behind the next word: where it belongs says more.
+    if (node.is_null() && !is_key) {
+      node.position = parent.is_map() ? parent.keys.back().position : parent.position;
+    }
     (is_key ? parent.keys : parent.items).push_back(std::move(node));
   }
 
