@@ -1,8 +1,10 @@
-// Store: the durable side of the state machine. Small on purpose, so that another implementation (etcd) stays possible.
+// Store: the durable side of the state machine. Small on purpose, so that another implementation
+// (etcd) stays possible.
 //
-// One Batch is written per loop turn, atomically: the turn's events (one log record) and every record they changed.
-// Batches are numbered 1, 2, 3, ... without gaps and chained by a hash, so that a start with a gap is impossible.
-// Implementations: storage/rocksdb (embedded, default), storage/memory (tests, simulation).
+// One Batch is written per loop turn, atomically: the turn's events (one log record) and every
+// record they changed. Batches are numbered 1, 2, 3, ... without gaps and chained by a hash, so
+// that a start with a gap is impossible. Implementations: storage/rocksdb (embedded, default),
+// storage/memory (tests, simulation).
 #ifndef BERTH_STORAGE_STORE_H_
 #define BERTH_STORAGE_STORE_H_
 
@@ -20,7 +22,7 @@ namespace berth {
 
 // One column family each; FORMAT.md describes keys and values.
 enum class RecordKind : uint8_t {
-  kMeta,       // format version, cluster id, last sequence and hash
+  kMeta,  // format version, cluster id, last sequence and hash
   kQueue,
   kNode,
   kHyperNode,  // reserved
@@ -53,24 +55,26 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Every record of the kinds that live in memory (not kLog, and of kJobSpec the whole value), kind by kind in key
-  // order. Stops at the visitor's first error and returns it.
+  // Every record of the kinds that live in memory (not kLog, and of kJobSpec the whole value), kind
+  // by kind in key order. Stops at the visitor's first error and returns it.
   virtual absl::Status Load(
-      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)> visit) = 0;
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) = 0;
 
   // Sequence of the last durable batch; 0 for an empty store.
   virtual uint64_t LastSequence() const = 0;
 
-  // Writes batches that follow LastSequence() without a gap, all in one atomic write, synced when it returns.
-  // RESOURCE_EXHAUSTED: the disk is full, nothing was written, the same batches may be tried again.
-  // Any other error: nothing is known about the disk; the process must end and start again (an fsync is never retried).
+  // Writes batches that follow LastSequence() without a gap, all in one atomic write, synced when
+  // it returns. RESOURCE_EXHAUSTED: the disk is full, nothing was written, the same batches may be
+  // tried again. Any other error: nothing is known about the disk; the process must end and start
+  // again (an fsync is never retried).
   virtual absl::Status Append(const std::vector<const Batch*>& batches) = 0;
 
   // The value of one record, or NOT_FOUND. Thread-safe beside Append.
   virtual absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const = 0;
 
-  // Up to `limit` log entries with sequence > after, in order. OUT_OF_RANGE if `after` + 1 is no longer kept.
-  // Thread-safe beside Append.
+  // Up to `limit` log entries with sequence > after, in order. OUT_OF_RANGE if `after` + 1 is no
+  // longer kept. Thread-safe beside Append.
   virtual absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const = 0;
 
   // Lets log entries up to `sequence` age out. Thread-safe beside Append.

@@ -1,0 +1,136 @@
+// The only door between store records and the core. Values are berth.store.v1 messages; keys are in
+// storage/keys.h.
+//
+// Encoding is canonical: equal values give equal bytes. Decoding trusts nothing: bytes that are no
+// valid record give DATA_LOSS, naming kind, key and reason, and never crash; ids and counts are not
+// checked against other records (the loader does, server/load.h). Pure functions; thread-safe (some
+// keep a scratch message per thread).
+#ifndef BERTH_STORAGE_CODEC_H_
+#define BERTH_STORAGE_CODEC_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/model/event.h"
+#include "core/model/ids.h"
+#include "core/model/job.h"
+#include "core/model/node.h"
+#include "core/model/queue.h"
+
+namespace berth::store::v1 {
+class JobSpec;
+class LogEvent;
+class LogTurn;
+}  // namespace berth::store::v1
+
+namespace berth {
+
+// ---- Records. `unknown` receives the fields that this version does not know, as bytes to append
+// to the record when it is written again (storage/preserved.h); null if they do not matter.
+
+struct NextIds {
+  JobId job{1};
+  NodeId node{1};
+  QueueId queue{1};
+  bool operator==(const NextIds&) const = default;
+};
+std::string EncodeNextIds(const NextIds& ids);
+absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unknown);
+
+struct StoredQueue {
+  QueueId id;
+  QueueSpec spec;
+  bool open = true;
+  uint64_t revision = 0;
+};
+std::string EncodeQueueRecord(const QueueSpec& spec, bool open, uint64_t revision);
+absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
+                                              std::string* unknown);
+
+struct StoredNode {
+  NodeId id;
+  NodeSpec spec;
+  NodeStatus status;
+  uint64_t revision = 0;
+};
+std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status, uint64_t revision);
+absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_view value,
+                                            std::string* unknown);
+
+// The hot part of a job_spec record. It is written once, so that unknown fields need no care.
+struct StoredJob {
+  JobId id;
+  JobSpec spec;
+  Time submit = absl::InfinitePast();
+  uint64_t revision = 0;
+};
+std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
+                                absl::string_view cold);
+// The same from a message that is there already and has its sizes cached (ByteSizeLong was called):
+// saves the conversion.
+std::string EncodeJobSpecRecord(const store::v1::JobSpec& spec, Time submit, uint64_t revision,
+                                size_t cold_bytes);
+// Ends a job_spec record with its cold part; nothing for an empty one.
+void AppendCold(absl::string_view cold, std::string* value);
+absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value);
+// The cold part alone: what the submitter's serialized berth.v1.Job was.
+absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value);
+
+struct StoredJobStatus {
+  JobId id;
+  JobStatus status;
+  int32_t priority = 0;
+  std::map<std::string, std::string> labels;
+  uint64_t revision = 0;
+};
+std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
+                                  const std::map<std::string, std::string>& labels,
+                                  uint64_t revision);
+absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
+                                                      absl::string_view value,
+                                                      std::string* unknown);
+
+struct StoredTask {
+  TaskKey key;
+  Task task;
+  std::string message;  // ClusterState::TaskMessage
+};
+std::string EncodeTaskRecord(const Task& task, absl::string_view message);
+absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_view value,
+                                            std::string* unknown);
+
+// The answer to a request id, to be given again. The id is the key.
+struct StoredRequest {
+  std::string id;
+  std::string fingerprint;  // of the request's body
+  Time time = absl::InfinitePast();
+  std::string answer;  // serialized response
+};
+std::string EncodeRequestRecord(const StoredRequest& request);
+absl::StatusOr<StoredRequest> DecodeRequestRecord(absl::string_view key, absl::string_view value,
+                                                  std::string* unknown);
+
+// ---- Events
+
+// Fills the body and, if it is not `turn_time`, the time. Names and states for watchers are added
+// by TurnRecorder.
+void EncodeEvent(const Event& event, Time turn_time, store::v1::LogEvent* message);
+absl::StatusOr<Event> DecodeEvent(const store::v1::LogEvent& message, Time turn_time);
+
+// A whole turn of the log.
+struct LoggedTurn {
+  uint64_t sequence = 0;
+  Time time = absl::InfinitePast();
+  std::vector<Event> events;
+};
+absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
+// The message, for watchers; DATA_LOSS if it does not parse.
+absl::StatusOr<store::v1::LogTurn> ParseTurn(absl::string_view turn);
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_CODEC_H_

@@ -1,0 +1,100 @@
+// Inside the codec: the few conversions that all records share.
+#ifndef BERTH_STORAGE_CODEC_COMMON_H_
+#define BERTH_STORAGE_CODEC_COMMON_H_
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/repeated_field.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "berth/store/v1/store.pb.h"
+#include "core/model/ids.h"
+#include "core/model/job.h"
+#include "core/model/node.h"
+#include "core/model/queue.h"
+#include "storage/store.h"
+
+namespace berth::codec {
+
+namespace pb = ::berth::store::v1;
+
+// Times and durations to the nanosecond; infinite ones are stored as the largest and smallest
+// number of seconds, unless they are the field's default, which is stored as absence.
+void SetTime(Time time, google::protobuf::Timestamp* out);
+void SetDuration(Duration duration, google::protobuf::Duration* out);
+
+void SetLabels(const std::map<std::string, std::string>& labels,
+               google::protobuf::RepeatedPtrField<pb::Label>* out);
+std::map<std::string, std::string> GetLabels(
+    const google::protobuf::RepeatedPtrField<pb::Label>& labels);
+void SetAmounts(const std::vector<NamedAmount>& amounts,
+                google::protobuf::RepeatedPtrField<pb::Amount>* out);
+std::vector<NamedAmount> GetAmounts(const google::protobuf::RepeatedPtrField<pb::Amount>& amounts);
+void SetStrings(const std::vector<std::string>& strings,
+                google::protobuf::RepeatedPtrField<std::string>* out);
+std::vector<std::string> GetStrings(const google::protobuf::RepeatedPtrField<std::string>& strings);
+void SetDevices(const DeviceSet& devices, google::protobuf::RepeatedField<uint64_t>* out);
+
+// Messages <-> core values that both records and events hold.
+void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out);
+QueueSpec GetQueueSpec(const pb::QueueSpec& message);
+void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out);
+NodeSpec GetNodeSpec(const pb::NodeSpec& message, class Reader& reader);
+void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
+JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
+void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
+JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
+
+// Reads fields that may hold nonsense, and remembers the first that did, so that decoding is
+// straight-line code with one question at the end.
+class Reader {
+ public:
+  template <class Core>
+  Core Enum(int value, bool is_known, absl::string_view field) {
+    if (is_known) return static_cast<Core>(value);
+    Refuse(field, value);
+    return Core{};
+  }
+  // A number that must fit a narrower type.
+  template <class Narrow, class Wide>
+  Narrow Number(Wide value, absl::string_view field) {
+    if (std::in_range<Narrow>(value)) return static_cast<Narrow>(value);
+    Refuse(field, static_cast<int64_t>(value));
+    return Narrow{};
+  }
+  Time GetTime(bool is_set, const google::protobuf::Timestamp& time, Time absent,
+               absl::string_view field);
+  Duration GetDuration(bool is_set, const google::protobuf::Duration& duration, Duration absent,
+                       absl::string_view field);
+  DeviceSet GetDevices(const google::protobuf::RepeatedField<uint64_t>& words,
+                       absl::string_view field);
+  void Refuse(absl::string_view field, int64_t value);
+  void Refuse(std::string reason);
+
+  // DATA_LOSS with the first refusal.
+  absl::Status status() const {
+    return reason_.empty() ? absl::OkStatus() : absl::DataLossError(reason_);
+  }
+
+ private:
+  std::string reason_;
+};
+
+// Parses `value` into `message`, replacing what it held, and gives its unknown fields. DATA_LOSS if
+// it does not parse.
+absl::Status ParseMessage(absl::string_view value, google::protobuf::Message* message,
+                          std::string* unknown);
+
+// The reader's verdict, naming the record.
+absl::Status Verdict(const Reader& reader, RecordKind kind, absl::string_view key);
+
+}  // namespace berth::codec
+
+#endif  // BERTH_STORAGE_CODEC_COMMON_H_

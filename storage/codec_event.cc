@@ -1,0 +1,318 @@
+// Events of the log. One Set and one Get per event; the variant and the oneof are parallel.
+#include <variant>
+
+#include "storage/codec.h"
+#include "storage/codec_common.h"
+#include "storage/keys.h"
+
+namespace berth {
+namespace codec {
+namespace {
+
+static_assert(static_cast<int>(ReportState::kRefused) == pb::REPORT_REFUSED);
+static_assert(static_cast<int>(ReportState::kRunning) == pb::REPORT_RUNNING);
+static_assert(static_cast<int>(ReportState::kExited) == pb::REPORT_EXITED);
+static_assert(static_cast<int>(ExitCause::kKilled) == pb::CAUSE_KILLED);
+static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSED);
+static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
+static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
+static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
+static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
+static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
+static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
+static_assert(static_cast<int>(ReleaseReason::kDrain) == pb::RELEASE_DRAIN);
+static_assert(static_cast<int>(ReleaseReason::kTimeout) == pb::RELEASE_TIMEOUT);
+static_assert(static_cast<int>(ReleaseReason::kCompleted) == pb::RELEASE_COMPLETED);
+static_assert(static_cast<int>(ReleaseReason::kFailed) == pb::RELEASE_FAILED);
+static_assert(static_cast<int>(ReleaseReason::kPrepareTimeout) == pb::RELEASE_PREPARE_TIMEOUT);
+
+// One overload per event type: fills the member of the oneof.
+struct Setter {
+  pb::LogEvent* out;
+
+  void operator()(const QueueCreated& event) const {
+    pb::QueueCreated* m = out->mutable_queue_created();
+    m->set_id(event.id.value);
+    SetQueueSpec(event.spec, m->mutable_spec());
+  }
+  void operator()(const QueueUpdated& event) const {
+    pb::QueueUpdated* m = out->mutable_queue_updated();
+    m->set_id(event.id.value);
+    SetQueueSpec(event.spec, m->mutable_spec());
+  }
+  void operator()(const QueueOpened& event) const {
+    out->mutable_queue_opened()->set_id(event.id.value);
+    out->mutable_queue_opened()->set_open(event.open);
+  }
+  void operator()(const QueueDeleted& event) const {
+    out->mutable_queue_deleted()->set_id(event.id.value);
+  }
+  void operator()(const NodeRegistered& event) const {
+    pb::NodeRegistered* m = out->mutable_node_registered();
+    m->set_id(event.id.value);
+    SetNodeSpec(event.spec, m->mutable_spec());
+    m->set_epoch(event.epoch);
+    m->set_agent_id(event.agent_id);
+    m->set_boot_id(event.boot_id);
+    m->set_agent_version(event.agent_version);
+  }
+  void operator()(const NodeSilenced& event) const {
+    out->mutable_node_silenced()->set_id(event.id.value);
+  }
+  void operator()(const NodeFenced& event) const {
+    out->mutable_node_fenced()->set_id(event.id.value);
+  }
+  void operator()(const NodeSteered& event) const {
+    pb::NodeSteered* m = out->mutable_node_steered();
+    m->set_id(event.id.value);
+    m->set_cordoned(event.cordoned);
+    m->set_draining(event.draining);
+    m->set_reason(event.reason);
+  }
+  void operator()(const NodeRefused& event) const {
+    pb::NodeRefused* m = out->mutable_node_refused();
+    m->set_id(event.id.value);
+    m->set_refusals(event.refusals);
+    if (event.backoff_until != absl::InfinitePast()) {
+      SetTime(event.backoff_until, m->mutable_backoff_until());
+    }
+  }
+  void operator()(const NodeDeleted& event) const {
+    out->mutable_node_deleted()->set_id(event.id.value);
+  }
+  void operator()(const JobSubmitted& event) const {
+    pb::JobSubmitted* m = out->mutable_job_submitted();
+    m->set_id(event.id.value);
+    SetJobSpec(event.spec, m->mutable_spec());
+  }
+  void operator()(const JobUpdated& event) const {
+    pb::JobUpdated* m = out->mutable_job_updated();
+    m->set_id(event.id.value);
+    m->set_priority(event.priority);
+    SetLabels(event.labels, m->mutable_labels());
+  }
+  void operator()(const JobCancelled& event) const {
+    out->mutable_job_cancelled()->set_id(event.id.value);
+    out->mutable_job_cancelled()->set_reason(event.reason);
+  }
+  void operator()(const JobSuspended& event) const {
+    out->mutable_job_suspended()->set_id(event.id.value);
+    out->mutable_job_suspended()->set_suspended(event.suspended);
+  }
+  void operator()(const JobDeleted& event) const {
+    out->mutable_job_deleted()->set_id(event.id.value);
+  }
+  void operator()(const TaskReported& event) const {
+    pb::TaskReported* m = out->mutable_task_reported();
+    m->set_job(event.task.job.value);
+    m->set_task(event.task.task);
+    m->set_attempt(event.attempt);
+    m->set_state(static_cast<pb::ReportState>(event.state));
+    m->set_exit_code(event.exit_code);
+    m->set_exit_signal(event.exit_signal);
+    m->set_cause(static_cast<pb::ExitCause>(event.cause));
+    m->set_port(event.port);
+    m->set_message(event.message);
+  }
+  void operator()(const TasksBound& event) const {
+    pb::TasksBound* m = out->mutable_tasks_bound();
+    m->set_job(event.job.value);
+    m->set_gang(event.gang);
+    for (const Placement& placement : event.placements) {
+      pb::Placement* message = m->add_placements();
+      message->set_task(placement.task);
+      message->set_node(placement.node.value);
+      SetDevices(placement.devices, message->mutable_devices());
+    }
+  }
+  void operator()(const TasksStarted& event) const {
+    pb::TasksStarted* m = out->mutable_tasks_started();
+    m->set_job(event.job.value);
+    m->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
+  }
+  void operator()(const TasksReleased& event) const {
+    pb::TasksReleased* m = out->mutable_tasks_released();
+    m->set_job(event.job.value);
+    m->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
+    m->set_requeue(event.requeue);
+    m->set_reason(static_cast<pb::ReleaseReason>(event.reason));
+  }
+  void operator()(const TasksRequeued& event) const {
+    pb::TasksRequeued* m = out->mutable_tasks_requeued();
+    m->set_job(event.job.value);
+    m->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
+  }
+  void operator()(const JobStatusChanged& event) const {
+    out->mutable_job_status_changed()->set_job(event.job.value);
+    SetJobStatus(event.status, out->mutable_job_status_changed()->mutable_status());
+  }
+};
+
+EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
+  return NodeRegistered{.id = NodeId{m.id()},
+                        .spec = GetNodeSpec(m.spec(), reader),
+                        .epoch = m.epoch(),
+                        .agent_id = m.agent_id(),
+                        .boot_id = m.boot_id(),
+                        .agent_version = m.agent_version()};
+}
+
+EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
+  return NodeRefused{.id = NodeId{m.id()},
+                     .refusals = m.refusals(),
+                     .backoff_until = reader.GetTime(m.has_backoff_until(), m.backoff_until(),
+                                                     absl::InfinitePast(), "backoff_until")};
+}
+
+EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
+  return TaskReported{
+      .task = {.job = JobId{m.job()}, .task = m.task()},
+      .attempt = m.attempt(),
+      .state =
+          reader.Enum<ReportState>(m.state(), pb::ReportState_IsValid(m.state()), "report state"),
+      .exit_code = m.exit_code(),
+      .exit_signal = reader.Number<uint8_t>(m.exit_signal(), "exit signal"),
+      .cause = reader.Enum<ExitCause>(m.cause(), pb::ExitCause_IsValid(m.cause()), "exit cause"),
+      .port = reader.Number<uint16_t>(m.port(), "port"),
+      .message = m.message()};
+}
+
+EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {
+  TasksBound event{.job = JobId{m.job()}, .gang = m.gang(), .placements = {}};
+  for (const pb::Placement& placement : m.placements()) {
+    event.placements.push_back({.task = placement.task(),
+                                .node = NodeId{placement.node()},
+                                .devices = reader.GetDevices(placement.devices(), "devices")});
+  }
+  return event;
+}
+
+EventBody GetTasksReleased(const pb::TasksReleased& m, Reader& reader) {
+  return TasksReleased{.job = JobId{m.job()},
+                       .tasks = {m.tasks().begin(), m.tasks().end()},
+                       .requeue = m.requeue(),
+                       .reason = reader.Enum<ReleaseReason>(
+                           m.reason(), pb::ReleaseReason_IsValid(m.reason()), "release reason")};
+}
+
+EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
+  switch (m.body_case()) {
+    case pb::LogEvent::kQueueCreated:
+      return QueueCreated{.id = QueueId{m.queue_created().id()},
+                          .spec = GetQueueSpec(m.queue_created().spec())};
+    case pb::LogEvent::kQueueUpdated:
+      return QueueUpdated{.id = QueueId{m.queue_updated().id()},
+                          .spec = GetQueueSpec(m.queue_updated().spec())};
+    case pb::LogEvent::kQueueOpened:
+      return QueueOpened{.id = QueueId{m.queue_opened().id()}, .open = m.queue_opened().open()};
+    case pb::LogEvent::kQueueDeleted:
+      return QueueDeleted{.id = QueueId{m.queue_deleted().id()}};
+    case pb::LogEvent::kNodeRegistered:
+      return GetNodeRegistered(m.node_registered(), reader);
+    case pb::LogEvent::kNodeSilenced:
+      return NodeSilenced{.id = NodeId{m.node_silenced().id()}};
+    case pb::LogEvent::kNodeFenced:
+      return NodeFenced{.id = NodeId{m.node_fenced().id()}};
+    case pb::LogEvent::kNodeSteered:
+      return NodeSteered{.id = NodeId{m.node_steered().id()},
+                         .cordoned = m.node_steered().cordoned(),
+                         .draining = m.node_steered().draining(),
+                         .reason = m.node_steered().reason()};
+    case pb::LogEvent::kNodeRefused:
+      return GetNodeRefused(m.node_refused(), reader);
+    case pb::LogEvent::kNodeDeleted:
+      return NodeDeleted{.id = NodeId{m.node_deleted().id()}};
+    default:
+      reader.Refuse("an event of no known kind");
+      return QueueDeleted{};
+  }
+}
+
+EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
+  switch (m.body_case()) {
+    case pb::LogEvent::kJobSubmitted:
+      return JobSubmitted{.id = JobId{m.job_submitted().id()},
+                          .spec = GetJobSpec(m.job_submitted().spec(), reader)};
+    case pb::LogEvent::kJobUpdated:
+      return JobUpdated{.id = JobId{m.job_updated().id()},
+                        .priority = m.job_updated().priority(),
+                        .labels = GetLabels(m.job_updated().labels())};
+    case pb::LogEvent::kJobCancelled:
+      return JobCancelled{.id = JobId{m.job_cancelled().id()},
+                          .reason = m.job_cancelled().reason()};
+    case pb::LogEvent::kJobSuspended:
+      return JobSuspended{.id = JobId{m.job_suspended().id()},
+                          .suspended = m.job_suspended().suspended()};
+    case pb::LogEvent::kJobDeleted:
+      return JobDeleted{.id = JobId{m.job_deleted().id()}};
+    case pb::LogEvent::kTaskReported:
+      return GetTaskReported(m.task_reported(), reader);
+    case pb::LogEvent::kTasksBound:
+      return GetTasksBound(m.tasks_bound(), reader);
+    case pb::LogEvent::kTasksStarted: {
+      const auto& tasks = m.tasks_started().tasks();
+      return TasksStarted{.job = JobId{m.tasks_started().job()},
+                          .tasks = {tasks.begin(), tasks.end()}};
+    }
+    case pb::LogEvent::kTasksReleased:
+      return GetTasksReleased(m.tasks_released(), reader);
+    case pb::LogEvent::kTasksRequeued: {
+      const auto& tasks = m.tasks_requeued().tasks();
+      return TasksRequeued{.job = JobId{m.tasks_requeued().job()},
+                           .tasks = {tasks.begin(), tasks.end()}};
+    }
+    case pb::LogEvent::kJobStatusChanged:
+      return JobStatusChanged{.job = JobId{m.job_status_changed().job()},
+                              .status = GetJobStatus(m.job_status_changed().status(), reader)};
+    default:
+      return GetQueueOrNodeEvent(m, reader);
+  }
+}
+
+}  // namespace
+}  // namespace codec
+
+namespace pb = codec::pb;
+
+void EncodeEvent(const Event& event, Time turn_time, pb::LogEvent* message) {
+  if (event.time != turn_time) codec::SetTime(event.time, message->mutable_time());
+  std::visit(codec::Setter{message}, event.body);
+}
+
+absl::StatusOr<Event> DecodeEvent(const pb::LogEvent& message, Time turn_time) {
+  codec::Reader reader;
+  Event event{.time = reader.GetTime(message.has_time(), message.time(), turn_time, "time"),
+              .body = codec::GetBody(message, reader)};
+  if (!reader.status().ok()) return reader.status();
+  return event;
+}
+
+absl::StatusOr<pb::LogTurn> ParseTurn(absl::string_view turn) {
+  pb::LogTurn message;
+  if (absl::Status status = codec::ParseMessage(turn, &message, nullptr); !status.ok()) {
+    return absl::DataLossError("log: not a valid turn");
+  }
+  return message;
+}
+
+absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
+  absl::StatusOr<pb::LogTurn> message = ParseTurn(turn);
+  if (!message.ok()) return message.status();
+  const std::string key = SequenceKey(message->sequence());
+  codec::Reader reader;
+  LoggedTurn logged{
+      .sequence = message->sequence(),
+      .time = reader.GetTime(message->has_time(), message->time(), absl::InfinitePast(), "time"),
+      .events = {}};
+  absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
+  if (!status.ok()) return status;
+  logged.events.reserve(static_cast<size_t>(message->events_size()));
+  for (const pb::LogEvent& event : message->events()) {
+    absl::StatusOr<Event> decoded = DecodeEvent(event, logged.time);
+    if (!decoded.ok()) return NameRecord(decoded.status(), RecordKind::kLog, key);
+    logged.events.push_back(*std::move(decoded));
+  }
+  return logged;
+}
+
+}  // namespace berth

@@ -1,0 +1,466 @@
+// Records of jobs and tasks. Encoding and decoding of job specs are the two hot spots of submitting
+// and of restarting: both work on a message that is kept per thread, so that its memory is used
+// again.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include "storage/codec.h"
+#include "storage/codec_common.h"
+#include "storage/keys.h"
+
+namespace berth {
+namespace codec {
+namespace {
+
+static_assert(static_cast<int>(PolicyEvent::kTimeout) == pb::EVENT_TIMEOUT);
+static_assert(static_cast<int>(PolicyEvent::kTaskCompleted) == pb::EVENT_TASK_COMPLETED);
+static_assert(static_cast<int>(PolicyEvent::kNodeLost) == pb::EVENT_NODE_LOST);
+static_assert(static_cast<int>(PolicyEvent::kTaskFailed) == pb::EVENT_TASK_FAILED);
+static_assert(static_cast<int>(PolicyAction::kRestartTask) == pb::ACTION_RESTART_TASK);
+static_assert(static_cast<int>(PolicyAction::kRestartGroup) == pb::ACTION_RESTART_GROUP);
+static_assert(static_cast<int>(PolicyAction::kRestartJob) == pb::ACTION_RESTART_JOB);
+static_assert(static_cast<int>(PolicyAction::kAbort) == pb::ACTION_ABORT);
+static_assert(static_cast<int>(PolicyAction::kComplete) == pb::ACTION_COMPLETE);
+static_assert(static_cast<int>(PolicyAction::kIgnore) == pb::ACTION_IGNORE);
+static_assert(static_cast<int>(DependencyCondition::kAfterAny) == pb::AFTER_ANY);
+static_assert(static_cast<int>(DependencyCondition::kAfterNotOk) == pb::AFTER_NOT_OK);
+static_assert(static_cast<int>(GroupCondition::kCompleted) == pb::GROUP_COMPLETED);
+static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
+static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
+static_assert(static_cast<int>(JobState::kHeld) == pb::JOB_HELD);
+static_assert(static_cast<int>(JobState::kBinding) == pb::JOB_BINDING);
+static_assert(static_cast<int>(JobState::kRunning) == pb::JOB_RUNNING);
+static_assert(static_cast<int>(JobState::kRestarting) == pb::JOB_RESTARTING);
+static_assert(static_cast<int>(JobState::kSuspended) == pb::JOB_SUSPENDED);
+static_assert(static_cast<int>(JobState::kCompleting) == pb::JOB_COMPLETING);
+static_assert(static_cast<int>(JobState::kSucceeded) == pb::JOB_SUCCEEDED);
+static_assert(static_cast<int>(JobState::kFailed) == pb::JOB_FAILED);
+static_assert(static_cast<int>(JobState::kCancelled) == pb::JOB_CANCELLED);
+static_assert(static_cast<int>(TaskState::kNominated) == pb::TASK_NOMINATED);
+static_assert(static_cast<int>(TaskState::kBound) == pb::TASK_BOUND);
+static_assert(static_cast<int>(TaskState::kPrepared) == pb::TASK_PREPARED);
+static_assert(static_cast<int>(TaskState::kStarting) == pb::TASK_STARTING);
+static_assert(static_cast<int>(TaskState::kRunning) == pb::TASK_RUNNING);
+static_assert(static_cast<int>(TaskState::kReleasing) == pb::TASK_RELEASING);
+static_assert(static_cast<int>(TaskState::kLost) == pb::TASK_LOST);
+static_assert(static_cast<int>(TaskState::kSucceeded) == pb::TASK_SUCCEEDED);
+static_assert(static_cast<int>(TaskState::kFailed) == pb::TASK_FAILED);
+static_assert(static_cast<int>(EndCause::kExit) == pb::END_EXIT);
+static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
+static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
+static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
+
+using google::protobuf::RepeatedPtrField;
+
+void SetDeviceRequest(const DeviceRequest& request, pb::DeviceRequest* out) {
+  out->set_kind(request.kind);
+  out->set_count(request.count);
+  out->set_min_memory_bytes(request.min_memory_bytes);
+  SetStrings(request.models, out->mutable_models());
+  SetStrings(request.deny_models, out->mutable_deny_models());
+  SetStrings(request.allow_uuids, out->mutable_allow_uuids());
+  SetStrings(request.deny_uuids, out->mutable_deny_uuids());
+}
+
+DeviceRequest GetDeviceRequest(const pb::DeviceRequest& message) {
+  return {.kind = message.kind(),
+          .count = message.count(),
+          .min_memory_bytes = message.min_memory_bytes(),
+          .models = GetStrings(message.models()),
+          .deny_models = GetStrings(message.deny_models()),
+          .allow_uuids = GetStrings(message.allow_uuids()),
+          .deny_uuids = GetStrings(message.deny_uuids())};
+}
+
+void SetShape(const TaskShape& shape, pb::TaskShape* out) {
+  out->set_cpu_millis(shape.cpu_millis);
+  out->set_memory_bytes(shape.memory_bytes);
+  for (const DeviceRequest& request : shape.devices) SetDeviceRequest(request, out->add_devices());
+  SetAmounts(shape.extended, out->mutable_extended());
+  SetLabels(shape.match_labels, out->mutable_match_labels());
+  SetStrings(shape.exclude_nodes, out->mutable_exclude_nodes());
+  for (const Toleration& toleration : shape.tolerations) {
+    pb::Toleration* message = out->add_tolerations();
+    message->set_key(toleration.key);
+    message->set_value(toleration.value);
+  }
+}
+
+TaskShape GetShape(const pb::TaskShape& message) {
+  TaskShape shape{.cpu_millis = message.cpu_millis(),
+                  .memory_bytes = message.memory_bytes(),
+                  .devices = {},
+                  .extended = GetAmounts(message.extended()),
+                  .match_labels = GetLabels(message.match_labels()),
+                  .exclude_nodes = GetStrings(message.exclude_nodes()),
+                  .tolerations = {}};
+  shape.devices.reserve(static_cast<size_t>(message.devices_size()));
+  for (const pb::DeviceRequest& request : message.devices()) {
+    shape.devices.push_back(GetDeviceRequest(request));
+  }
+  for (const pb::Toleration& toleration : message.tolerations()) {
+    shape.tolerations.push_back({.key = toleration.key(), .value = toleration.value()});
+  }
+  return shape;
+}
+
+void SetPolicies(const std::vector<LifecyclePolicy>& policies,
+                 RepeatedPtrField<pb::LifecyclePolicy>* out) {
+  for (const LifecyclePolicy& policy : policies) {
+    pb::LifecyclePolicy* message = out->Add();
+    message->set_event(static_cast<pb::PolicyEvent>(policy.event));
+    message->mutable_exit_codes()->Add(policy.exit_codes.begin(), policy.exit_codes.end());
+    message->set_action(static_cast<pb::PolicyAction>(policy.action));
+    if (policy.after != absl::ZeroDuration()) SetDuration(policy.after, message->mutable_after());
+  }
+}
+
+PolicyAction GetAction(pb::PolicyAction action, Reader& reader) {
+  return reader.Enum<PolicyAction>(action, pb::PolicyAction_IsValid(action), "policy action");
+}
+
+std::vector<LifecyclePolicy> GetPolicies(const RepeatedPtrField<pb::LifecyclePolicy>& messages,
+                                         Reader& reader) {
+  std::vector<LifecyclePolicy> policies;
+  for (const pb::LifecyclePolicy& message : messages) {
+    policies.push_back(
+        {.event = reader.Enum<PolicyEvent>(
+             message.event(), pb::PolicyEvent_IsValid(message.event()), "policy event"),
+         .exit_codes = {message.exit_codes().begin(), message.exit_codes().end()},
+         .action = GetAction(message.action(), reader),
+         .after = reader.GetDuration(message.has_after(), message.after(), absl::ZeroDuration(),
+                                     "after")});
+  }
+  return policies;
+}
+
+void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
+  out->set_name(group.name);
+  out->set_replicas(group.replicas);
+  out->set_min_available(group.min_available);
+  SetShape(group.shape, out->mutable_shape());
+  SetPolicies(group.policies, out->mutable_policies());
+  for (const GroupDependency& dependency : group.depends_on) {
+    pb::GroupDependency* message = out->add_depends_on();
+    message->set_group(dependency.group);
+    message->set_condition(static_cast<pb::GroupCondition>(dependency.condition));
+  }
+}
+
+GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
+  GroupSpec group{.name = message.name(),
+                  .replicas = message.replicas(),
+                  .min_available = message.min_available(),
+                  .shape = GetShape(message.shape()),
+                  .policies = GetPolicies(message.policies(), reader),
+                  .depends_on = {}};
+  for (const pb::GroupDependency& dependency : message.depends_on()) {
+    group.depends_on.push_back(
+        {.group = dependency.group(),
+         .condition = reader.Enum<GroupCondition>(
+             dependency.condition(), pb::GroupCondition_IsValid(dependency.condition()),
+             "group condition")});
+  }
+  if (group.replicas < 0) reader.Refuse("replicas", group.replicas);
+  return group;
+}
+
+std::vector<JobDependency> GetDependencies(const RepeatedPtrField<pb::JobDependency>& messages,
+                                           Reader& reader) {
+  std::vector<JobDependency> dependencies;
+  for (const pb::JobDependency& message : messages) {
+    dependencies.push_back(
+        {.job = JobId{message.job()},
+         .condition = reader.Enum<DependencyCondition>(
+             message.condition(), pb::DependencyCondition_IsValid(message.condition()),
+             "dependency condition")});
+  }
+  return dependencies;
+}
+
+void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
+  const Duration none = absl::ZeroDuration();
+  const Duration forever = absl::InfiniteDuration();
+  if (spec.walltime != forever) SetDuration(spec.walltime, out->mutable_walltime());
+  if (spec.retry_backoff != none) SetDuration(spec.retry_backoff, out->mutable_retry_backoff());
+  if (spec.prepare_timeout != none) {
+    SetDuration(spec.prepare_timeout, out->mutable_prepare_timeout());
+  }
+  if (spec.kill_grace != none) SetDuration(spec.kill_grace, out->mutable_kill_grace());
+  if (spec.ttl_after_finished != forever) {
+    SetDuration(spec.ttl_after_finished, out->mutable_ttl_after_finished());
+  }
+  if (spec.start_after != absl::InfinitePast()) {
+    SetTime(spec.start_after, out->mutable_start_after());
+  }
+}
+
+void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
+  const Duration none = absl::ZeroDuration();
+  const Duration forever = absl::InfiniteDuration();
+  spec.walltime = reader.GetDuration(m.has_walltime(), m.walltime(), forever, "walltime");
+  spec.retry_backoff =
+      reader.GetDuration(m.has_retry_backoff(), m.retry_backoff(), none, "retry_backoff");
+  spec.prepare_timeout =
+      reader.GetDuration(m.has_prepare_timeout(), m.prepare_timeout(), none, "prepare_timeout");
+  spec.kill_grace = reader.GetDuration(m.has_kill_grace(), m.kill_grace(), none, "kill_grace");
+  spec.ttl_after_finished = reader.GetDuration(m.has_ttl_after_finished(), m.ttl_after_finished(),
+                                               forever, "ttl_after_finished");
+  spec.start_after =
+      reader.GetTime(m.has_start_after(), m.start_after(), absl::InfinitePast(), "start_after");
+}
+
+}  // namespace
+
+void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
+  out->set_name(spec.name);
+  out->set_queue(spec.queue.value);
+  out->set_priority(spec.priority);
+  out->set_min_available(spec.min_available);
+  for (const GroupSpec& group : spec.groups) SetGroup(group, out->add_groups());
+  SetPolicies(spec.policies, out->mutable_policies());
+  for (const JobDependency& dependency : spec.dependencies) {
+    pb::JobDependency* message = out->add_dependencies();
+    message->set_job(dependency.job.value);
+    message->set_condition(static_cast<pb::DependencyCondition>(dependency.condition));
+  }
+  SetLabels(spec.labels, out->mutable_labels());
+  out->set_max_retries(spec.max_retries);
+  out->set_on_node_loss(static_cast<pb::NodeLossPolicy>(spec.on_node_loss));
+  out->set_suspended(spec.suspended);
+  SetTimes(spec, out);
+}
+
+JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
+  JobSpec spec;
+  spec.name = message.name();
+  spec.queue = QueueId{message.queue()};
+  spec.priority = message.priority();
+  spec.min_available = message.min_available();
+  spec.groups.reserve(static_cast<size_t>(message.groups_size()));
+  for (const pb::GroupSpec& group : message.groups())
+    spec.groups.push_back(GetGroup(group, reader));
+  spec.policies = GetPolicies(message.policies(), reader);
+  spec.dependencies = GetDependencies(message.dependencies(), reader);
+  spec.labels = GetLabels(message.labels());
+  spec.max_retries = message.max_retries();
+  spec.on_node_loss = reader.Enum<NodeLossPolicy>(
+      message.on_node_loss(), pb::NodeLossPolicy_IsValid(message.on_node_loss()),
+      "node loss policy");
+  spec.suspended = message.suspended();
+  GetTimes(message, reader, spec);
+  return spec;
+}
+
+void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
+  out->set_state(static_cast<pb::JobState>(status.state));
+  out->set_outcome(static_cast<pb::JobState>(status.outcome));
+  out->set_retries(status.retries);
+  out->set_starts(status.starts);
+  if (status.start != absl::InfinitePast()) SetTime(status.start, out->mutable_start());
+  if (status.end != absl::InfinitePast()) SetTime(status.end, out->mutable_end());
+  if (status.hold_until != absl::InfinitePast()) {
+    SetTime(status.hold_until, out->mutable_hold_until());
+  }
+  out->set_suspended(status.suspended);
+  out->set_cancelled(status.cancelled);
+  out->set_message(status.message);
+  for (const DelayedAction& action : status.delayed) {
+    pb::DelayedAction* message = out->add_delayed();
+    message->set_action(static_cast<pb::PolicyAction>(action.action));
+    message->set_task(action.task);
+    message->set_attempt(action.attempt);
+    if (action.due != absl::InfiniteFuture()) SetTime(action.due, message->mutable_due());
+    message->set_message(action.message);
+  }
+}
+
+JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
+  const Time never = absl::InfinitePast();
+  JobStatus status;
+  status.state = reader.Enum<JobState>(m.state(), pb::JobState_IsValid(m.state()), "job state");
+  status.outcome =
+      reader.Enum<JobState>(m.outcome(), pb::JobState_IsValid(m.outcome()), "job outcome");
+  status.retries = m.retries();
+  status.starts = m.starts();
+  status.start = reader.GetTime(m.has_start(), m.start(), never, "start");
+  status.end = reader.GetTime(m.has_end(), m.end(), never, "end");
+  status.hold_until = reader.GetTime(m.has_hold_until(), m.hold_until(), never, "hold_until");
+  status.suspended = m.suspended();
+  status.cancelled = m.cancelled();
+  status.message = m.message();
+  for (const pb::DelayedAction& action : m.delayed()) {
+    status.delayed.push_back(
+        {.action = GetAction(action.action(), reader),
+         .task = action.task(),
+         .attempt = action.attempt(),
+         .due = reader.GetTime(action.has_due(), action.due(), absl::InfiniteFuture(), "due"),
+         .message = action.message()});
+  }
+  return status;
+}
+
+}  // namespace codec
+
+namespace pb = codec::pb;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedOutputStream;
+
+namespace {
+
+constexpr uint32_t kSpecTag =
+    pb::JobSpecRecord::kSpecFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+constexpr uint32_t kColdTag =
+    pb::JobSpecRecord::kColdFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+constexpr size_t kMaxFieldHead = 6;  // tag below 16 and a 32-bit length
+
+}  // namespace
+
+std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t revision,
+                                size_t cold_bytes) {
+  thread_local pb::JobSpecRecord head;  // all but the spec
+  if (submit == absl::InfinitePast()) {
+    head.clear_submit();
+  } else {
+    codec::SetTime(submit, head.mutable_submit());
+  }
+  head.set_revision(revision);
+  const size_t head_bytes = head.ByteSizeLong();
+  const size_t spec_bytes = static_cast<size_t>(spec.GetCachedSize());
+
+  std::string value;
+  value.reserve(kMaxFieldHead + spec_bytes + head_bytes + kMaxFieldHead + cold_bytes);
+  value.resize(kMaxFieldHead + spec_bytes + head_bytes);
+  auto* begin = reinterpret_cast<uint8_t*>(value.data());
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kSpecTag, begin);
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(spec_bytes), end);
+  end = spec.SerializeWithCachedSizesToArray(end);
+  end = head.SerializeWithCachedSizesToArray(end);
+  value.resize(static_cast<size_t>(end - begin));
+  return value;
+}
+
+std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
+                                absl::string_view cold) {
+  thread_local pb::JobSpec message;
+  message.Clear();
+  codec::SetJobSpec(spec, &message);
+  message.ByteSizeLong();
+  std::string value = EncodeJobSpecRecord(message, submit, revision, cold.size());
+  AppendCold(cold, &value);
+  return value;
+}
+
+void AppendCold(absl::string_view cold, std::string* value) {
+  if (cold.empty()) return;
+  uint8_t head[kMaxFieldHead];
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kColdTag, head);
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(cold.size()), end);
+  value->append(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
+  value->append(cold.data(), cold.size());
+}
+
+absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value) {
+  thread_local pb::JobSpecRecord message;
+  absl::Status status = codec::ParseMessage(value, &message, nullptr);
+  absl::StatusOr<JobId> id = ParseJobKey(key);
+  if (status.ok()) status = id.status();
+  if (!status.ok()) return NameRecord(status, RecordKind::kJobSpec, key);
+  codec::Reader reader;
+  StoredJob job{.id = *id,
+                .spec = codec::GetJobSpec(message.spec(), reader),
+                .submit = reader.GetTime(message.has_submit(), message.submit(),
+                                         absl::InfinitePast(), "submit"),
+                .revision = message.revision()};
+  status = codec::Verdict(reader, RecordKind::kJobSpec, key);
+  if (!status.ok()) return status;
+  return job;
+}
+
+absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value) {
+  pb::JobSpecRecord message;
+  absl::Status status = codec::ParseMessage(value, &message, nullptr);
+  if (!status.ok()) return NameRecord(status, RecordKind::kJobSpec, key);
+  return std::move(*message.mutable_cold());
+}
+
+std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
+                                  const std::map<std::string, std::string>& labels,
+                                  uint64_t revision) {
+  thread_local pb::JobStatusRecord message;
+  message.Clear();
+  codec::SetJobStatus(status, message.mutable_status());
+  message.set_priority(priority);
+  codec::SetLabels(labels, message.mutable_labels());
+  message.set_revision(revision);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
+                                                      absl::string_view value,
+                                                      std::string* unknown) {
+  thread_local pb::JobStatusRecord message;
+  absl::Status status = codec::ParseMessage(value, &message, unknown);
+  absl::StatusOr<JobId> id = ParseJobKey(key);
+  if (status.ok()) status = id.status();
+  if (!status.ok()) return NameRecord(status, RecordKind::kJobStatus, key);
+  codec::Reader reader;
+  StoredJobStatus stored{.id = *id,
+                         .status = codec::GetJobStatus(message.status(), reader),
+                         .priority = message.priority(),
+                         .labels = codec::GetLabels(message.labels()),
+                         .revision = message.revision()};
+  status = codec::Verdict(reader, RecordKind::kJobStatus, key);
+  if (!status.ok()) return status;
+  return stored;
+}
+
+std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
+  thread_local pb::TaskRecord message;
+  message.Clear();
+  message.set_state(static_cast<pb::TaskState>(task.state));
+  message.set_before_lost(static_cast<pb::TaskState>(task.before_lost));
+  message.set_end_cause(static_cast<pb::EndCause>(task.end_cause));
+  message.set_exit_signal(task.exit_signal);
+  message.set_requeue(task.requeue);
+  message.set_exit_code(task.exit_code);
+  message.set_attempt(task.attempt);
+  message.set_node(task.node.value);
+  message.set_port(task.port);
+  codec::SetDevices(task.devices, message.mutable_devices());
+  if (task.since != absl::InfinitePast()) codec::SetTime(task.since, message.mutable_since());
+  if (task.start != absl::InfinitePast()) codec::SetTime(task.start, message.mutable_start());
+  message.set_message(text.data(), text.size());
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_view value,
+                                            std::string* unknown) {
+  thread_local pb::TaskRecord m;
+  absl::Status status = codec::ParseMessage(value, &m, unknown);
+  absl::StatusOr<TaskKey> id = ParseTaskRecordKey(key);
+  if (status.ok()) status = id.status();
+  if (!status.ok()) return NameRecord(status, RecordKind::kTask, key);
+  const Time never = absl::InfinitePast();
+  codec::Reader reader;
+  Task task;
+  task.state = reader.Enum<TaskState>(m.state(), pb::TaskState_IsValid(m.state()), "task state");
+  task.before_lost = reader.Enum<TaskState>(m.before_lost(), pb::TaskState_IsValid(m.before_lost()),
+                                            "task state before loss");
+  task.end_cause =
+      reader.Enum<EndCause>(m.end_cause(), pb::EndCause_IsValid(m.end_cause()), "end cause");
+  task.exit_signal = reader.Number<uint8_t>(m.exit_signal(), "exit signal");
+  task.requeue = m.requeue();
+  task.exit_code = m.exit_code();
+  task.attempt = m.attempt();
+  task.node = NodeId{m.node()};
+  task.port = reader.Number<uint16_t>(m.port(), "port");
+  task.devices = reader.GetDevices(m.devices(), "devices");
+  task.since = reader.GetTime(m.has_since(), m.since(), never, "since");
+  task.start = reader.GetTime(m.has_start(), m.start(), never, "start");
+  status = codec::Verdict(reader, RecordKind::kTask, key);
+  if (!status.ok()) return status;
+  return StoredTask{.key = *id, .task = task, .message = m.message()};
+}
+
+}  // namespace berth

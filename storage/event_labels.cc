@@ -1,0 +1,150 @@
+#include "storage/event_labels.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "berth/store/v1/store.pb.h"
+
+namespace berth {
+namespace {
+
+namespace pb = ::berth::store::v1;
+
+// ---- Before
+
+struct Before {
+  const ClusterState& state;
+  LabelsBefore out = {};
+
+  void operator()(const QueueDeleted& event) {
+    if (const Queue* queue = state.queues().Find(event.id)) out.name = queue->spec.name;
+  }
+  void operator()(const NodeDeleted& event) {
+    if (const Node* node = state.nodes().Find(event.id)) out.name = node->spec.name;
+  }
+  void operator()(const JobDeleted& event) {
+    if (const Job* job = state.jobs().Find(event.id)) out.name = job->name;
+  }
+  void operator()(const NodeRegistered& event) { TasksOn(event.id); }
+  void operator()(const NodeSilenced& event) { TasksOn(event.id); }
+  void operator()(const NodeFenced& event) { TasksOn(event.id); }
+  template <class Other>
+  void operator()(const Other&) {}
+
+ private:
+  void TasksOn(NodeId id) {
+    const Node* node = state.nodes().Find(id);
+    if (node == nullptr) return;
+    for (TaskKey key : node->tasks) {
+      out.tasks.emplace_back(key, state.jobs().At(key.job).tasks[key.task].state);
+    }
+    std::sort(out.tasks.begin(), out.tasks.end());
+  }
+};
+
+// ---- After
+
+struct Labeler {
+  const ClusterState& state;
+  const LabelsBefore& before;
+  pb::LogEvent* out;
+
+  void operator()(const QueueCreated& event) { LabelQueue(event.id); }
+  void operator()(const QueueUpdated& event) { LabelQueue(event.id); }
+  void operator()(const QueueOpened& event) { LabelQueue(event.id); }
+  void operator()(const QueueDeleted&) { out->set_queue_name(before.name); }
+
+  void operator()(const NodeRegistered& event) { LabelNode(event.id); }
+  void operator()(const NodeSilenced& event) { LabelNode(event.id); }
+  void operator()(const NodeFenced& event) { LabelNode(event.id); }
+  void operator()(const NodeSteered& event) { LabelNode(event.id); }
+  void operator()(const NodeRefused& event) { LabelNode(event.id); }
+  void operator()(const NodeDeleted&) { out->set_node_name(before.name); }
+
+  void operator()(const JobSubmitted& event) { LabelJob(event.id); }
+  void operator()(const JobUpdated& event) { LabelJob(event.id); }
+  void operator()(const JobCancelled& event) { LabelJob(event.id); }
+  void operator()(const JobSuspended& event) { LabelJob(event.id); }
+  void operator()(const JobStatusChanged& event) { LabelJob(event.job); }
+  void operator()(const JobDeleted&) { out->set_job_name(before.name); }
+
+  void operator()(const TaskReported& event) {
+    LabelTask(NameJob(event.task.job), event.task.task);
+  }
+  void operator()(const TasksBound& event) {
+    const Job& job = NameJob(event.job);
+    for (const Placement& placement : event.placements) LabelTask(job, placement.task);
+  }
+  void operator()(const TasksStarted& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const TasksReleased& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const TasksRequeued& event) { LabelTasks(event.job, event.tasks); }
+
+ private:
+  void LabelQueue(QueueId id) {
+    const Queue& queue = state.queues().At(id);
+    out->set_queue_name(queue.spec.name);
+    out->set_queue_open(queue.open);
+  }
+
+  // And the tasks that were on it and have changed with it.
+  void LabelNode(NodeId id) {
+    const Node& node = state.nodes().At(id);
+    out->set_node_name(node.spec.name);
+    out->set_node_state(static_cast<pb::NodeState>(node.status.state));
+    for (const auto& [key, state_before] : before.tasks) {
+      const Job& job = state.jobs().At(key.job);
+      if (job.tasks[key.task].state == state_before) continue;
+      pb::TaskChange* change = LabelTask(job, key.task);
+      change->set_job(key.job.value);
+      change->set_job_name(job.name);
+    }
+  }
+
+  const Job& NameJob(JobId id) {
+    const Job& job = state.jobs().At(id);
+    out->set_job_name(job.name);
+    return job;
+  }
+
+  void LabelJob(JobId id) {
+    out->set_job_state(static_cast<pb::JobState>(NameJob(id).status.state));
+  }
+
+  void LabelTasks(JobId id, const std::vector<uint32_t>& tasks) {
+    const Job& job = NameJob(id);
+    for (uint32_t task : tasks) LabelTask(job, task);
+  }
+
+  pb::TaskChange* LabelTask(const Job& job, uint32_t index) {
+    const Task& task = job.tasks[index];
+    const Group& group = job.groups[GroupOf(job, index)];
+    pb::TaskChange* change = out->add_tasks();
+    change->set_task(index);
+    change->set_name(absl::StrCat(group.name, "-", index - group.first_task));
+    change->set_state(static_cast<pb::TaskState>(task.state));
+    change->set_attempt(task.attempt);
+    const Node* node = task.attempt == 0 ? nullptr : state.nodes().Find(task.node);
+    if (node != nullptr) change->set_node_name(node->spec.name);
+    if (task.end_cause == EndCause::kExit) {
+      change->set_exit_code(task.exit_code);
+      change->set_exit_signal(task.exit_signal);
+    }
+    return change;
+  }
+};
+
+}  // namespace
+
+LabelsBefore LookBefore(const ClusterState& state, const EventBody& event) {
+  Before before{state};
+  std::visit(before, event);
+  return std::move(before.out);
+}
+
+void LabelEvent(const ClusterState& after, const EventBody& event, const LabelsBefore& before,
+                pb::LogEvent* message) {
+  std::visit(Labeler{after, before, message}, event);
+}
+
+}  // namespace berth

@@ -1,0 +1,45 @@
+// Names of record kinds, and keys: big-endian numbers, so that byte order is numeric order
+// (storage/FORMAT.md).
+#ifndef BERTH_STORAGE_KEYS_H_
+#define BERTH_STORAGE_KEYS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/model/ids.h"
+#include "storage/store.h"
+
+namespace berth {
+
+// "meta", "queue", ...: the column family's name, and what messages call the kind.
+absl::string_view RecordKindName(RecordKind kind);
+
+// Keys of kMeta. The first belongs to the Store itself: it is written with every batch, and a batch
+// must not hold it.
+inline constexpr absl::string_view kStoreKey = "store";
+inline constexpr absl::string_view kNextIdsKey = "next_ids";
+
+std::string SequenceKey(uint64_t sequence);
+std::string QueueKey(QueueId id);
+std::string NodeKey(NodeId id);
+std::string JobKey(JobId id);
+std::string TaskRecordKey(TaskKey task);
+
+// INVALID_ARGUMENT if the key has not the length of its kind.
+absl::StatusOr<uint64_t> ParseSequenceKey(absl::string_view key);
+absl::StatusOr<QueueId> ParseQueueKey(absl::string_view key);
+absl::StatusOr<NodeId> ParseNodeKey(absl::string_view key);
+absl::StatusOr<JobId> ParseJobKey(absl::string_view key);
+absl::StatusOr<TaskKey> ParseTaskRecordKey(absl::string_view key);
+
+// The key as people read it: "42", "42/3", "request-7", "0x00ff" where it does not parse.
+std::string PrintableKey(RecordKind kind, absl::string_view key);
+
+// "job_status 42: REASON": names the record in an error and keeps its code.
+absl::Status NameRecord(const absl::Status& status, RecordKind kind, absl::string_view key);
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_KEYS_H_
