@@ -34,7 +34,8 @@ namespace berth {
 struct Dirty {
   std::vector<QueueId> queues;  // present = write, absent in the state = delete
   std::vector<NodeId> nodes;
-  std::vector<JobId> jobs;  // status, priority or labels
+  std::vector<JobId>
+      jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
@@ -119,6 +120,9 @@ class ClusterState {
   std::array<int64_t, kTaskStates> tasks_by_state_{};
   Dirty dirty_;
 };
+
+// What was submitted, with priority and labels as they are now.
+JobSpec SpecOf(const ClusterState& state, const Job& job);
 
 }  // namespace berth
 

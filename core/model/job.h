@@ -292,6 +292,7 @@ struct Job {
   // Derived.
   absl::InlinedVector<GroupTally, 1> tallies;  // parallel to groups
   ClassId pending_class;                       // 0 = asks for nothing now
+  int32_t occupying = 0;                       // tasks
   bool has_timer = false;
   const JobTemplate* shared = nullptr;
 };

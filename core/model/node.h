@@ -87,6 +87,13 @@ Resources FreeOf(const Node& node);
 // Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);
 
+// `fresh`, with the devices that tasks of the node use and that it does not list (by kind and uuid)
+// kept as unhealthy ones. May then have more than kMaxDevicesPerNode.
+NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh);
+
+// For each device of `before` its index in `after`, found by kind and uuid; -1 if it is not there.
+std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after);
+
 }  // namespace berth
 
 #endif  // BERTH_CORE_MODEL_NODE_H_

@@ -35,6 +35,7 @@ struct Queue {
   Resources pending;              // of tasks that wait
   int64_t active_jobs = 0;        // not ended
   int64_t running_jobs = 0;       // hold resources
+  int64_t held_jobs = 0;          // Held or Suspended
   int64_t jobs = 0;               // all that are not deleted
   std::vector<QueueId> children;  // by id
 };

@@ -93,15 +93,24 @@ class StateEditor {
   void FinishLoad();
 
  private:
-  void Touch(Job& job);
-  void MarkJob(JobId id);
-  void MarkUnsettled(JobId id);
-  void CouldHelp();  // reopens blocked classes
-  void Charge(Job& job, uint32_t group, const Task& task, int64_t sign);
-  void ReindexNode(Node& node);
-  void RefreshPending(Job& job);
-  void RefreshTimer(Job& job);
+  struct QueueChange;  // what one edit adds to a queue and its ancestors
   bool facts() const { return mode_ == EditMode::kFacts; }
+  void Touch(JobId id);
+  void MarkJob(JobId id);
+  void CouldHelp();  // facts only: reopens blocked classes
+  void ChangeQueues(QueueId leaf, const QueueChange& change);
+  void MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void Occupy(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Vacate(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void ReindexNode(const Node& node);
+  void DeriveNode(Node& node);
+  void DeriveQueue(Queue& queue);
+  void RefreshPending(Job& job);
+  void LeavePending(Job& job);
+  void RefreshTimer(Job& job);
+  void DropTimer(Job& job);
+  void ListDependencies(const Job& job, bool list);
+  Resources WaitingRequest(const Job& job) const;
 
   ClusterState& state_;
   EditMode mode_;

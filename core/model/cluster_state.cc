@@ -1,0 +1,120 @@
+#include "core/model/cluster_state.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace berth {
+namespace {
+
+template <class T>
+void SortUnique(std::vector<T>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+}  // namespace
+
+ClusterState::ClusterState() {
+  Queue& root = queues_.Insert(kRootQueue, Queue{});
+  root.spec.name = "root";
+  root.limit.amount.fill(std::numeric_limits<int64_t>::max());
+  queue_names_.emplace(root.spec.name, kRootQueue);
+}
+
+const Job* ClusterState::FindJob(absl::string_view name) const {
+  const auto found = job_names_.find(name);
+  return found == job_names_.end() ? nullptr : jobs_.Find(found->second);
+}
+
+const Node* ClusterState::FindNode(absl::string_view name) const {
+  const auto found = node_names_.find(name);
+  return found == node_names_.end() ? nullptr : nodes_.Find(found->second);
+}
+
+const Queue* ClusterState::FindQueue(absl::string_view name) const {
+  const auto found = queue_names_.find(name);
+  return found == queue_names_.end() ? nullptr : queues_.Find(found->second);
+}
+
+std::vector<JobId> ClusterState::Dependents(JobId job) const {
+  std::vector<JobId> waiting;
+  for (auto it = dependents_.lower_bound({job, JobId{}});
+       it != dependents_.end() && it->first == job; ++it) {
+    waiting.push_back(it->second);
+  }
+  return waiting;
+}
+
+absl::string_view ClusterState::TaskMessage(TaskKey task) const {
+  const auto found = task_messages_.find(task);
+  return found == task_messages_.end() ? absl::string_view() : absl::string_view(found->second);
+}
+
+bool ClusterState::WithinLimits(QueueId queue, const Resources& request) const {
+  for (QueueId id = queue;; id = queues_.At(id).spec.parent) {
+    const Queue& at = queues_.At(id);
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      const bool over = at.limit.amount[i] - at.allocated.amount[i] < request.amount[i];
+      if (over && request.amount[i] > 0) return false;  // a lowered limit blocks only what asks
+    }
+    if (id == kRootQueue) return true;
+  }
+}
+
+bool ClusterState::Open(QueueId queue) const {
+  for (QueueId id = queue;; id = queues_.At(id).spec.parent) {
+    if (!queues_.At(id).open) return false;
+    if (id == kRootQueue) return true;
+  }
+}
+
+Dirty ClusterState::TakeDirty() {
+  SortUnique(dirty_.queues);
+  SortUnique(dirty_.nodes);
+  SortUnique(dirty_.jobs);
+  SortUnique(dirty_.tasks);
+  SortUnique(dirty_.new_jobs);
+  return std::exchange(dirty_, Dirty{});
+}
+
+void ClusterState::StampDirty(uint64_t revision) {
+  for (QueueId id : dirty_.queues) {
+    if (Queue* queue = queues_.Find(id); queue != nullptr) queue->revision = revision;
+  }
+  for (NodeId id : dirty_.nodes) {
+    if (Node* node = nodes_.Find(id); node != nullptr) node->revision = revision;
+  }
+  for (const std::vector<JobId>* list : {&dirty_.jobs, &dirty_.new_jobs}) {
+    for (JobId id : *list) {
+      if (Job* job = jobs_.Find(id); job != nullptr) job->revision = revision;
+    }
+  }
+}
+
+JobSpec SpecOf(const ClusterState& state, const Job& job) {
+  JobSpec spec;
+  spec.name = job.name;
+  spec.queue = job.queue;
+  spec.priority = job.priority;
+  spec.min_available = job.min_available;
+  for (const Group& group : job.groups) {
+    spec.groups.push_back({group.name, group.replicas, group.min_available,
+                           state.interner().Shape(group.shape).shape, group.policies,
+                           group.depends_on});
+  }
+  spec.policies.assign(job.policies.begin(), job.policies.end());
+  spec.dependencies = job.dependencies;
+  spec.labels = job.labels;
+  spec.max_retries = job.max_retries;
+  spec.on_node_loss = job.on_node_loss;
+  spec.suspended = job.status.suspended;
+  spec.walltime = job.walltime;
+  spec.retry_backoff = job.retry_backoff;
+  spec.prepare_timeout = job.prepare_timeout;
+  spec.kill_grace = job.kill_grace;
+  spec.ttl_after_finished = job.ttl_after_finished;
+  spec.start_after = job.start_after;
+  return spec;
+}
+
+}  // namespace berth

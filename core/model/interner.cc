@@ -1,0 +1,117 @@
+#include "core/model/interner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+
+namespace berth {
+
+Interner::Interner() : kinds_{"cpu", "memory"} {}
+
+std::optional<ResourceKind> Interner::FindKind(absl::string_view name) const {
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    if (name == kinds_[i]) return ResourceKind{static_cast<uint8_t>(i)};
+  }
+  return std::nullopt;
+}
+
+absl::Status Interner::CanAddKinds(const std::vector<absl::string_view>& names) const {
+  std::vector<absl::string_view> fresh;
+  for (absl::string_view name : names) {
+    if (FindKind(name).has_value()) continue;
+    if (std::find(fresh.begin(), fresh.end(), name) != fresh.end()) continue;
+    if (kinds_.size() + fresh.size() == kMaxResourceKinds) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("resource \"", name, "\" would be one more than the ", kMaxResourceKinds,
+                       " kinds of resources that a cluster can have"));
+    }
+    fresh.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+ResourceKind Interner::AddKind(absl::string_view name) {
+  if (const auto known = FindKind(name); known.has_value()) return *known;
+  BERTH_CHECK(kinds_.size() < kMaxResourceKinds);
+  kinds_.emplace_back(name);
+  return ResourceKind{static_cast<uint8_t>(kinds_.size() - 1)};
+}
+
+ShapeId Interner::AcquireShape(const TaskShape& shape) {
+  if (const auto known = shape_ids_.find(shape); known != shape_ids_.end()) {
+    ++shapes_.At(known->second).uses;
+    return known->second;
+  }
+  ShapeEntry entry;
+  entry.shape = shape;
+  entry.uses = 1;
+  entry.resources[kCpu] = shape.cpu_millis;
+  entry.resources[kMemory] = shape.memory_bytes;
+  for (const DeviceRequest& request : shape.devices) {
+    entry.resources[AddKind(request.kind)] += request.count;
+    entry.device_count += request.count;
+  }
+  for (const NamedAmount& extended : shape.extended) {
+    entry.resources[AddKind(extended.name)] += extended.amount;
+  }
+  const ShapeId id = next_shape_;
+  ++next_shape_.value;
+  shapes_.Insert(id, std::move(entry));
+  shape_ids_.emplace(shape, id);
+  return id;
+}
+
+void Interner::ReleaseShape(ShapeId id) {
+  ShapeEntry& entry = shapes_.At(id);
+  if (--entry.uses > 0) return;
+  shape_ids_.erase(entry.shape);
+  shapes_.Erase(id);
+}
+
+const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& groups,
+                                             const std::vector<LifecyclePolicy>& policies) {
+  JobTemplate wanted{{}, policies, 0};
+  wanted.groups.reserve(groups.size());
+  uint32_t first_task = 0;
+  for (const GroupSpec& spec : groups) {
+    wanted.groups.push_back({spec.name, spec.replicas, spec.min_available, first_task,
+                             AcquireShape(spec.shape), spec.policies, spec.depends_on});
+    first_task += static_cast<uint32_t>(spec.replicas);
+  }
+  const auto known = templates_.find(&wanted);
+  if (known != templates_.end()) {  // it has its own uses of the shapes
+    for (const Group& group : wanted.groups) ReleaseShape(group.shape);
+    ++(*known)->uses;
+    return known->get();
+  }
+  wanted.uses = 1;
+  return templates_.insert(std::make_unique<JobTemplate>(std::move(wanted))).first->get();
+}
+
+void Interner::ReleaseTemplate(const JobTemplate* shared) {
+  if (--shared->uses > 0) return;
+  for (const Group& group : shared->groups) ReleaseShape(group.shape);
+  const auto found = templates_.find(shared);
+  BERTH_CHECK(found != templates_.end());
+  templates_.erase(found);
+}
+
+size_t Interner::TemplateHash::operator()(const std::unique_ptr<JobTemplate>& t) const {
+  return (*this)(t.get());
+}
+size_t Interner::TemplateHash::operator()(const JobTemplate* t) const {
+  return absl::HashOf(t->groups, t->policies);
+}
+
+std::vector<absl::string_view> KindNames(const TaskShape& shape) {
+  std::vector<absl::string_view> names;
+  names.reserve(shape.devices.size() + shape.extended.size());
+  for (const DeviceRequest& request : shape.devices) names.push_back(request.kind);
+  for (const NamedAmount& extended : shape.extended) names.push_back(extended.name);
+  return names;
+}
+
+}  // namespace berth

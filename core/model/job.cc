@@ -1,0 +1,26 @@
+#include "core/model/job.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace berth {
+
+uint32_t GroupOf(const Job& job, uint32_t task) {
+  if (job.groups.size() == 1) return 0;
+  const auto after =
+      std::upper_bound(job.groups.begin(), job.groups.end(), task,
+                       [](uint32_t index, const Group& group) { return index < group.first_task; });
+  BERTH_CHECK(after != job.groups.begin());
+  return static_cast<uint32_t>(after - job.groups.begin() - 1);
+}
+
+GroupTally TallyOf(const Job& job) {
+  GroupTally sum;
+  for (const GroupTally& tally : job.tallies) {
+    for (size_t state = 0; state < kTaskStates; ++state) sum.count[state] += tally.count[state];
+  }
+  return sum;
+}
+
+}  // namespace berth

@@ -1,0 +1,66 @@
+#include "core/model/node.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace berth {
+namespace {
+
+using DeviceName = std::pair<absl::string_view, absl::string_view>;  // kind, uuid
+
+absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
+  absl::flat_hash_map<DeviceName, int> index;
+  for (size_t i = 0; i < spec.devices.size(); ++i) {
+    index.emplace(DeviceName(spec.devices[i].kind, spec.devices[i].uuid), static_cast<int>(i));
+  }
+  return index;
+}
+
+}  // namespace
+
+Resources FreeOf(const Node& node) {
+  Resources free = node.capacity - node.allocated;
+  for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
+  for (const DeviceKindSet& kind : node.kinds) {
+    DeviceSet unused = kind.devices;
+    unused -= node.devices_used;
+    free[kind.kind] = unused.Count();
+  }
+  return free;
+}
+
+bool TakesTasks(const NodeStatus& status) {
+  return status.state == NodeState::kReady && !status.cordoned && !status.draining;
+}
+
+NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
+  const std::vector<int> moves = DeviceMoves(node.spec, fresh);
+  const size_t listed = fresh.devices.size();
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (moves[i] >= 0 || !node.devices_used.Has(i)) continue;
+    fresh.devices.push_back(node.spec.devices[i]);
+    fresh.devices.back().unhealthy = true;
+  }
+  if (fresh.devices.size() > listed) {
+    std::sort(fresh.devices.begin(), fresh.devices.end(), [](const Device& a, const Device& b) {
+      return std::tie(a.kind, a.pci_bus_id, a.uuid) < std::tie(b.kind, b.pci_bus_id, b.uuid);
+    });
+  }
+  return fresh;
+}
+
+std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after) {
+  const absl::flat_hash_map<DeviceName, int> index = IndexDevices(after);
+  std::vector<int> moves;
+  moves.reserve(before.devices.size());
+  for (const Device& device : before.devices) {
+    const auto found = index.find(DeviceName(device.kind, device.uuid));
+    moves.push_back(found == index.end() ? -1 : found->second);
+  }
+  return moves;
+}
+
+}  // namespace berth

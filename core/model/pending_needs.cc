@@ -1,0 +1,112 @@
+// What a job asks for now.
+//
+// Example: groups a (4 replicas, at least 2) and b (3, at least 1), job minimum 4, nothing placed
+// yet. The groups' minimums ask for a:2 b:1; one is missing to the job's minimum and goes to the
+// first group that has more: a:3 b:1, as one gang. Once they are placed, a and b ask for one more
+// each, any of it.
+#include <algorithm>
+
+#include "core/model/pending_index.h"
+
+namespace berth {
+namespace {
+
+bool MayPlace(const JobStatus& status) {
+  if (status.suspended || status.cancelled) return false;
+  return status.state == JobState::kPending || status.state == JobState::kBinding ||
+         status.state == JobState::kRunning;
+}
+
+// Members that count for a minimum.
+int32_t Present(const GroupTally& tally) {
+  return tally.Members() + tally.In(TaskState::kSucceeded);
+}
+
+bool DependencyMet(const Job& job, const GroupDependency& dependency) {
+  const Group& group = job.groups[dependency.group];
+  const GroupTally& tally = job.tallies[dependency.group];
+  const int32_t succeeded = tally.In(TaskState::kSucceeded);
+  switch (dependency.condition) {
+    case GroupCondition::kRunning:
+      return tally.In(TaskState::kRunning) + succeeded >= group.min_available;
+    case GroupCondition::kCompleted:
+      return succeeded == group.replicas;
+  }
+  return false;
+}
+
+// Tasks missing to the minimums, and how many of them wait to be placed.
+struct Missing {
+  int32_t total = 0;
+  int32_t waiting = 0;
+  JobNeeds needs;
+};
+
+Missing MissingToMinimum(const Job& job) {
+  Missing missing;
+  int32_t short_of_job = job.min_available;
+  absl::InlinedVector<int32_t, 8> asked(job.groups.size(), 0);
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const int32_t present = Present(job.tallies[g]);
+    const int32_t lacking = std::max(0, job.groups[g].min_available - present);
+    short_of_job -= present + lacking;  // a closed group's minimum comes later
+    if (lacking == 0 || !GroupOpen(job, g)) continue;
+    missing.total += lacking;
+    asked[g] = std::min(lacking, job.tallies[g].Waiting());
+  }
+  for (uint32_t g = 0; g < job.groups.size() && short_of_job > 0; ++g) {
+    const int32_t more = std::min(short_of_job, job.tallies[g].Waiting() - asked[g]);
+    if (more <= 0 || !GroupOpen(job, g)) continue;
+    missing.total += more;
+    asked[g] += more;
+    short_of_job -= more;
+  }
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (asked[g] > 0) missing.needs.groups.push_back({g, asked[g]});
+    missing.waiting += asked[g];
+  }
+  missing.needs.gang = true;
+  return missing;
+}
+
+JobNeeds OneMore(const Job& job) {
+  JobNeeds needs;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.tallies[g].Waiting() > 0 && GroupOpen(job, g)) needs.groups.push_back({g, 1});
+  }
+  return needs;
+}
+
+}  // namespace
+
+bool GroupOpen(const Job& job, uint32_t group) {
+  for (const GroupDependency& dependency : job.groups[group].depends_on) {
+    if (!DependencyMet(job, dependency)) return false;
+  }
+  return true;
+}
+
+JobNeeds NeedsOf(const Job& job) {
+  if (!MayPlace(job.status)) return {};
+  Missing missing = MissingToMinimum(job);
+  if (missing.total == 0) return job.status.state == JobState::kPending ? JobNeeds{} : OneMore(job);
+  // Some members are still being stopped, or ended and were not requeued: a gang does not start
+  // without them.
+  if (job.status.state == JobState::kPending && missing.waiting < missing.total) return {};
+  return std::move(missing.needs);
+}
+
+Demand DemandOf(const Job& job, const JobNeeds& needs) {
+  Demand demand{job.queue, needs.gang, {}};
+  for (const GroupNeed& need : needs.groups) {
+    const ShapeId shape = job.groups[need.group].shape;
+    if (!demand.items.empty() && demand.items.back().first == shape) {
+      demand.items.back().second += need.count;
+    } else {
+      demand.items.emplace_back(shape, need.count);
+    }
+  }
+  return demand;
+}
+
+}  // namespace berth

@@ -1,0 +1,24 @@
+// Internal to the state editor.
+#ifndef BERTH_CORE_MODEL_QUEUE_CHANGE_H_
+#define BERTH_CORE_MODEL_QUEUE_CHANGE_H_
+
+#include <cstdint>
+
+#include "core/model/state_editor.h"
+
+namespace berth {
+
+// What one edit adds to a queue and its ancestors.
+struct StateEditor::QueueChange {
+  const Resources* request = nullptr;
+  int allocated = 0;  // times the request: -1, 0 or 1
+  int pending = 0;    // likewise
+  int jobs = 0;
+  int active_jobs = 0;
+  int running_jobs = 0;
+  int held_jobs = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_QUEUE_CHANGE_H_

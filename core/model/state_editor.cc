@@ -1,0 +1,285 @@
+// Tasks and jobs. Queues and nodes: state_editor_cluster.cc; loading: state_load.cc.
+#include "core/model/state_editor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/model/queue_change.h"
+
+namespace berth {
+namespace {
+
+// Dependencies matter until the first start.
+bool WaitsForDependencies(const JobStatus& status) {
+  return status.starts == 0 && !Ended(status.state);
+}
+
+bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
+
+bool SameOccupation(const Task& a, const Task& b) {
+  if (Occupies(a.state) != Occupies(b.state)) return false;
+  return !Occupies(a.state) || (a.node == b.node && a.devices == b.devices);
+}
+
+Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
+  Job job;
+  job.id = id;
+  job.name = spec.name;
+  job.queue = spec.queue;
+  job.priority = spec.priority;
+  job.min_available = spec.min_available;
+  job.max_retries = spec.max_retries;
+  job.on_node_loss = spec.on_node_loss;
+  job.walltime = spec.walltime;
+  job.retry_backoff = spec.retry_backoff;
+  job.prepare_timeout = spec.prepare_timeout;
+  job.kill_grace = spec.kill_grace;
+  job.ttl_after_finished = spec.ttl_after_finished;
+  job.submit = submit;
+  job.start_after = spec.start_after;
+  job.dependencies = spec.dependencies;
+  job.labels = spec.labels;
+  job.status.suspended = spec.suspended;
+  return job;
+}
+
+}  // namespace
+
+StateEditor::StateEditor(ClusterState& state, EditMode mode) : state_(state), mode_(mode) {}
+
+StateEditor::~StateEditor() { Sync(); }
+
+void StateEditor::Sync() {
+  for (JobId id : touched_) {
+    Job* job = state_.jobs_.Find(id);
+    if (job == nullptr) continue;
+    RefreshPending(*job);
+    if (facts()) RefreshTimer(*job);
+  }
+  touched_.clear();
+  if (facts()) state_.pending_.DropEmpty();
+}
+
+void StateEditor::Touch(JobId id) {
+  if (touched_.empty() || touched_.back() != id) touched_.push_back(id);
+}
+
+void StateEditor::MarkJob(JobId id) {
+  if (!facts()) return;
+  state_.dirty_.jobs.push_back(id);
+  state_.unsettled_.insert(id);
+}
+
+void StateEditor::CouldHelp() {
+  if (facts()) state_.pending_.ReopenAll();
+}
+
+Task StateEditor::SetTask(TaskKey key, const Task& value) {
+  Job& job = state_.jobs_.At(key.job);
+  BERTH_CHECK(key.task < job.tasks.size());
+  const uint32_t group = GroupOf(job, key.task);
+  Task& task = job.tasks[key.task];
+  const Task old = task;
+  task = value;
+  if (old.state != value.state) {
+    --job.tallies[group].count[static_cast<size_t>(old.state)];
+    ++job.tallies[group].count[static_cast<size_t>(value.state)];
+    --state_.tasks_by_state_[static_cast<size_t>(old.state)];
+    ++state_.tasks_by_state_[static_cast<size_t>(value.state)];
+  }
+  const bool same_wait = Waits(old.state) == Waits(value.state);
+  if (!same_wait || !SameOccupation(old, value)) {
+    MoveOccupation(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
+  }
+  Touch(key.job);
+  if (facts()) {
+    state_.dirty_.tasks.push_back(key);
+    state_.unsettled_.insert(key.job);
+  }
+  return old;
+}
+
+// The task's wait or occupation is not what it was: moves it in all sums.
+void StateEditor::MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old) {
+  const Task& task = job.tasks[key.task];
+  const bool occupied = Occupies(old.state);
+  const bool occupies = Occupies(task.state);
+  const bool held_any = job.occupying > 0;
+  if (occupied) Vacate(old.node, key, request, old.devices);
+  if (occupies) Occupy(task.node, key, request, task.devices);
+  job.occupying += (occupies ? 1 : 0) - (occupied ? 1 : 0);
+
+  QueueChange change;
+  change.request = &request;
+  change.allocated = (occupies ? 1 : 0) - (occupied ? 1 : 0);
+  if (!Ended(job.status.state)) {
+    change.pending = (Waits(task.state) ? 1 : 0) - (Waits(old.state) ? 1 : 0);
+  }
+  change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
+  ChangeQueues(job.queue, change);
+  if (occupied && !occupies) CouldHelp();
+}
+
+JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
+  Job& job = state_.jobs_.At(id);
+  const JobStatus old = std::exchange(job.status, std::move(status));
+  --state_.jobs_by_state_[static_cast<size_t>(old.state)];
+  ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
+
+  QueueChange change;
+  change.held_jobs = (Held(job.status.state) ? 1 : 0) - (Held(old.state) ? 1 : 0);
+  change.active_jobs = (Ended(old.state) ? 1 : 0) - (Ended(job.status.state) ? 1 : 0);
+  Resources waiting;
+  if (change.active_jobs != 0) {
+    waiting = WaitingRequest(job);
+    change.request = &waiting;
+    change.pending = change.active_jobs;
+  }
+  if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
+
+  if (WaitsForDependencies(old) != WaitsForDependencies(job.status)) {
+    ListDependencies(job, WaitsForDependencies(job.status));
+  }
+  if (facts() && Ended(job.status.state) && !Ended(old.state)) {
+    for (JobId waiting_job : state_.Dependents(id)) state_.unsettled_.insert(waiting_job);
+  }
+  Touch(id);
+  MarkJob(id);
+  return old;
+}
+
+void StateEditor::ListDependencies(const Job& job, bool list) {
+  for (const JobDependency& dependency : job.dependencies) {
+    if (list) {
+      state_.dependents_.insert({dependency.job, job.id});
+    } else {
+      state_.dependents_.erase({dependency.job, job.id});
+      // Its time to live may have waited for this.
+      if (facts() && state_.jobs_.Find(dependency.job) != nullptr) {
+        state_.unsettled_.insert(dependency.job);
+      }
+    }
+  }
+}
+
+void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
+  if (message.empty()) {
+    if (state_.task_messages_.erase(key) == 0) return;
+  } else {
+    state_.task_messages_[key] = std::string(message);
+  }
+  if (facts()) state_.dirty_.tasks.push_back(key);
+}
+
+void StateEditor::SetJobPriority(JobId id, int32_t priority) {
+  Job& job = state_.jobs_.At(id);
+  LeavePending(job);
+  job.priority = priority;
+  Touch(id);
+  MarkJob(id);
+}
+
+void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labels) {
+  state_.jobs_.At(id).labels = std::move(labels);
+  MarkJob(id);
+}
+
+void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
+  Job& job = state_.jobs_.Insert(id, MakeJob(id, spec, submit));
+  job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies);
+  job.groups = job.shared->groups;
+  job.policies = job.shared->policies;
+  size_t tasks = 0;
+  for (const Group& group : job.groups) {
+    GroupTally tally;
+    tally.count[static_cast<size_t>(TaskState::kPending)] = group.replicas;
+    job.tallies.push_back(tally);
+    tasks += static_cast<size_t>(group.replicas);
+  }
+  job.tasks.resize(tasks);
+  state_.tasks_by_state_[static_cast<size_t>(TaskState::kPending)] += static_cast<int64_t>(tasks);
+  ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
+  BERTH_CHECK(state_.job_names_.emplace(job.name, id).second);
+  if (state_.next_job_id_ <= id) state_.next_job_id_ = JobId{id.value + 1};
+
+  const Resources waiting = WaitingRequest(job);
+  ChangeQueues(job.queue,
+               QueueChange{.request = &waiting, .pending = 1, .jobs = 1, .active_jobs = 1});
+  ListDependencies(job, true);
+  Touch(id);
+  if (!facts()) return;
+  state_.dirty_.new_jobs.push_back(id);
+  state_.unsettled_.insert(id);
+}
+
+void StateEditor::EraseJob(JobId id) {
+  Job& job = state_.jobs_.At(id);
+  BERTH_CHECK(job.occupying == 0);
+  LeavePending(job);
+  DropTimer(job);
+  if (WaitsForDependencies(job.status)) ListDependencies(job, false);
+  const bool active = !Ended(job.status.state);
+  const Resources waiting = active ? WaitingRequest(job) : Resources{};
+  QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
+  change.active_jobs = active ? -1 : 0;
+  change.held_jobs = Held(job.status.state) ? -1 : 0;
+  ChangeQueues(job.queue, change);
+  --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
+  for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+    --state_.tasks_by_state_[static_cast<size_t>(job.tasks[t].state)];
+    SetTaskMessage({id, t}, "");
+  }
+  state_.unsettled_.erase(id);
+  state_.job_names_.erase(job.name);
+  state_.interner_.ReleaseTemplate(job.shared);
+  state_.jobs_.Erase(id);
+  if (facts()) state_.dirty_.jobs.push_back(id);
+}
+
+Resources StateEditor::WaitingRequest(const Job& job) const {
+  Resources sum;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
+    sum += one.Times(job.tallies[g].Waiting());
+  }
+  return sum;
+}
+
+void StateEditor::RefreshPending(Job& job) {
+  const JobNeeds needs = NeedsOf(job);
+  if (needs.empty()) return LeavePending(job);
+  const Demand demand = DemandOf(job, needs);
+  if (job.pending_class != ClassId{}) {
+    if (state_.pending_.Class(job.pending_class).demand == demand) return;
+    LeavePending(job);
+  }
+  job.pending_class = state_.pending_.Add(demand, OrderKey{job.priority, job.id});
+}
+
+void StateEditor::LeavePending(Job& job) {
+  if (job.pending_class == ClassId{}) return;
+  state_.pending_.Remove(job.pending_class, OrderKey{job.priority, job.id});
+  job.pending_class = ClassId{};
+}
+
+void StateEditor::RefreshTimer(Job& job) {
+  const Time due = NextDue(job, state_.passed_time_);
+  if (!job.has_timer && due == absl::InfiniteFuture()) return;
+  if (job.has_timer && state_.timer_of_.at(job.id) == due) return;
+  DropTimer(job);
+  if (due == absl::InfiniteFuture()) return;
+  state_.timers_.insert({due, job.id});
+  state_.timer_of_[job.id] = due;
+  job.has_timer = true;
+}
+
+void StateEditor::DropTimer(Job& job) {
+  if (!job.has_timer) return;
+  const auto found = state_.timer_of_.find(job.id);
+  state_.timers_.erase({found->second, job.id});
+  state_.timer_of_.erase(found);
+  job.has_timer = false;
+}
+
+}  // namespace berth

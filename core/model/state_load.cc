@@ -1,0 +1,157 @@
+// StateEditor: loading records. What they give must equal what folding the events gave.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/model/state_editor.h"
+
+namespace berth {
+namespace {
+
+std::vector<absl::string_view> NamesOf(const std::vector<NamedAmount>& amounts) {
+  std::vector<absl::string_view> names;
+  for (const NamedAmount& amount : amounts) names.push_back(amount.name);
+  return names;
+}
+
+std::vector<absl::string_view> KindNames(const NodeSpec& spec) {
+  std::vector<absl::string_view> names = NamesOf(spec.extended);
+  for (const Device& device : spec.devices) {
+    if (names.empty() || names.back() != device.kind) names.push_back(device.kind);
+  }
+  return names;
+}
+
+absl::Status Repeated(absl::string_view what, uint64_t id, absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " ", id, " (", name, "): its id or name is already there"));
+}
+
+absl::Status Unknown(absl::string_view what, uint64_t id, absl::string_view needed) {
+  return absl::FailedPreconditionError(absl::StrCat(what, " ", id, ": ", needed));
+}
+
+// The lifecycle stage may have something left to do.
+bool MayBeUnsettled(const Job& job) {
+  if (Ended(job.status.state)) return false;
+  const bool untouched = job.status == JobStatus{} && job.occupying == 0 &&
+                         TallyOf(job).Waiting() == static_cast<int32_t>(job.tasks.size());
+  return !untouched || !job.dependencies.empty() || job.start_after != absl::InfinitePast();
+}
+
+}  // namespace
+
+absl::Status StateEditor::LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision) {
+  mode_ = EditMode::kTentative;
+  if (auto status = state_.interner_.CanAddKinds(NamesOf(spec.limit)); !status.ok()) return status;
+  if (id == kRootQueue) {
+    if (spec.name != state_.queues_.At(id).spec.name) {
+      return absl::InvalidArgumentError(absl::StrCat("queue 0 is named \"", spec.name, "\""));
+    }
+    SetQueueSpec(id, std::move(spec));
+  } else {
+    if (state_.queues_.Find(id) != nullptr || state_.FindQueue(spec.name) != nullptr) {
+      return Repeated("queue", id.value, spec.name);
+    }
+    if (state_.queues_.Find(spec.parent) == nullptr) {
+      return Unknown("queue", id.value, absl::StrCat("no parent queue ", spec.parent.value));
+    }
+    AddQueue(id, std::move(spec));
+  }
+  Queue& queue = state_.queues_.At(id);
+  queue.open = open;
+  queue.revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision) {
+  mode_ = EditMode::kTentative;
+  if (state_.nodes_.Find(id) != nullptr || state_.FindNode(spec.name) != nullptr) {
+    return Repeated("node", id.value, spec.name);
+  }
+  if (spec.devices.size() > kMaxDevicesPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("node ", id.value, ": too many devices"));
+  }
+  if (auto room = state_.interner_.CanAddKinds(KindNames(spec)); !room.ok()) return room;
+  AddNode(id, std::move(spec), std::move(status));
+  state_.nodes_.At(id).revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision) {
+  mode_ = EditMode::kTentative;
+  if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
+    return Repeated("job", id.value, spec.name);
+  }
+  if (state_.queues_.Find(spec.queue) == nullptr) {
+    return Unknown("job", id.value, absl::StrCat("no queue ", spec.queue.value));
+  }
+  for (const GroupSpec& group : spec.groups) {
+    auto room = state_.interner_.CanAddKinds(berth::KindNames(group.shape));
+    if (!room.ok()) return room;
+  }
+  AddJob(id, spec, submit);
+  state_.jobs_.At(id).revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadJobStatus(JobId id, JobStatus status, int32_t priority,
+                                        std::map<std::string, std::string> labels,
+                                        uint64_t revision) {
+  Job* job = state_.jobs_.Find(id);
+  if (job == nullptr) return Unknown("job status", id.value, "no such job");
+  SetJobPriority(id, priority);
+  SetJobLabels(id, std::move(labels));
+  SetJobStatus(id, std::move(status));
+  job->revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_view message) {
+  const Job* job = state_.jobs_.Find(key.job);
+  const std::string name = absl::StrCat("task ", key.task, " of job");
+  if (job == nullptr || key.task >= job->tasks.size()) {
+    return Unknown(name, key.job.value, "no such task");
+  }
+  if (Occupies(task.state)) {
+    const Node* node = state_.nodes_.Find(task.node);
+    if (node == nullptr) {
+      return Unknown(name, key.job.value, absl::StrCat("no node ", task.node.value));
+    }
+    for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
+      if (task.devices.Has(i)) {
+        return Unknown(name, key.job.value, absl::StrCat("node has no device ", i));
+      }
+    }
+    if (node->devices_used.Overlaps(task.devices)) {
+      return Unknown(name, key.job.value, "another task has one of its devices");
+    }
+  }
+  SetTask(key, task);
+  SetTaskMessage(key, message);
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadNextIds(JobId job, NodeId node, QueueId queue) {
+  if (job < state_.next_job_id_ || node < state_.next_node_id_ || queue < state_.next_queue_id_) {
+    return absl::InvalidArgumentError("an id is larger than the last one given out");
+  }
+  state_.next_job_id_ = job;
+  state_.next_node_id_ = node;
+  state_.next_queue_id_ = queue;
+  return absl::OkStatus();
+}
+
+void StateEditor::FinishLoad() {
+  Sync();
+  state_.pending_.DropEmpty();
+  for (auto id = state_.jobs_.NextFrom(JobId{}); id.has_value();
+       id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
+    Job& job = state_.jobs_.At(*id);
+    RefreshTimer(job);
+    if (MayBeUnsettled(job)) state_.unsettled_.insert(state_.unsettled_.end(), *id);
+  }
+  state_.dirty_ = Dirty{};
+}
+
+}  // namespace berth
