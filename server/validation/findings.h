@@ -1,0 +1,76 @@
+// What validation finds: every violation of a request at once, each with its field path.
+//
+// Paths are built only when something is wrong: a FieldPath is a chain of stack objects, free while
+// all is well.
+#ifndef BERTH_SERVER_VALIDATION_FINDINGS_H_
+#define BERTH_SERVER_VALIDATION_FINDINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "support/errors.h"
+
+namespace berth {
+
+// "jobs[3].spec.groups[1].labels["team"]". Each object must outlive those made from it; hence no
+// temporaries as parents.
+class FieldPath {
+ public:
+  FieldPath() = default;  // the request itself
+  FieldPath(const FieldPath& parent, absl::string_view field, int index = -1)
+      : parent_(&parent), field_(field), index_(index) {}
+  FieldPath(const FieldPath&& parent, absl::string_view field, int index = -1) = delete;
+  // An entry of a map.
+  FieldPath(const FieldPath& parent, absl::string_view field, absl::string_view key)
+      : parent_(&parent), field_(field), key_(key), has_key_(true) {}
+  FieldPath(const FieldPath&& parent, absl::string_view field, absl::string_view key) = delete;
+  FieldPath(const FieldPath& parent, absl::string_view field, const std::string& key)
+      : FieldPath(parent, field, absl::string_view(key)) {}
+
+  std::string ToString() const;
+
+ private:
+  const FieldPath* parent_ = nullptr;
+  absl::string_view field_;
+  int index_ = -1;
+  absl::string_view key_;
+  bool has_key_ = false;
+};
+
+// Collects what is wrong. The answer's code is that of the gravest finding: a request that is both
+// wrong and asks for something that is not built is INVALID_ARGUMENT; its details name all
+// findings, the gravest kind first.
+class Findings {
+ public:
+  static constexpr size_t kMax =
+      200;  // later ones are not recorded; a request this wrong needs no more
+
+  // INVALID_ARGUMENT: what is wrong, and what would be right.
+  void Invalid(const FieldPath& path, std::string description) {
+    Add(invalid_, path, std::move(description));
+  }
+  // FAILED_PRECONDITION: right in itself, but not as things stand.
+  void Refused(const FieldPath& path, std::string description) {
+    Add(refused_, path, std::move(description));
+  }
+  // UNIMPLEMENTED: a field that is understood but not built.
+  void Unbuilt(const FieldPath& path, absl::string_view feature);
+
+  bool ok() const { return invalid_.empty() && refused_.empty() && unbuilt_.empty(); }
+  absl::Status ToStatus() const;
+
+ private:
+  static void Add(std::vector<Violation>& to, const FieldPath& path, std::string description) {
+    if (to.size() < kMax) to.push_back({path.ToString(), std::move(description)});
+  }
+
+  std::vector<Violation> invalid_;
+  std::vector<Violation> refused_;
+  std::vector<Violation> unbuilt_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_FINDINGS_H_

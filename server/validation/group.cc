@@ -1,0 +1,220 @@
+#include "server/validation/group.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/validation/graph.h"
+#include "server/validation/job.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+void CheckCommand(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  if (group.command().empty()) {
+    findings.Invalid({path, "command"}, "required: the program and its arguments");
+  } else if (group.command(0).empty()) {
+    findings.Invalid({path, "command", 0}, "the program must not be empty");
+  }
+  for (int i = 0; i < group.command_size(); ++i) {
+    CheckNoNul({path, "command", i}, group.command(i), findings);
+  }
+}
+
+void CheckEnv(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (int i = 0; i < group.env_size(); ++i) {
+    const v1::EnvVar& variable = group.env(i);
+    const FieldPath entry(path, "env", i);
+    if (!IsEnvName(variable.name())) {
+      findings.Invalid(
+          {entry, "name"},
+          absl::StrCat("must be letters, digits and '_' and not begin with a digit, is ",
+                       Quoted(variable.name())));
+    } else if (!names.insert(variable.name()).second) {
+      findings.Invalid({entry, "name"}, absl::StrCat(variable.name(), " is set twice"));
+    }
+    CheckNoNul({entry, "value"}, variable.value(), findings);
+  }
+}
+
+void CheckWorkingDir(const FieldPath& path, const std::string& directory, Findings& findings) {
+  if (directory.empty()) return;
+  if (directory[0] != '/') {
+    findings.Invalid(path, absl::StrCat("must be an absolute path, is ", Quoted(directory)));
+  }
+  CheckNoNul(path, directory, findings);
+}
+
+void CheckSelector(const FieldPath& path, const v1::NodeSelector& selector, Findings& findings) {
+  CheckLabels(path, "match_labels", selector.match_labels(), findings);
+  if (selector.exclude_nodes_size() > kMaxExcludedNodes) {
+    findings.Invalid({path, "exclude_nodes"},
+                     absl::StrCat("at most ", kMaxExcludedNodes, " entries, has ",
+                                  selector.exclude_nodes_size()));
+    return;
+  }
+  for (int i = 0; i < selector.exclude_nodes_size(); ++i) {
+    CheckDnsName({path, "exclude_nodes", i}, selector.exclude_nodes(i), findings);
+  }
+}
+
+void CheckTolerations(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  if (group.tolerations_size() > kMaxTolerations) {
+    findings.Invalid(
+        {path, "tolerations"},
+        absl::StrCat("at most ", kMaxTolerations, " entries, has ", group.tolerations_size()));
+  }
+  for (int i = 0; i < group.tolerations_size(); ++i) {
+    const v1::Toleration& toleration = group.tolerations(i);
+    const FieldPath entry(path, "tolerations", i);
+    if (!toleration.key().empty() && !IsLabelKey(toleration.key())) {
+      findings.Invalid({entry, "key"}, "must be empty (every key) or a label key");
+    }
+    if (!IsLabelValue(toleration.value())) {
+      findings.Invalid({entry, "value"}, "must be empty (every value) or a label value");
+    }
+  }
+}
+
+void RefuseUnbuilt(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  if (group.has_partition()) findings.Unbuilt({path, "partition"}, "partition of a group");
+  if (group.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
+  if (!group.image().empty()) findings.Unbuilt({path, "image"}, "container image");
+  if (group.has_affinity()) findings.Unbuilt({path, "affinity"}, "affinity between groups");
+  if (!group.communication().empty()) {
+    findings.Unbuilt({path, "communication"}, "communication pattern");
+  }
+}
+
+void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
+  if (policy.exit_codes().empty()) return;
+  if (policy.event() != v1::LifecyclePolicy::TASK_FAILED) {
+    findings.Invalid({path, "exit_codes"}, "only with event TASK_FAILED");
+  }
+  if (policy.exit_codes_size() > 255) {
+    findings.Invalid({path, "exit_codes"}, "at most 255 entries");
+    return;
+  }
+  for (int i = 0; i < policy.exit_codes_size(); ++i) {
+    CheckRange({path, "exit_codes", i}, policy.exit_codes(i), 1, 255, findings);
+  }
+}
+
+void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
+  using Policy = v1::LifecyclePolicy;
+  CheckEnum({path, "event"}, policy.event(), findings);
+  CheckEnum({path, "action"}, policy.action(), findings);
+  if (policy.event() == Policy::EVENT_UNSPECIFIED) findings.Invalid({path, "event"}, "required");
+  if (policy.action() == Policy::ACTION_UNSPECIFIED) findings.Invalid({path, "action"}, "required");
+  CheckExitCodes(path, policy, findings);
+  CheckDuration({path, "after"}, policy.after(), absl::ZeroDuration(), kMaxDuration, findings);
+  if (policy.event() == Policy::TASK_EVICTED || policy.event() == Policy::TASK_PENDING ||
+      policy.event() == Policy::DEVICE_UNHEALTHY) {
+    findings.Unbuilt({path, "event"}, Policy::Event_Name(policy.event()));
+  }
+  if (policy.action() == Policy::RESTART_PARTITION) {
+    findings.Unbuilt({path, "action"}, "RESTART_PARTITION");
+  }
+}
+
+// "a -> b -> a"
+std::string DescribeCycle(const v1::JobSpec& spec, const std::vector<int>& cycle) {
+  std::string text;
+  for (const int group : cycle) absl::StrAppend(&text, spec.groups(group).name(), " -> ");
+  return absl::StrCat(text, spec.groups(cycle.front()).name());
+}
+
+using GroupIndex = absl::flat_hash_map<absl::string_view, int>;
+
+// The groups that `group` waits for; those that are unknown are found and left out.
+std::vector<int> GroupEdges(const FieldPath& path, const v1::TaskGroup& group,
+                            const GroupIndex& index, Findings& findings) {
+  std::vector<int> edges;
+  for (int i = 0; i < group.depends_on_size(); ++i) {
+    const v1::GroupDependency& dependency = group.depends_on(i);
+    const FieldPath entry(path, "depends_on", i);
+    CheckEnum({entry, "condition"}, dependency.condition(), findings);
+    if (dependency.condition() == v1::GroupDependency::CONDITION_UNSPECIFIED) {
+      findings.Invalid({entry, "condition"}, "required: RUNNING or COMPLETED");
+    }
+    const auto found = index.find(dependency.group());
+    if (found == index.end()) {
+      findings.Invalid({entry, "group"},
+                       absl::StrCat("the job has no group ", Quoted(dependency.group())));
+    } else if (std::find(edges.begin(), edges.end(), found->second) != edges.end()) {
+      findings.Invalid({entry, "group"},
+                       absl::StrCat(Quoted(dependency.group()), " is named twice"));
+    } else {
+      edges.push_back(found->second);
+    }
+  }
+  return edges;
+}
+
+}  // namespace
+
+void CheckStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings) {
+  CheckEnum(path, strategy, findings);
+  if (strategy == v1::SPREAD) findings.Unbuilt(path, "strategy SPREAD");
+  if (strategy == v1::COLOCATE) findings.Unbuilt(path, "strategy COLOCATE");
+}
+
+void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
+  if (policies.size() > kMaxPolicies) {
+    findings.Invalid({parent, "policies"},
+                     absl::StrCat("at most ", kMaxPolicies, " entries, has ", policies.size()));
+    return;
+  }
+  for (int i = 0; i < policies.size(); ++i) {
+    CheckPolicy({parent, "policies", i}, policies[i], findings);
+  }
+}
+
+void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config::v1::Limits& limits,
+                ResourceTotals& totals, Findings& findings) {
+  CheckDnsLabel({path, "name"}, group.name(), findings);
+  CheckRange({path, "replicas"}, group.replicas(), 1, limits.tasks_per_job(), findings);
+  if (group.min_available() < 0 || group.min_available() > group.replicas()) {
+    findings.Invalid({path, "min_available"},
+                     absl::StrCat("must be 1..", group.replicas(), " (replicas), or 0 for all, is ",
+                                  group.min_available()));
+  }
+  CheckRequest({path, "resources"}, group.resources(), group.replicas(), totals, findings);
+  CheckCommand(path, group, findings);
+  CheckEnv(path, group, findings);
+  CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);
+  CheckPolicies(path, group.policies(), findings);
+  CheckSelector({path, "node_selector"}, group.node_selector(), findings);
+  CheckTolerations(path, group, findings);
+  CheckStrategy({path, "strategy"}, group.strategy(), findings);
+  RefuseUnbuilt(path, group, findings);
+}
+
+void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {
+  if (spec.groups_size() == 1 && spec.groups(0).depends_on().empty()) return;
+  GroupIndex index;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    const FieldPath path(job_spec, "groups", i);
+    const auto [first, added] = index.emplace(spec.groups(i).name(), i);
+    if (added || spec.groups(i).name().empty()) continue;
+    findings.Invalid({path, "name"},
+                     absl::StrCat(Quoted(spec.groups(i).name()), " is already the name of groups[",
+                                  first->second, "]"));
+  }
+  Graph graph;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    graph.push_back(GroupEdges({job_spec, "groups", i}, spec.groups(i), index, findings));
+  }
+  const std::vector<int> cycle = FindCycle(graph);
+  if (cycle.empty()) return;
+  const FieldPath path(job_spec, "groups", cycle.front());
+  findings.Invalid({path, "depends_on"},
+                   absl::StrCat("groups wait for each other: ", DescribeCycle(spec, cycle)));
+}
+
+}  // namespace berth

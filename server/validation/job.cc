@@ -1,0 +1,259 @@
+#include "server/validation/job.h"
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "server/validation/graph.h"
+#include "server/validation/group.h"
+#include "server/validation/resources.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kZero = absl::ZeroDuration();
+
+void CheckJobName(const FieldPath& path, const std::string& name, Findings& findings) {
+  if (name.empty()) return;
+  CheckDnsLabel(path, name, findings);
+  if (IsGivenJobName(name)) {
+    findings.Invalid(path,
+                     absl::StrCat("names of the form job-NUMBER are given by the server; leave ",
+                                  Quoted(name), " out or choose another"));
+  }
+}
+
+void RefuseOutputFields(const FieldPath& path, const v1::Job& job, Findings& findings) {
+  constexpr char kOutputOnly[] = "is set by the server; leave it out";
+  if (job.uid() != 0) findings.Invalid({path, "uid"}, kOutputOnly);
+  if (job.has_status()) findings.Invalid({path, "status"}, kOutputOnly);
+  if (!job.etag().empty()) findings.Invalid({path, "etag"}, kOutputOnly);
+}
+
+void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  constexpr absl::Duration kLeast = absl::Milliseconds(1);
+  if (spec.has_walltime()) {
+    CheckDuration({path, "walltime"}, spec.walltime(), kLeast, kMaxDuration, findings);
+  }
+  if (spec.has_start_after()) CheckTimestamp({path, "start_after"}, spec.start_after(), findings);
+  CheckDuration({path, "ttl_after_finished"}, spec.ttl_after_finished(), kZero, kMaxDuration,
+                findings);
+  CheckDuration({path, "retry_backoff"}, spec.retry_backoff(), kZero, absl::Hours(24), findings);
+  CheckDuration({path, "kill_grace"}, spec.kill_grace(), kZero, absl::Hours(1), findings);
+  if (spec.has_prepare_timeout()) {
+    CheckDuration({path, "prepare_timeout"}, spec.prepare_timeout(), kLeast, absl::Hours(24),
+                  findings);
+  }
+}
+
+void CheckDependencies(const FieldPath& path, const v1::Job& job, Findings& findings) {
+  const auto& dependencies = job.spec().dependencies();
+  if (dependencies.size() > kMaxDependencies) {
+    findings.Invalid({path, "dependencies"}, absl::StrCat("at most ", kMaxDependencies,
+                                                          " entries, has ", dependencies.size()));
+    return;
+  }
+  absl::flat_hash_set<absl::string_view> names;
+  for (int i = 0; i < dependencies.size(); ++i) {
+    const v1::JobDependency& dependency = dependencies[i];
+    const FieldPath entry(path, "dependencies", i);
+    CheckEnum({entry, "condition"}, dependency.condition(), findings);
+    if (dependency.condition() == v1::JobDependency::CONDITION_UNSPECIFIED) {
+      findings.Invalid({entry, "condition"}, "required: AFTER_OK, AFTER_ANY or AFTER_NOT_OK");
+    }
+    CheckDnsLabel({entry, "job"}, dependency.job(), findings);
+    if (!names.insert(dependency.job()).second) {
+      findings.Invalid({entry, "job"}, absl::StrCat(Quoted(dependency.job()), " is named twice"));
+    }
+  }
+}
+
+// Bounds of the job as a whole, after its groups.
+void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
+               Findings& findings) {
+  int64_t tasks = 0;
+  int64_t least = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    tasks += group.replicas();
+    least += group.min_available() > 0 ? group.min_available() : group.replicas();
+  }
+  if (tasks > limits.tasks_per_job()) {
+    findings.Invalid({path, "groups"},
+                     absl::StrCat("at most ", limits.tasks_per_job(),
+                                  " tasks in one job (limits.tasks_per_job), has ", tasks));
+  }
+  const int32_t wanted = spec.min_available();
+  if (wanted == 0 || (wanted >= least && wanted <= tasks)) return;
+  findings.Invalid(
+      {path, "min_available"},
+      wanted > tasks
+          ? absl::StrCat("a gang of ", wanted, " is larger than the job's ", tasks,
+                         " tasks; at most ", tasks)
+          : absl::StrCat("must be at least ", least,
+                         ", the sum of the groups' min_available, or 0 for that, is ", wanted));
+}
+
+void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
+                 Findings& findings) {
+  if (spec.groups().empty() || spec.groups_size() > kMaxGroups) {
+    findings.Invalid({path, "groups"},
+                     absl::StrCat("must be 1..", kMaxGroups, " groups, are ", spec.groups_size()));
+    return;
+  }
+  ResourceTotals totals;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    CheckGroup({path, "groups", i}, spec.groups(i), limits, totals, findings);
+  }
+  CheckTotals({path, "groups"}, totals, findings);
+  CheckGang(path, spec, limits, findings);
+  CheckGroupGraph(path, spec, findings);
+}
+
+void RefuseUnbuilt(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  if (spec.preemptible()) findings.Unbuilt({path, "preemptible"}, "preemption");
+  if (spec.has_deadline()) findings.Unbuilt({path, "deadline"}, "deadline");
+  if (spec.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
+  if (spec.has_checkpoint()) findings.Unbuilt({path, "checkpoint"}, "checkpoint before a stop");
+}
+
+void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
+               Findings& findings) {
+  const v1::JobSpec& spec = job.spec();
+  CheckDnsLabel({path, "queue"}, spec.queue(), findings);
+  CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
+  CheckTimes(path, spec, findings);
+  CheckGroups(path, spec, limits, findings);
+  CheckPolicies(path, spec.policies(), findings);
+  CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
+  CheckDependencies(path, job, findings);
+  CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
+  CheckStrategy({path, "strategy"}, spec.strategy(), findings);
+  if (!spec.kill_signal().empty() && !IsStopSignal(spec.kill_signal())) {
+    findings.Invalid({path, "kill_signal"},
+                     absl::StrCat("must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is ",
+                                  Quoted(spec.kill_signal())));
+  }
+  CheckLabels(path, "labels", spec.labels(), findings);
+  CheckAnnotations(path, "annotations", spec.annotations(), findings);
+  RefuseUnbuilt(path, spec, findings);
+}
+
+std::string DescribeCycle(const v1::SubmitJobsRequest& request, const std::vector<int>& cycle) {
+  std::string text;
+  for (const int job : cycle) absl::StrAppend(&text, request.jobs(job).name(), " -> ");
+  return absl::StrCat(text, request.jobs(cycle.front()).name());
+}
+
+// Names within the call are unique, and its jobs do not wait for each other in a circle.
+void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
+  const FieldPath root;
+  absl::flat_hash_map<absl::string_view, int> index;
+  index.reserve(static_cast<size_t>(request.jobs_size()));
+  bool dependencies = false;
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    const v1::Job& job = request.jobs(i);
+    dependencies |= !job.spec().dependencies().empty();
+    if (job.name().empty()) continue;
+    const auto [first, added] = index.emplace(job.name(), i);
+    if (added) continue;
+    const FieldPath path(root, "jobs", i);
+    findings.Invalid(
+        {path, "name"},
+        absl::StrCat(Quoted(job.name()), " is already the name of jobs[", first->second, "]"));
+  }
+  if (!dependencies) return;
+  Graph graph(static_cast<size_t>(request.jobs_size()));
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    for (const v1::JobDependency& dependency : request.jobs(i).spec().dependencies()) {
+      const auto found = index.find(dependency.job());
+      if (found != index.end()) graph[static_cast<size_t>(i)].push_back(found->second);
+    }
+  }
+  const std::vector<int> cycle = FindCycle(graph);
+  if (cycle.empty()) return;
+  const FieldPath path(root, "jobs", cycle.front());
+  const FieldPath spec(path, "spec");
+  findings.Invalid({spec, "dependencies"},
+                   absl::StrCat("jobs wait for each other: ", DescribeCycle(request, cycle)));
+}
+
+}  // namespace
+
+void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
+              Findings& findings) {
+  CheckJobName({path, "name"}, job.name(), findings);
+  RefuseOutputFields(path, job, findings);
+  const FieldPath spec_path(path, "spec");
+  const auto bytes = static_cast<int64_t>(job.spec().ByteSizeLong());
+  if (bytes > limits.job_bytes()) {
+    findings.Invalid(spec_path, absl::StrCat("at most ", limits.job_bytes(),
+                                             " bytes (limits.job_bytes), has ", bytes));
+    return;
+  }
+  CheckSpec(spec_path, job, limits, findings);
+}
+
+void CheckRequestId(absl::string_view request_id, Findings& findings) {
+  if (request_id.size() <= kMaxRequestIdBytes) return;
+  const FieldPath root;
+  findings.Invalid({root, "request_id"},
+                   absl::StrCat("at most ", kMaxRequestIdBytes, " bytes, has ", request_id.size()));
+}
+
+absl::Status ValidateSubmit(const v1::SubmitJobsRequest& request,
+                            const config::v1::Limits& limits) {
+  Findings findings;
+  const FieldPath root;
+  CheckRequestId(request.request_id(), findings);
+  if (request.jobs().empty() || request.jobs_size() > limits.jobs_per_call()) {
+    findings.Invalid({root, "jobs"}, absl::StrCat("must be 1..", limits.jobs_per_call(),
+                                                  " jobs, are ", request.jobs_size()));
+    return findings.ToStatus();
+  }
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    CheckJob({root, "jobs", i}, request.jobs(i), limits, findings);
+  }
+  CheckBatch(request, findings);
+  return findings.ToStatus();
+}
+
+absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath job(root, "job");
+  const FieldPath spec(job, "spec");
+  CheckDnsLabel({job, "name"}, request.job().name(), findings);
+  const auto& paths = request.update_mask().paths();
+  if (paths.empty()) {
+    findings.Invalid({root, "update_mask"}, "required: spec.priority, spec.labels or both");
+  }
+  for (int i = 0; i < paths.size(); ++i) {
+    if (paths[i] == "spec.priority") {
+      CheckRange({spec, "priority"}, request.job().spec().priority(), -kMaxPriority, kMaxPriority,
+                 findings);
+    } else if (paths[i] == "spec.labels") {
+      CheckLabels(spec, "labels", request.job().spec().labels(), findings);
+    } else if (KnownField(v1::Job::descriptor(), paths[i])) {
+      findings.Unbuilt({root, "update_mask"}, absl::StrCat("changing ", paths[i], " of a job"));
+    } else {
+      findings.Invalid({root, "update_mask"},
+                       absl::StrCat("a job has no field ", Quoted(paths[i])));
+    }
+  }
+  return findings.ToStatus();
+}
+
+absl::Status ValidateCancelJob(const v1::CancelJobRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  if (request.reason().size() > kMaxReasonBytes) {
+    findings.Invalid({root, "reason"}, absl::StrCat("at most ", kMaxReasonBytes, " bytes, has ",
+                                                    request.reason().size()));
+  }
+  return findings.ToStatus();
+}
+
+}  // namespace berth

@@ -1,0 +1,36 @@
+// The API's rules for jobs: what can be said of a request by itself. What depends on the state
+// (queues, other jobs) is in server/validation/job_state.h.
+#ifndef BERTH_SERVER_VALIDATION_JOB_H_
+#define BERTH_SERVER_VALIDATION_JOB_H_
+
+#include "absl/status/status.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/job.pb.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+inline constexpr int kMaxGroups = 64;
+inline constexpr int kMaxPolicies = 32;
+inline constexpr int kMaxDependencies = 256;
+inline constexpr int kMaxTolerations = 64;
+inline constexpr int kMaxExcludedNodes = 1024;
+inline constexpr int kMaxRetries = 1000;
+inline constexpr int32_t kMaxPriority = 1'000'000;
+inline constexpr size_t kMaxRequestIdBytes = 128;
+inline constexpr size_t kMaxReasonBytes = 1024;
+
+// `limits` with all defaults filled in (server/config.h). Pure.
+absl::Status ValidateSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits);
+absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request);
+absl::Status ValidateCancelJob(const v1::CancelJobRequest& request);
+
+// One job, by itself.
+void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
+              Findings& findings);
+
+void CheckRequestId(absl::string_view request_id, Findings& findings);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_JOB_H_

@@ -1,0 +1,147 @@
+#include "server/validation/resources.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+using google::protobuf::RepeatedPtrField;
+
+constexpr int kMaxNames = 1024;  // models or uuids of one device request
+constexpr size_t kMaxNameBytes = 128;
+constexpr absl::string_view kResourceNameRule =
+    "must be a resource name: a label key other than \"cpu\" and \"memory\"";
+
+// Adds tasks * amount; both are >= 0 and checked, but may be large.
+void Add(absl::string_view name, int64_t amount, int64_t tasks, ResourceTotals& totals) {
+  if (amount <= 0 || tasks <= 0) return;
+  int64_t& total = totals[name];
+  const bool fits = amount <= kMaxTotal / tasks && total <= kMaxTotal - amount * tasks;
+  total = fits ? total + amount * tasks : kMaxTotal + 1;
+}
+
+void CheckNames(const FieldPath& parent, absl::string_view field,
+                const RepeatedPtrField<std::string>& names, Findings& findings) {
+  if (names.size() > kMaxNames) {
+    findings.Invalid(FieldPath(parent, field),
+                     absl::StrCat("at most ", kMaxNames, " entries, has ", names.size()));
+    return;
+  }
+  for (int i = 0; i < names.size(); ++i) {
+    if (!names[i].empty() && names[i].size() <= kMaxNameBytes) continue;
+    findings.Invalid(FieldPath(parent, field, i),
+                     absl::StrCat("must be 1..", kMaxNameBytes, " bytes, is ", names[i].size()));
+  }
+}
+
+void RefuseUnbuilt(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  if (device.share() != 0) findings.Unbuilt({path, "share"}, "a fraction of a device");
+  if (device.cores() != 0) findings.Unbuilt({path, "cores"}, "a share of a device's compute");
+  if (!device.mig().empty()) findings.Unbuilt({path, "mig"}, "a MIG profile");
+  if (device.min_link() != 0) findings.Unbuilt({path, "min_link"}, "choice by link class");
+  if (device.min_bandwidth_gbps() != 0) {
+    findings.Unbuilt({path, "min_bandwidth_gbps"}, "choice by bandwidth");
+  }
+}
+
+void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  if (!IsResourceName(device.kind())) {
+    findings.Invalid({path, "kind"},
+                     absl::StrCat(kResourceNameRule, ", is ", Quoted(device.kind())));
+  }
+  CheckRange({path, "count"}, device.count(), 1, kMaxDevicesPerNode, findings);
+  CheckRange({path, "memory_bytes"}, device.memory_bytes(), 0, kMaxAmount, findings);
+  CheckNames(path, "model", device.model(), findings);
+  CheckNames(path, "deny_models", device.deny_models(), findings);
+  CheckNames(path, "allow_uuids", device.allow_uuids(), findings);
+  CheckNames(path, "deny_uuids", device.deny_uuids(), findings);
+  CheckEnum({path, "min_link"}, device.min_link(), findings);
+  RefuseUnbuilt(path, device, findings);
+}
+
+void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
+                  ResourceTotals& totals, Findings& findings) {
+  const auto& devices = request.devices();
+  if (devices.size() > kMaxNamedKinds) {
+    findings.Invalid({path, "devices"},
+                     absl::StrCat("at most ", kMaxNamedKinds, " kinds, has ", devices.size()));
+    return;
+  }
+  for (int i = 0; i < devices.size(); ++i) {
+    const FieldPath device_path(path, "devices", i);
+    CheckDevice(device_path, devices[i], findings);
+    Add(devices[i].kind(), devices[i].count(), tasks, totals);
+    for (int j = 0; j < i; ++j) {
+      if (devices[j].kind() != devices[i].kind()) continue;
+      findings.Invalid({device_path, "kind"},
+                       absl::StrCat("at most one request per kind; devices[", j, "] asks for ",
+                                    Quoted(devices[i].kind()), " too"));
+    }
+  }
+}
+
+void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
+                   ResourceTotals& totals, Findings& findings) {
+  for (const auto& [name, amount] : request.extended()) {
+    const FieldPath entry(path, "extended", name);
+    if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
+    CheckRange(entry, amount, 1, kMaxAmount, findings);
+    Add(name, amount, tasks, totals);
+    for (const auto& device : request.devices()) {
+      if (device.kind() == name) findings.Invalid(entry, "is already asked for as a device kind");
+    }
+  }
+}
+
+}  // namespace
+
+bool IsResourceName(absl::string_view name) {
+  return name != "cpu" && name != "memory" && IsLabelKey(name);
+}
+
+void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
+                  ResourceTotals& totals, Findings& findings) {
+  CheckRange({path, "cpu_millis"}, request.cpu_millis(), 0, kMaxAmount, findings);
+  CheckRange({path, "memory_bytes"}, request.memory_bytes(), 0, kMaxAmount, findings);
+  Add("cpu", request.cpu_millis(), tasks, totals);
+  Add("memory", request.memory_bytes(), tasks, totals);
+  CheckDevices(path, request, tasks, totals, findings);
+  CheckExtended(path, request, tasks, totals, findings);
+  if (request.scratch_bytes() != 0) {
+    findings.Unbuilt({path, "scratch_bytes"}, "node-local scratch disk");
+  }
+}
+
+void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& findings) {
+  int named = 0;
+  for (const auto& [name, total] : totals) {
+    named += name != "cpu" && name != "memory";
+    if (total <= kMaxTotal) continue;
+    findings.Invalid(path, absl::StrCat("all tasks together ask for more ", name, " than ",
+                                        kMaxTotal, ", the most that one job may"));
+  }
+  if (named > kMaxNamedKinds) {
+    findings.Invalid(path, absl::StrCat("at most ", kMaxNamedKinds,
+                                        " kinds of devices and extended resources, has ", named));
+  }
+}
+
+void CheckResourceList(const FieldPath& path, const v1::ResourceList& list, Findings& findings) {
+  CheckRange({path, "cpu_millis"}, list.cpu_millis(), 0, kMaxAmount, findings);
+  CheckRange({path, "memory_bytes"}, list.memory_bytes(), 0, kMaxAmount, findings);
+  if (list.counts().size() > kMaxNamedKinds) {
+    findings.Invalid({path, "counts"}, absl::StrCat("at most ", kMaxNamedKinds, " kinds, has ",
+                                                    list.counts().size()));
+  }
+  for (const auto& [name, amount] : list.counts()) {
+    const FieldPath entry(path, "counts", name);
+    if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
+    CheckRange(entry, amount, 0, kMaxAmount, findings);
+  }
+}
+
+}  // namespace berth
