@@ -1,0 +1,126 @@
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+Task InState(const Task& before, TaskState state, Time now) {
+  Task task = before;
+  task.state = state;
+  task.since = now;
+  return task;
+}
+
+// An end that is the node's doing does not count against the job.
+EndCause CauseOf(ExitCause cause) {
+  switch (cause) {
+    case ExitCause::kItself:
+    case ExitCause::kSupervisorLost:  // most likely killed by what it supervised
+      return EndCause::kExit;
+    case ExitCause::kKilled:
+      return EndCause::kStopped;
+    case ExitCause::kLeaseLapsed:
+    case ExitCause::kReboot:
+    case ExitCause::kGone:
+      return EndCause::kNodeLost;
+  }
+  return EndCause::kExit;
+}
+
+Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
+  const EndCause cause = CauseOf(report.cause);
+  Task task = GoneTask(before, cause, now);
+  task.exit_code = report.exit_code;
+  task.exit_signal = report.exit_signal;
+  const bool well = cause == EndCause::kExit && report.exit_code == 0 && report.exit_signal == 0 &&
+                    report.cause == ExitCause::kItself;
+  if (well && task.state == TaskState::kFailed) {  // also one that was just told to stop
+    task.state = TaskState::kSucceeded;
+    task.end_cause = EndCause::kExit;
+  }
+  return task;
+}
+
+}  // namespace
+
+Task BoundTask(const Task& before, const Placement& placement, Time now) {
+  Task task = InState(before, TaskState::kBound, now);
+  ++task.attempt;
+  task.node = placement.node;
+  task.devices = placement.devices;
+  task.port = 0;
+  task.requeue = false;
+  task.end_cause = EndCause::kNone;
+  task.start = absl::InfinitePast();
+  return task;
+}
+
+Task StartedTask(const Task& before, Time now) {
+  return InState(before, TaskState::kStarting, now);
+}
+
+Task ReleasedTask(const Task& before, bool requeue, Time now) {
+  Task task = before;
+  task.requeue = requeue;
+  if (before.state == TaskState::kLost) {
+    task.before_lost = TaskState::kReleasing;
+  } else if (before.state != TaskState::kReleasing) {
+    task.state = TaskState::kReleasing;
+    task.since = now;
+  }
+  return task;
+}
+
+Task RequeuedTask(const Task& before, Time now) {
+  return InState(before, TaskState::kPending, now);
+}
+
+Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
+  switch (report.state) {
+    case ReportState::kPrepared: {
+      Task task = InState(before, TaskState::kPrepared, now);
+      task.port = report.port;
+      return task;
+    }
+    case ReportState::kRunning: {
+      Task task = InState(before, TaskState::kRunning, now);
+      task.start = now;
+      return task;
+    }
+    case ReportState::kRefused:
+      return GoneTask(before, EndCause::kRefused, now);
+    case ReportState::kExited:
+      return ExitedTask(before, report, now);
+  }
+  return before;
+}
+
+Task GoneTask(const Task& before, EndCause cause, Time now) {
+  const bool released = Releasing(before);
+  const bool again = released && before.requeue;
+  Task task = InState(before, again ? TaskState::kPending : TaskState::kFailed, now);
+  task.end_cause = released ? EndCause::kStopped : cause;
+  task.requeue = false;
+  task.before_lost = TaskState::kPending;
+  task.devices = DeviceSet{};
+  task.port = 0;
+  return task;
+}
+
+Task LostTask(const Task& before, Time now) {
+  Task task = InState(before, TaskState::kLost, now);
+  task.before_lost = before.state;
+  return task;
+}
+
+Task ReturnedTask(const Task& before, Time now) {
+  Task task = InState(before, before.before_lost, now);
+  task.before_lost = TaskState::kPending;
+  return task;
+}
+
+bool Releasing(const Task& task) {
+  return task.state == TaskState::kReleasing ||
+         (task.state == TaskState::kLost && task.before_lost == TaskState::kReleasing);
+}
+
+}  // namespace berth

@@ -1,0 +1,40 @@
+// What each event does to one task, as pure functions: Apply and the engine's Transaction share
+// them. The task must be in a state that allows it (Apply checks that).
+//
+//   Pending -Bound-> Bound -> Prepared -Started-> Starting -> Running -> Succeeded | Failed
+//   -Requeued-> Pending
+//                      '---------'-------Released-----'----------'--> Releasing -> Pending | Failed
+//   any of these that occupies -Lost-> Lost -Returned-> as before
+#ifndef BERTH_CORE_MODEL_TRANSITIONS_H_
+#define BERTH_CORE_MODEL_TRANSITIONS_H_
+
+#include <cstdint>
+
+#include "core/model/event.h"
+#include "core/model/job.h"
+
+namespace berth {
+
+// Decisions.
+Task BoundTask(const Task& before, const Placement& placement, Time now);  // a new attempt
+Task StartedTask(const Task& before, Time now);
+// A lost one stays Lost, and is Releasing if its node returns.
+Task ReleasedTask(const Task& before, bool requeue, Time now);
+Task RequeuedTask(const Task& before, Time now);
+
+// Reports. kExited and kRefused leave nothing of the attempt: see GoneTask.
+Task ReportedTask(const Task& before, const TaskReported& report, Time now);
+// Nothing of an occupying task is left. One that was released is Pending again or Failed
+// (kStopped); else it has Failed because of `cause`.
+Task GoneTask(const Task& before, EndCause cause, Time now);
+
+// Its node fell silent, or came back.
+Task LostTask(const Task& before, Time now);
+Task ReturnedTask(const Task& before, Time now);
+
+// Told to stop, whether its node is silent or not.
+bool Releasing(const Task& task);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_TRANSITIONS_H_
