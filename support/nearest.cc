@@ -49,7 +49,7 @@ std::string NearestWord(absl::string_view word, const std::vector<std::string>& 
 
 std::string UnknownWord(absl::string_view what, absl::string_view word,
                         const std::vector<std::string>& known) {
-  const std::string message = absl::StrCat("unknown ", what, " \"", word, "\"");
+  const std::string message = absl::StrCat(what, " \"", word, "\"");
   if (const std::string nearest = NearestWord(word, known); !nearest.empty()) {
     return absl::StrCat(message, "; did you mean \"", nearest, "\"?");
   }

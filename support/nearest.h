@@ -17,7 +17,7 @@ int EditDistance(absl::string_view a, absl::string_view b);
 std::string NearestWord(absl::string_view word, const std::vector<std::string>& known);
 
 // "unknown key \"replica\"; did you mean \"replicas\"?", or all the known ones when none is near.
-// `what` is "key".
+// `what` is "unknown key".
 std::string UnknownWord(absl::string_view what, absl::string_view word,
                         const std::vector<std::string>& known);
 

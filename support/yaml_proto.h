@@ -17,6 +17,7 @@
 #define BERTH_SUPPORT_YAML_PROTO_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,13 +46,17 @@ absl::Status ReadYamlFile(const std::string& path, google::protobuf::Message* me
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 // Where the fields of a message that was read stand, by path in field names:
-// "groups[1].min_available", "labels[team]". The server's field violations use the same paths.
+// "groups[1].min_available", "labels[\"team\"]". The server's field violations use the same paths.
 using YamlPositions = std::map<std::string, YamlPosition>;
 
 struct YamlReadOptions {
-  std::vector<std::string>
-      also_known;  // keys that the caller takes out before, for "did you mean" at the top level
-  YamlPositions* positions = nullptr;  // filled if given
+  // Keys that the caller takes out before, for "did you mean" at the top level.
+  std::vector<std::string> also_known;
+  YamlPositions* positions = nullptr;        // filled if given
+  std::string refusal = "unknown key";       // how the refusal of a key begins
+  std::map<std::string, std::string> hints;  // said instead of the known keys about these keys
+  std::set<std::string> ignored;             // keys that are skipped where they would be refused
+  YamlErrors* skipped = nullptr;             // told which, if given
 };
 // Reads one document of a tree.
 void ReadYamlNode(const YamlNode& node, google::protobuf::Message* message, YamlErrors* errors,

@@ -207,7 +207,7 @@ void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const st
                             Message* message) {
   if (auto* list = dynamic_cast<v1::ResourceList*>(message)) {
     int64_t count = 0;
-    Remember(absl::StrCat(Join(path, "counts"), "[", key.text, "]"), value.position);
+    Remember(absl::StrCat(Join(path, "counts"), "[\"", key.text, "\"]"), value.position);
     if (!value.is_scalar() || !absl::SimpleAtoi(value.text, &count)) {
       errors_.Add(value.position, absl::StrCat(key.text, ": expected a whole number"));
     }
@@ -230,13 +230,22 @@ void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const st
 }
 
 void Reader::UnknownKey(const YamlNode& key, const std::string& path, const Descriptor* type) {
+  if (options_.ignored.count(key.text) > 0) {
+    if (options_.skipped != nullptr) options_.skipped->Add(key.position, key.text);
+    return;
+  }
   std::vector<std::string> known = KnownKeys(type);
   if (path.empty())
     known.insert(known.begin(), options_.also_known.begin(), options_.also_known.end());
   if (TakesDeviceKinds(type)) {
     for (const absl::string_view kind : kDeviceKinds) known.emplace_back(Std(kind));
   }
-  errors_.Add(key.position, UnknownWord("key", key.text, known));
+  const auto hint = options_.hints.find(key.text);
+  if (hint != options_.hints.end()) {
+    return errors_.Add(key.position,
+                       absl::StrCat(options_.refusal, " \"", key.text, "\": ", hint->second));
+  }
+  errors_.Add(key.position, UnknownWord(options_.refusal, key.text, known));
 }
 
 void Reader::ReadField(const YamlNode& node, const FieldDescriptor* field, const std::string& path,
@@ -290,7 +299,7 @@ void Reader::ReadMap(const YamlNode& node, const FieldDescriptor* field, const s
   const FieldDescriptor* key_field = field->message_type()->map_key();
   const FieldDescriptor* value_field = field->message_type()->map_value();
   for (size_t i = 0; i < node.keys.size(); ++i) {
-    const std::string entry_path = absl::StrCat(path, "[", node.keys[i].text, "]");
+    const std::string entry_path = absl::StrCat(path, "[\"", node.keys[i].text, "\"]");
     Remember(entry_path, node.items[i].position);
     if (node.items[i].is_null()) {
       errors_.Add(node.keys[i].position, absl::StrCat("\"", node.keys[i].text, "\" has no value"));

@@ -101,7 +101,7 @@ TEST_CASE("the nearest word") {
   CHECK(EditDistance("CPU", "cpu") == 0);
   CHECK(NearestWord("minAvailabel", {"replicas", "minAvailable"}) == "minAvailable");
   CHECK(NearestWord("x", {"cpu", "memory"}) == "");
-  CHECK(UnknownWord("key", "zzz", {"a", "b"}) == "unknown key \"zzz\"; known: a, b");
+  CHECK(UnknownWord("unknown key", "zzz", {"a", "b"}) == "unknown key \"zzz\"; known: a, b");
 }
 
 }  // namespace

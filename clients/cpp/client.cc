@@ -1,0 +1,130 @@
+#include "clients/cpp/client.h"
+
+#include <chrono>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+
+namespace berth {
+namespace {
+
+// Longer deadlines than this are none: gRPC's own clock arithmetic ends before absl's does.
+constexpr absl::Duration kLongestDeadline = absl::Hours(24 * 365);
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options) {
+  const auto credentials = MakeChannelCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // Retry does that, and knows what may be repeated
+  return grpc::CreateCustomChannel(options.server, *credentials, arguments);
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options,
+                                                        const ClientEnvironment& environment) {
+  auto channel = OpenChannel(options);
+  if (!channel.ok()) return channel.status();
+  return std::make_unique<Client>(options, environment, *std::move(channel));
+}
+
+Client::Client(const ClientOptions& options, const ClientEnvironment& environment,
+               std::shared_ptr<grpc::Channel> channel)
+    : options_(options),
+      environment_(environment),
+      stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
+             v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
+             v1::WatchService::NewStub(channel)) {}
+
+// Deadlines are the system's: gRPC counts them itself.
+void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
+  if (left > kLongestDeadline) return;
+  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(left));
+}
+
+std::string Client::NewRequestId() {
+  return absl::StrFormat("%016x%016x", environment_.random->Next(), environment_.random->Next());
+}
+
+absl::StatusOr<v1::SubmitJobsResponse> Client::Submit(v1::SubmitJobsRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::JobService::StubInterface::SubmitJobs, request);
+}
+
+absl::StatusOr<v1::Queue> Client::CreateQueue(v1::CreateQueueRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::QueueService::StubInterface::CreateQueue, request);
+}
+
+template <class Stub, class Request, class Response>
+absl::Status Client::Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                         Response*),
+                            const Request& request) {
+  int attempts = 0;
+  return Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
+    grpc::ClientContext context;
+    SetDeadline(&context, left);
+    Response response;
+    Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
+    const absl::Status status = FromGrpcStatus((stub.*method)(&context, request, &response));
+    return ++attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
+  });
+}
+
+absl::Status Client::DeleteJob(const std::string& name) {
+  v1::DeleteJobRequest request;
+  request.set_name(name);
+  return Delete(&v1::JobService::StubInterface::DeleteJob, request);
+}
+
+absl::Status Client::DeleteQueue(const std::string& name, const std::string& etag) {
+  v1::DeleteQueueRequest request;
+  request.set_name(name);
+  request.set_etag(etag);
+  return Delete(&v1::QueueService::StubInterface::DeleteQueue, request);
+}
+
+absl::Status Client::DeleteNode(const std::string& name) {
+  v1::DeleteNodeRequest request;
+  request.set_name(name);
+  return Delete(&v1::NodeService::StubInterface::DeleteNode, request);
+}
+
+absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
+                               absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended) {
+  grpc::ClientContext context;
+  SetDeadline(&context, left);
+  auto stream = stub<v1::WatchService>().Watch(&context, *request);
+  v1::WatchResponse response;
+  while (stream->Read(&response)) {
+    backoff->Reset();
+    request->set_from_revision(response.revision());
+    if (see(response)) continue;
+    *ended = true;
+    context.TryCancel();
+    break;
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status Client::Watch(v1::WatchRequest request,
+                           absl::FunctionRef<bool(const v1::WatchResponse&)> see,
+                           absl::Duration timeout) {
+  Backoff backoff(options_.retry, environment_.random);
+  const absl::Duration end = environment_.clock->Steady() + timeout;
+  for (;;) {
+    bool ended = false;
+    const absl::Status status =
+        WatchOnce(&request, end - environment_.clock->Steady(), &backoff, see, &ended);
+    if (ended) return absl::OkStatus();
+    // A server that ends the stream in good order is going away: it is asked again.
+    if (!status.ok() && !IsRetryable(status)) return status;
+    const absl::Duration wait = backoff.Next(RetryDelayOf(status));
+    if (environment_.clock->Steady() + wait >= end)
+      return absl::DeadlineExceededError("the watch timed out");
+    environment_.sleeper->Sleep(wait);
+  }
+}
+
+}  // namespace berth

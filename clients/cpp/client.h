@@ -1,0 +1,134 @@
+// The C++ client of Berth: typed calls with time-outs, retries and decoded errors.
+//
+//   auto client = Client::Connect({.server = "127.0.0.1:7070"});
+//   auto job = (*client)->Call(&v1::JobService::StubInterface::GetJob, request);
+//
+// Every call may be repeated safely: submits and creates carry a request_id (made here when the
+// caller gave none), and a delete that was tried before takes NOT_FOUND for success. Errors are
+// absl::Status as support/errors.h decodes them: ViolationsOf(status) lists what is wrong with the
+// request.
+//
+// Thread-compatible: one thread at a time. The channel may be shared by several clients.
+#ifndef BERTH_CLIENTS_CPP_CLIENT_H_
+#define BERTH_CLIENTS_CPP_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "berth/v1/cluster.grpc.pb.h"
+#include "berth/v1/job.grpc.pb.h"
+#include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/queue.grpc.pb.h"
+#include "berth/v1/watch.grpc.pb.h"
+#include "clients/cpp/retry.h"
+#include "support/errors.h"
+#include "support/tls.h"
+
+namespace berth {
+
+inline constexpr int kMaxAnswerBytes = 64 << 20;
+
+struct ClientOptions {
+  std::string server = "127.0.0.1:7070";       // "host:port" or "unix:PATH"
+  TlsFiles tls;                                // none: plain text
+  absl::Duration timeout = absl::Seconds(30);  // of a call with all its retries
+  RetryPolicy retry;
+};
+
+// An open channel; nothing is sent before the first call. INVALID_ARGUMENT or NOT_FOUND for the TLS
+// files.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options);
+
+class Client {
+ public:
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(
+      const ClientOptions& options, const ClientEnvironment& environment = SystemEnvironment());
+  Client(const ClientOptions& options, const ClientEnvironment& environment,
+         std::shared_ptr<grpc::Channel> channel);
+
+  // The stub of a service, for streams: stub<v1::JobService>().
+  template <class Service>
+  typename Service::StubInterface& stub() {
+    return *std::get<std::unique_ptr<typename Service::StubInterface>>(stubs_);
+  }
+
+  // One unary call with retries.
+  template <class Stub, class Request, class Response>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) {
+    Response response;
+    const absl::Status status =
+        Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
+          grpc::ClientContext context;
+          SetDeadline(&context, left);
+          Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
+          return FromGrpcStatus((stub.*method)(&context, request, &response));
+        });
+    if (!status.ok()) return status;
+    return response;
+  }
+
+  // Submits, with a request_id of its own if the request has none.
+  absl::StatusOr<v1::SubmitJobsResponse> Submit(v1::SubmitJobsRequest request);
+  absl::StatusOr<v1::Queue> CreateQueue(v1::CreateQueueRequest request);
+  // OK, too, when an earlier try had deleted it.
+  absl::Status DeleteJob(const std::string& name);
+  absl::Status DeleteQueue(const std::string& name, const std::string& etag = "");
+  absl::Status DeleteNode(const std::string& name);
+
+  // Calls `page` with each answer of a list, until the list ends or `page` says false.
+  template <class Stub, class Request, class Response>
+  absl::Status List(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    Request request, absl::FunctionRef<bool(const Response&)> page) {
+    if (request.page_size() == 0) request.set_page_size(kPageSize);
+    for (;;) {
+      const absl::StatusOr<Response> response = Call(method, request);
+      if (!response.ok()) return response.status();
+      if (!page(*response) || response->next_page_token().empty()) return absl::OkStatus();
+      request.set_page_token(response->next_page_token());
+    }
+  }
+
+  // Follows changes, over broken connections too: the watch is opened again after the last revision
+  // seen, and waits between failures as Retry does (without end while the server is away). `see`
+  // gets every answer, also the empty one that tells that the watch has begun, and ends it by
+  // saying false. OUT_OF_RANGE: list again and begin anew. DEADLINE_EXCEEDED after `timeout`.
+  absl::Status Watch(v1::WatchRequest request,
+                     absl::FunctionRef<bool(const v1::WatchResponse&)> see,
+                     absl::Duration timeout = absl::InfiniteDuration());
+
+  // 128 random bits in hex.
+  std::string NewRequestId();
+
+ private:
+  static constexpr int kPageSize = 1000;
+
+  static void SetDeadline(grpc::ClientContext* context, absl::Duration left);
+  // One connection of a watch: moves `request` on; sets `ended` when `see` had enough.
+  absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
+                         absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended);
+  template <class Stub, class Request, class Response>
+  absl::Status Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                      const Request& request);
+
+  ClientOptions options_;
+  ClientEnvironment environment_;
+  std::tuple<std::unique_ptr<v1::JobService::StubInterface>,
+             std::unique_ptr<v1::QueueService::StubInterface>,
+             std::unique_ptr<v1::NodeService::StubInterface>,
+             std::unique_ptr<v1::ClusterService::StubInterface>,
+             std::unique_ptr<v1::WatchService::StubInterface>>
+      stubs_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CPP_CLIENT_H_
