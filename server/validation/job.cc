@@ -246,14 +246,4 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
   return findings.ToStatus();
 }
 
-absl::Status ValidateCancelJob(const v1::CancelJobRequest& request) {
-  Findings findings;
-  const FieldPath root;
-  if (request.reason().size() > kMaxReasonBytes) {
-    findings.Invalid({root, "reason"}, absl::StrCat("at most ", kMaxReasonBytes, " bytes, has ",
-                                                    request.reason().size()));
-  }
-  return findings.ToStatus();
-}
-
 }  // namespace berth

@@ -18,12 +18,10 @@ inline constexpr int kMaxExcludedNodes = 1024;
 inline constexpr int kMaxRetries = 1000;
 inline constexpr int32_t kMaxPriority = 1'000'000;
 inline constexpr size_t kMaxRequestIdBytes = 128;
-inline constexpr size_t kMaxReasonBytes = 1024;
 
 // `limits` with all defaults filled in (server/config.h). Pure.
 absl::Status ValidateSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits);
 absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request);
-absl::Status ValidateCancelJob(const v1::CancelJobRequest& request);
 
 // One job, by itself.
 void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,

@@ -1,0 +1,170 @@
+// From the API to the core. The other direction: server/render_job.cc.
+#include "server/convert_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "server/convert_values.h"
+
+namespace berth {
+namespace {
+
+template <class Repeated>
+std::vector<std::string> SortedStrings(const Repeated& values) {
+  std::vector<std::string> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
+  DeviceRequest request;
+  request.kind = device.kind();
+  request.count = device.count();
+  request.min_memory_bytes = device.memory_bytes();
+  request.models = SortedStrings(device.model());
+  request.deny_models = SortedStrings(device.deny_models());
+  request.allow_uuids = SortedStrings(device.allow_uuids());
+  request.deny_uuids = SortedStrings(device.deny_uuids());
+  return request;
+}
+
+// Lists are sorted: equal asks are one shape.
+TaskShape ShapeFrom(const v1::TaskGroup& group) {
+  TaskShape shape;
+  const v1::ResourceRequest& resources = group.resources();
+  shape.cpu_millis = resources.cpu_millis();
+  shape.memory_bytes = resources.memory_bytes();
+  shape.devices.reserve(static_cast<size_t>(resources.devices_size()));
+  for (const auto& device : resources.devices()) shape.devices.push_back(DeviceFrom(device));
+  std::sort(shape.devices.begin(), shape.devices.end(),
+            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
+  shape.extended = AmountsFrom(resources.extended());
+  shape.match_labels = LabelsFrom(group.node_selector().match_labels());
+  shape.exclude_nodes = SortedStrings(group.node_selector().exclude_nodes());
+  for (const auto& toleration : group.tolerations()) {
+    shape.tolerations.push_back({toleration.key(), toleration.value()});
+  }
+  return shape;
+}
+
+PolicyEvent EventFrom(v1::LifecyclePolicy::Event event) {
+  using Policy = v1::LifecyclePolicy;
+  switch (event) {
+    case Policy::TASK_FAILED:
+      return PolicyEvent::kTaskFailed;
+    case Policy::NODE_LOST:
+      return PolicyEvent::kNodeLost;
+    case Policy::TASK_COMPLETED:
+      return PolicyEvent::kTaskCompleted;
+    case Policy::TIMEOUT:
+      return PolicyEvent::kTimeout;
+    default:
+      return PolicyEvent::kAny;
+  }
+}
+
+PolicyAction ActionFrom(v1::LifecyclePolicy::Action action) {
+  using Policy = v1::LifecyclePolicy;
+  switch (action) {
+    case Policy::RESTART_TASK:
+      return PolicyAction::kRestartTask;
+    case Policy::RESTART_GROUP:
+      return PolicyAction::kRestartGroup;
+    case Policy::RESTART_JOB:
+      return PolicyAction::kRestartJob;
+    case Policy::COMPLETE:
+      return PolicyAction::kComplete;
+    case Policy::IGNORE:
+      return PolicyAction::kIgnore;
+    default:
+      return PolicyAction::kAbort;
+  }
+}
+
+std::vector<LifecyclePolicy> PoliciesFrom(
+    const google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>& policies) {
+  std::vector<LifecyclePolicy> result;
+  result.reserve(static_cast<size_t>(policies.size()));
+  for (const auto& policy : policies) {
+    result.push_back({EventFrom(policy.event()),
+                      {policy.exit_codes().begin(), policy.exit_codes().end()},
+                      ActionFrom(policy.action()),
+                      DurationFrom(policy.after())});
+  }
+  return result;
+}
+
+std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
+                                                   const v1::TaskGroup& group) {
+  std::vector<GroupDependency> result;
+  for (const auto& dependency : group.depends_on()) {
+    const auto found =
+        std::find_if(spec.groups().begin(), spec.groups().end(),
+                     [&](const v1::TaskGroup& g) { return g.name() == dependency.group(); });
+    BERTH_CHECK(found != spec.groups().end());
+    result.push_back({static_cast<uint32_t>(found - spec.groups().begin()),
+                      dependency.condition() == v1::GroupDependency::COMPLETED
+                          ? GroupCondition::kCompleted
+                          : GroupCondition::kRunning});
+  }
+  return result;
+}
+
+GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
+  GroupSpec result;
+  result.name = group.name();
+  result.replicas = group.replicas();
+  result.min_available = group.min_available() > 0 ? group.min_available() : group.replicas();
+  result.shape = ShapeFrom(group);
+  result.policies = PoliciesFrom(group.policies());
+  result.depends_on = GroupDependenciesFrom(spec, group);
+  return result;
+}
+
+NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy) {
+  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
+  if (policy == v1::REPLACE_NOW) return NodeLossPolicy::kReplaceNow;
+  return NodeLossPolicy::kFence;
+}
+
+void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& result) {
+  result.ttl_after_finished = defaults.finished_job_ttl;
+  if (spec.has_walltime()) result.walltime = DurationFrom(spec.walltime());
+  if (spec.has_start_after()) result.start_after = TimeFrom(spec.start_after());
+  if (spec.has_retry_backoff()) result.retry_backoff = DurationFrom(spec.retry_backoff());
+  if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
+  if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
+  if (spec.has_ttl_after_finished()) {
+    result.ttl_after_finished = DurationFrom(spec.ttl_after_finished());
+  }
+}
+
+}  // namespace
+
+DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {
+  if (condition == v1::JobDependency::AFTER_ANY) return DependencyCondition::kAfterAny;
+  if (condition == v1::JobDependency::AFTER_NOT_OK) return DependencyCondition::kAfterNotOk;
+  return DependencyCondition::kAfterOk;
+}
+
+JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
+  JobSpec result;
+  result.priority = spec.priority();
+  int32_t least = 0;
+  result.groups.reserve(static_cast<size_t>(spec.groups_size()));
+  for (const v1::TaskGroup& group : spec.groups()) {
+    result.groups.push_back(GroupFrom(spec, group));
+    least += result.groups.back().min_available;
+  }
+  result.min_available = spec.min_available() > 0 ? spec.min_available() : least;
+  result.policies = PoliciesFrom(spec.policies());
+  result.labels = LabelsFrom(spec.labels());
+  result.max_retries = spec.max_retries();
+  result.on_node_loss = NodeLossFrom(spec.on_node_loss());
+  result.suspended = spec.suspended();
+  SetTimes(spec, defaults, result);
+  return result;
+}
+
+}  // namespace berth

@@ -1,0 +1,41 @@
+// Jobs through the API's door: berth.v1 messages that passed validation become core values, and
+// what the core holds is rendered as berth.v1 messages. The cold fields go through
+// server/convert_cold.h.
+#ifndef BERTH_SERVER_CONVERT_JOB_H_
+#define BERTH_SERVER_CONVERT_JOB_H_
+
+#include "berth/v1/job.pb.h"
+#include "core/engine/plan.h"
+#include "core/model/cluster_state.h"
+#include "core/model/job.h"
+
+namespace berth {
+
+// What a field that was left out means.
+struct JobDefaults {
+  absl::Duration finished_job_ttl = absl::Hours(24);
+};
+
+// The hot part, without name, queue and dependencies: these need the state (server/submission.h).
+JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
+
+DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
+
+v1::JobState JobStateToApi(JobState state);
+v1::TaskState TaskStateToApi(TaskState state);
+
+// All that memory holds of the job: spec without its cold fields, status, etag. Reads the state:
+// reader lock.
+void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out);
+
+// Task `index` of the job. Reader lock.
+void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out);
+
+void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
+
+// "worker-3"
+std::string TaskName(const Job& job, uint32_t index);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONVERT_JOB_H_

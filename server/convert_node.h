@@ -1,0 +1,19 @@
+// Nodes through the API's door: what an agent reports becomes a core value, and nodes are rendered
+// for readers.
+#ifndef BERTH_SERVER_CONVERT_NODE_H_
+#define BERTH_SERVER_CONVERT_NODE_H_
+
+#include "berth/v1/node.pb.h"
+#include "core/model/cluster_state.h"
+#include "core/model/node.h"
+
+namespace berth {
+
+v1::NodeState NodeStateToApi(NodeState state);
+
+// Reader lock. `devices`: the inventory's devices and which are in use, too.
+void RenderNode(const ClusterState& state, const Node& node, bool devices, v1::Node* out);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONVERT_NODE_H_

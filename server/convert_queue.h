@@ -1,0 +1,28 @@
+// Queues through the API's door.
+#ifndef BERTH_SERVER_CONVERT_QUEUE_H_
+#define BERTH_SERVER_CONVERT_QUEUE_H_
+
+#include "berth/v1/queue.pb.h"
+#include "core/model/cluster_state.h"
+#include "core/model/queue.h"
+
+namespace berth {
+
+// What the API calls the root, which has no name of its own in the tree: the parent of queues
+// without one.
+inline constexpr absl::string_view kRootQueueName = "root";
+
+// All but the parent, which needs the state. Only validated queues.
+QueueSpec QueueSpecFrom(const v1::Queue& queue);
+
+// Copies the fields that `mask` names (validated) from `from`.
+void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& from, QueueSpec& to);
+
+v1::QueueState QueueStateToApi(const Queue& queue);
+
+// Reader lock.
+void RenderQueue(const ClusterState& state, const Queue& queue, v1::Queue* out);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONVERT_QUEUE_H_

@@ -1,0 +1,61 @@
+#include "server/convert_values.h"
+
+#include "absl/strings/strip.h"
+
+namespace berth {
+
+void ToProto(absl::Duration duration, google::protobuf::Duration* out) {
+  const int64_t seconds = absl::ToInt64Seconds(duration);
+  out->set_seconds(seconds);
+  out->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration - absl::Seconds(seconds))));
+}
+
+void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
+  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds down
+  out->set_seconds(seconds);
+  out->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+}
+
+std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& amounts) {
+  std::vector<NamedAmount> result;
+  result.reserve(amounts.size());
+  for (const auto& [name, amount] : amounts) result.push_back({name, amount});
+  std::sort(result.begin(), result.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  return result;
+}
+
+std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list) {
+  google::protobuf::Map<std::string, int64_t> all = list.counts();
+  if (list.has_cpu_millis()) all["cpu"] = list.cpu_millis();
+  if (list.has_memory_bytes()) all["memory"] = list.memory_bytes();
+  return AmountsFrom(all);
+}
+
+void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
+  for (const NamedAmount& entry : amounts) {
+    if (entry.name == "cpu") {
+      out->set_cpu_millis(entry.amount);
+    } else if (entry.name == "memory") {
+      out->set_memory_bytes(entry.amount);
+    } else {
+      (*out->mutable_counts())[entry.name] = entry.amount;
+    }
+  }
+}
+
+void ToProto(const Resources& resources, const Interner& interner, v1::ResourceList* out) {
+  out->set_cpu_millis(resources[kCpu]);
+  out->set_memory_bytes(resources[kMemory]);
+  for (size_t i = 2; i < interner.kind_count(); ++i) {
+    const ResourceKind kind{static_cast<uint8_t>(i)};
+    if (resources[kind] != 0) (*out->mutable_counts())[interner.KindName(kind)] = resources[kind];
+  }
+}
+
+std::string ShortName(absl::string_view enum_value_name, absl::string_view prefix) {
+  return std::string(absl::StripPrefix(enum_value_name, prefix));
+}
+
+}  // namespace berth

@@ -1,0 +1,270 @@
+// From the core to the API (server/convert_job.h).
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "server/convert_job.h"
+#include "server/convert_values.h"
+
+namespace berth {
+namespace {
+
+// The API's enums number the same values from 1: 0 is UNSPECIFIED.
+static_assert(v1::JOB_PENDING == static_cast<int>(JobState::kPending) + 1);
+static_assert(v1::JOB_RESTARTING == static_cast<int>(JobState::kRestarting) + 1);
+static_assert(v1::JOB_CANCELLED == static_cast<int>(JobState::kCancelled) + 1);
+
+v1::LifecyclePolicy::Event EventToApi(PolicyEvent event) {
+  using Policy = v1::LifecyclePolicy;
+  switch (event) {
+    case PolicyEvent::kAny:
+      return Policy::ANY;
+    case PolicyEvent::kTaskFailed:
+      return Policy::TASK_FAILED;
+    case PolicyEvent::kNodeLost:
+      return Policy::NODE_LOST;
+    case PolicyEvent::kTaskCompleted:
+      return Policy::TASK_COMPLETED;
+    case PolicyEvent::kTimeout:
+      return Policy::TIMEOUT;
+  }
+  return Policy::EVENT_UNSPECIFIED;
+}
+
+v1::LifecyclePolicy::Action ActionToApi(PolicyAction action) {
+  using Policy = v1::LifecyclePolicy;
+  switch (action) {
+    case PolicyAction::kRestartTask:
+      return Policy::RESTART_TASK;
+    case PolicyAction::kRestartGroup:
+      return Policy::RESTART_GROUP;
+    case PolicyAction::kRestartJob:
+      return Policy::RESTART_JOB;
+    case PolicyAction::kAbort:
+      return Policy::ABORT;
+    case PolicyAction::kComplete:
+      return Policy::COMPLETE;
+    case PolicyAction::kIgnore:
+      return Policy::IGNORE;
+  }
+  return Policy::ACTION_UNSPECIFIED;
+}
+
+template <class Policies>
+void RenderPolicies(const Policies& policies,
+                    google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>* out) {
+  for (const LifecyclePolicy& policy : policies) {
+    v1::LifecyclePolicy* added = out->Add();
+    added->set_event(EventToApi(policy.event));
+    added->set_action(ActionToApi(policy.action));
+    for (const int32_t code : policy.exit_codes) added->add_exit_codes(code);
+    if (policy.after > absl::ZeroDuration()) ToProto(policy.after, added->mutable_after());
+  }
+}
+
+void RenderDevice(const DeviceRequest& device, v1::DeviceRequest* out) {
+  out->set_kind(device.kind);
+  out->set_count(device.count);
+  out->set_memory_bytes(device.min_memory_bytes);
+  for (const auto& model : device.models) out->add_model(model);
+  for (const auto& model : device.deny_models) out->add_deny_models(model);
+  for (const auto& uuid : device.allow_uuids) out->add_allow_uuids(uuid);
+  for (const auto& uuid : device.deny_uuids) out->add_deny_uuids(uuid);
+}
+
+void RenderShape(const TaskShape& shape, v1::TaskGroup* out) {
+  v1::ResourceRequest* resources = out->mutable_resources();
+  resources->set_cpu_millis(shape.cpu_millis);
+  resources->set_memory_bytes(shape.memory_bytes);
+  for (const DeviceRequest& device : shape.devices) RenderDevice(device, resources->add_devices());
+  for (const NamedAmount& entry : shape.extended) {
+    (*resources->mutable_extended())[entry.name] = entry.amount;
+  }
+  if (!shape.match_labels.empty() || !shape.exclude_nodes.empty()) {
+    v1::NodeSelector* selector = out->mutable_node_selector();
+    ToProto(shape.match_labels, selector->mutable_match_labels());
+    for (const auto& node : shape.exclude_nodes) selector->add_exclude_nodes(node);
+  }
+  for (const Toleration& toleration : shape.tolerations) {
+    v1::Toleration* added = out->add_tolerations();
+    added->set_key(toleration.key);
+    added->set_value(toleration.value);
+  }
+}
+
+void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
+                 v1::TaskGroup* out) {
+  out->set_name(group.name);
+  out->set_replicas(group.replicas);
+  out->set_min_available(group.min_available);
+  RenderShape(state.interner().Shape(group.shape).shape, out);
+  RenderPolicies(group.policies, out->mutable_policies());
+  for (const GroupDependency& dependency : group.depends_on) {
+    v1::GroupDependency* added = out->add_depends_on();
+    added->set_group(job.groups[dependency.group].name);
+    added->set_condition(dependency.condition == GroupCondition::kCompleted
+                             ? v1::GroupDependency::COMPLETED
+                             : v1::GroupDependency::RUNNING);
+  }
+}
+
+v1::JobDependency::Condition ConditionToApi(DependencyCondition condition) {
+  if (condition == DependencyCondition::kAfterAny) return v1::JobDependency::AFTER_ANY;
+  if (condition == DependencyCondition::kAfterNotOk) return v1::JobDependency::AFTER_NOT_OK;
+  return v1::JobDependency::AFTER_OK;
+}
+
+void RenderTimes(const Job& job, v1::JobSpec* out) {
+  if (job.walltime != absl::InfiniteDuration()) ToProto(job.walltime, out->mutable_walltime());
+  if (job.start_after != absl::InfinitePast()) ToProto(job.start_after, out->mutable_start_after());
+  if (job.ttl_after_finished != absl::InfiniteDuration()) {
+    ToProto(job.ttl_after_finished, out->mutable_ttl_after_finished());
+  }
+  ToProto(job.retry_backoff, out->mutable_retry_backoff());
+  ToProto(job.kill_grace, out->mutable_kill_grace());
+  ToProto(job.prepare_timeout, out->mutable_prepare_timeout());
+}
+
+// The job's name, or a hint at one that is no longer there.
+std::string JobNameOf(const ClusterState& state, JobId id) {
+  const Job* job = state.jobs().Find(id);
+  return job != nullptr ? job->name : absl::StrCat("(deleted, uid ", id.value, ")");
+}
+
+void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
+  out->set_queue(state.queues().At(job.queue).spec.name);
+  out->set_priority(job.priority);
+  RenderTimes(job, out);
+  out->set_min_available(job.min_available);
+  for (const Group& group : job.groups) RenderGroup(state, job, group, out->add_groups());
+  RenderPolicies(job.policies, out->mutable_policies());
+  out->set_max_retries(job.max_retries);
+  for (const JobDependency& dependency : job.dependencies) {
+    v1::JobDependency* added = out->add_dependencies();
+    added->set_job(JobNameOf(state, dependency.job));
+    added->set_condition(ConditionToApi(dependency.condition));
+  }
+  out->set_on_node_loss(job.on_node_loss == NodeLossPolicy::kKeep         ? v1::KEEP
+                        : job.on_node_loss == NodeLossPolicy::kReplaceNow ? v1::REPLACE_NOW
+                                                                          : v1::FENCE);
+  ToProto(job.labels, out->mutable_labels());
+  out->set_suspended(job.status.suspended);
+}
+
+void RenderTallies(const Job& job, v1::JobStatus* out) {
+  for (size_t i = 0; i < job.groups.size(); ++i) {
+    v1::GroupStatus* group = out->add_groups();
+    group->set_name(job.groups[i].name);
+    for (size_t s = 0; s < kTaskStates; ++s) {
+      const int32_t count = job.tallies[i].count[s];
+      if (count == 0) continue;
+      const auto state = TaskStateToApi(static_cast<TaskState>(s));
+      (*group->mutable_tasks())[ShortName(v1::TaskState_Name(state), "TASK_")] = count;
+    }
+  }
+}
+
+void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobStatus* out) {
+  const JobStatus& status = job.status;
+  out->set_state(JobStateToApi(status.state));
+  for (const WaitReason& reason : WhyWaiting(state, job, now)) {
+    RenderReason(state, reason, out->add_reasons());
+  }
+  out->set_message(status.message);
+  if (status.cancelled) out->set_cancel_reason(status.message);
+  out->set_retries(status.retries);
+  out->set_start_count(status.starts);
+  ToProto(job.submit, out->mutable_submit_time());
+  if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
+  if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());
+  RenderTallies(job, out);
+}
+
+}  // namespace
+
+v1::JobState JobStateToApi(JobState state) {
+  return static_cast<v1::JobState>(static_cast<int>(state) + 1);
+}
+
+v1::TaskState TaskStateToApi(TaskState state) {
+  switch (state) {
+    case TaskState::kPending:
+      return v1::TASK_PENDING;
+    case TaskState::kNominated:
+      return v1::TASK_NOMINATED;
+    case TaskState::kBound:
+      return v1::TASK_BOUND;
+    case TaskState::kPrepared:
+      return v1::TASK_PREPARED;
+    case TaskState::kStarting:
+      return v1::TASK_STARTING;
+    case TaskState::kRunning:
+      return v1::TASK_RUNNING;
+    case TaskState::kReleasing:
+      return v1::TASK_RELEASING;
+    case TaskState::kLost:
+      return v1::TASK_LOST;
+    case TaskState::kSucceeded:
+      return v1::TASK_SUCCEEDED;
+    case TaskState::kFailed:
+      return v1::TASK_FAILED;
+  }
+  return v1::TASK_STATE_UNSPECIFIED;
+}
+
+void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out) {
+  out->set_name(job.name);
+  out->set_uid(job.id.value);
+  RenderSpec(state, job, out->mutable_spec());
+  RenderStatus(state, job, now, out->mutable_status());
+  out->set_etag(absl::StrCat(job.revision));
+}
+
+std::string TaskName(const Job& job, uint32_t index) {
+  const Group& group = job.groups[GroupOf(job, index)];
+  return absl::StrCat(group.name, "-", index - group.first_task);
+}
+
+void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out) {
+  const Task& task = job.tasks[index];
+  const Group& group = job.groups[GroupOf(job, index)];
+  out->set_job(job.name);
+  out->set_group(group.name);
+  out->set_index(static_cast<int32_t>(index - group.first_task));
+  out->set_rank(static_cast<int32_t>(index));
+  out->set_state(TaskStateToApi(task.state));
+  out->set_attempt(task.attempt);
+  out->set_message(std::string(state.TaskMessage({job.id, index})));
+  if (task.start != absl::InfinitePast()) ToProto(task.start, out->mutable_start_time());
+  if (Ended(task.state)) {
+    out->set_exit_code(task.exit_code);
+    out->set_exit_signal(task.exit_signal);
+    ToProto(task.since, out->mutable_end_time());
+  }
+  if (task.attempt == 0) return;
+  const Node* node = state.nodes().Find(task.node);
+  if (node == nullptr) return;
+  out->set_node(node->spec.name);
+  for (size_t i = 0; i < node->spec.devices.size(); ++i) {
+    if (task.devices.Has(i)) out->add_devices(node->spec.devices[i].uuid);
+  }
+}
+
+void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out) {
+  static_assert(v1::WaitReason::NODE_FENCING == static_cast<int>(WaitCode::kNodeFencing));
+  out->set_code(static_cast<v1::WaitReason::Code>(reason.code));
+  out->set_resource(reason.resource);
+  out->set_needed(reason.needed);
+  out->set_free(reason.free);
+  out->set_limit(reason.limit);
+  if (const Queue* queue = state.queues().Find(reason.queue); queue != nullptr) {
+    if (reason.queue != kRootQueue) out->set_queue(queue->spec.name);
+  }
+  if (reason.job != JobId{}) out->set_job(JobNameOf(state, reason.job));
+  out->set_detail(reason.detail);
+  if (reason.until != absl::InfinitePast() && reason.until != absl::InfiniteFuture()) {
+    ToProto(reason.until, out->mutable_until());
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,150 @@
+#include "server/validation/queue.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_queue.h"
+#include "server/validation/group.h"
+#include "server/validation/job.h"
+#include "server/validation/resources.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+void RefuseUnbuilt(const FieldPath& path, const v1::QueueSpec& spec, Findings& findings) {
+  if (spec.has_deserved()) findings.Unbuilt({path, "deserved"}, "a deserved share");
+  if (spec.has_guarantee()) findings.Unbuilt({path, "guarantee"}, "a guaranteed share");
+  if (spec.has_weight()) {
+    CheckRange({path, "weight"}, spec.weight(), 0, 65535, findings);
+    if (spec.weight() != 1) findings.Unbuilt({path, "weight"}, "a weight other than 1");
+  }
+  if (spec.priority() != 0) findings.Unbuilt({path, "priority"}, "queue priority");
+  if (spec.has_reclaimable() && !spec.reclaimable()) {
+    findings.Unbuilt({path, "reclaimable"}, "protection from reclaim");
+  }
+  CheckEnum({path, "order"}, spec.order(), findings);
+  if (spec.order() == v1::QueueSpec::FIFO_STRICT) {
+    findings.Unbuilt({path, "order"}, "order FIFO_STRICT");
+  }
+  CheckStrategy({path, "strategy"}, spec.strategy(), findings);
+}
+
+void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& findings) {
+  if (!spec.parent().empty() && spec.parent() != kRootQueueName) {
+    CheckDnsLabel({path, "parent"}, spec.parent(), findings);
+  }
+  CheckResourceList({path, "limit"}, spec.limit(), findings);
+  CheckRange({path, "max_jobs"}, spec.max_jobs(), 0, INT32_MAX, findings);
+  CheckRange({path, "max_running_jobs"}, spec.max_running_jobs(), 0, INT32_MAX, findings);
+  CheckLabels(path, "labels", spec.labels(), findings);
+  RefuseUnbuilt(path, spec, findings);
+}
+
+bool Updatable(absl::string_view path) {
+  return path == "spec.limit" || path == "spec.max_jobs" || path == "spec.max_running_jobs" ||
+         path == "spec.labels";
+}
+
+int Depth(const ClusterState& state, const Queue* queue) {
+  int depth = 0;
+  for (; queue->id != kRootQueue; queue = &state.queues().At(queue->spec.parent)) ++depth;
+  return depth;
+}
+
+absl::Status CheckParent(const ClusterState& state, const v1::Queue& queue) {
+  const std::string& name = queue.spec().parent();
+  const bool root = name.empty() || name == kRootQueueName;
+  if (root) return absl::OkStatus();
+  const Queue* parent = state.FindQueue(name);
+  if (parent == nullptr) {
+    return ViolationsError(
+        absl::StatusCode::kInvalidArgument,
+        {{"queue.spec.parent", absl::StrCat("there is no queue ", Quoted(name))}});
+  }
+  if (parent->children.empty() && parent->jobs > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("queue ", Quoted(name), " holds ", parent->jobs,
+                     " jobs, so it cannot become a parent: only leaves hold jobs"));
+  }
+  if (Depth(state, parent) >= kMaxQueueDepth) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("queues nest at most ", kMaxQueueDepth, " deep"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath queue(root, "queue");
+  CheckRequestId(request.request_id(), findings);
+  CheckDnsLabel({queue, "name"}, request.queue().name(), findings);
+  if (request.queue().name() == kRootQueueName) {
+    findings.Invalid({queue, "name"}, "\"root\" is the parent of all queues; choose another name");
+  }
+  if (request.queue().has_status()) {
+    findings.Invalid({queue, "status"}, "is set by the server; leave it out");
+  }
+  if (!request.queue().etag().empty()) {
+    findings.Invalid({queue, "etag"}, "is set by the server; leave it out");
+  }
+  CheckQueueSpec({queue, "spec"}, request.queue().spec(), findings);
+  return findings.ToStatus();
+}
+
+absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath queue(root, "queue");
+  CheckDnsLabel({queue, "name"}, request.queue().name(), findings);
+  const auto& paths = request.update_mask().paths();
+  if (paths.empty()) {
+    findings.Invalid({root, "update_mask"},
+                     "required: some of spec.limit, spec.max_jobs, spec.max_running_jobs, "
+                     "spec.labels");
+  }
+  for (const std::string& path : paths) {
+    if (Updatable(path)) continue;
+    if (KnownField(v1::Queue::descriptor(), path)) {
+      findings.Unbuilt({root, "update_mask"}, absl::StrCat("changing ", path, " of a queue"));
+    } else {
+      findings.Invalid({root, "update_mask"}, absl::StrCat("a queue has no field ", Quoted(path)));
+    }
+  }
+  CheckQueueSpec({queue, "spec"}, request.queue().spec(), findings);
+  return findings.ToStatus();
+}
+
+absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue) {
+  if (state.FindQueue(queue.name()) != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a queue ", Quoted(queue.name()), " already"));
+  }
+  if (state.queues().size() > kMaxQueues) {
+    return absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxQueues, " queues"));
+  }
+  if (absl::Status status = CheckParent(state, queue); !status.ok()) return status;
+  std::vector<absl::string_view> kinds;
+  for (const auto& [kind, amount] : queue.spec().limit().counts()) kinds.push_back(kind);
+  return state.interner().CanAddKinds(kinds);
+}
+
+absl::Status CheckQueueEmpty(const ClusterState& state, const Queue& queue) {
+  if (!queue.children.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "queue ", Quoted(queue.spec.name), " has ", queue.children.size(), " children, ",
+        Quoted(state.queues().At(queue.children[0]).spec.name), " first; delete them before"));
+  }
+  if (queue.jobs > 0) {
+    return absl::FailedPreconditionError(absl::StrCat("queue ", Quoted(queue.spec.name), " holds ",
+                                                      queue.jobs, " jobs (", queue.active_jobs,
+                                                      " not ended); delete them before"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace berth

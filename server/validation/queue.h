@@ -1,0 +1,27 @@
+// The API's rules for queues: by themselves, and against the tree as it stands.
+#ifndef BERTH_SERVER_VALIDATION_QUEUE_H_
+#define BERTH_SERVER_VALIDATION_QUEUE_H_
+
+#include "absl/status/status.h"
+#include "berth/v1/queue.pb.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxQueues = 100'000;
+inline constexpr int kMaxQueueDepth = 16;
+
+absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request);
+absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request);
+
+// May this queue be made now? ALREADY_EXISTS, INVALID_ARGUMENT (no such parent),
+// FAILED_PRECONDITION (the parent has jobs), RESOURCE_EXHAUSTED (too many queues or kinds). Reader
+// lock or loop thread.
+absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue);
+
+// May the queue go? FAILED_PRECONDITION with jobs or children.
+absl::Status CheckQueueEmpty(const ClusterState& state, const Queue& queue);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_QUEUE_H_
