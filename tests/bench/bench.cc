@@ -1,0 +1,83 @@
+#include "tests/bench/bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace berth::bench {
+
+std::vector<Benchmark> AllBenchmarks() {
+  return {
+      {"rpc.submit_batch", "jobs/s accepted and durable, 1,000 a call", SubmitBatch},
+      {"rpc.submit_unary", "jobs/s accepted and durable, one a call, 64 calls in flight",
+       SubmitUnary},
+      {"e2e.latency", "ms from submit to the task running on a simulated agent, idle cluster",
+       Latency},
+      {"e2e.throughput", "tasks/s from submit to all started, 10,000 jobs on 1,000 simulated nodes",
+       Throughput},
+      {"restart", "s from exec to the first decision with 1,000,000 jobs and 10,000 nodes stored",
+       Restart},
+      {"memory", "MiB resident with 100,000 nodes x 8 GPUs and 1,000,000 pending jobs", Memory},
+      {"agents", "% of one core for 10,000 connected agents", Agents},
+  };
+}
+
+namespace {
+
+// Six significant digits, without an exponent for the sizes that occur here.
+std::string Number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) {
+    return absl::StrCat(static_cast<int64_t>(value));
+  }
+  return absl::StrFormat("%.6g", value);
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string ToJson(const Row& row) {
+  std::string out = absl::StrCat("{\"name\":", Quoted(row.name), ",\"value\":", Number(row.value),
+                                 ",\"unit\":", Quoted(row.unit));
+  for (const auto& [key, value] : row.numbers) {
+    absl::StrAppend(&out, ",", Quoted(key), ":", Number(value));
+  }
+  for (const auto& [key, value] : row.texts) {
+    absl::StrAppend(&out, ",", Quoted(key), ":", Quoted(value));
+  }
+  return out + "}";
+}
+
+Row MedianRow(std::string name, std::string unit, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  Row row;
+  row.name = std::move(name);
+  row.value = values[values.size() / 2];
+  row.unit = std::move(unit);
+  row.numbers["runs"] = static_cast<double>(values.size());
+  row.numbers["min"] = values.front();
+  row.numbers["max"] = values.back();
+  return row;
+}
+
+int64_t Scaled(const Options& options, int64_t full, int64_t least) {
+  return options.quick ? std::max(full / 100, least) : full;
+}
+
+void Fail(const std::string& message) {
+  std::fprintf(stderr, "berth-bench: %s\n", message.c_str());
+  std::exit(1);
+}
+
+}  // namespace berth::bench

@@ -1,0 +1,62 @@
+// berth-bench: what a Berth installation reaches, one JSON object a line.
+//
+// Every row starts its own berthd (and simulated agents) in a temporary directory, from the folder
+// that holds berth-bench itself, and measures from outside through the public API. Rows that fit
+// many times into a minute are run several times; the value is the median, with the least and the
+// greatest beside it.
+#ifndef BERTH_TESTS_BENCH_BENCH_H_
+#define BERTH_TESTS_BENCH_BENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::bench {
+
+struct Options {
+  bool quick = false;    // a hundredth of the work, one run: does it work at all
+  std::string programs;  // folder of berthd and berth-agent
+};
+
+// One line of output. `fields` are the parameters of the measurement, numbers and texts apart.
+struct Row {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> texts;
+};
+
+struct Benchmark {
+  std::string name;
+  std::string what;  // one line for --list
+  std::function<std::vector<Row>(const Options&)> run;
+};
+
+// The registered benchmarks, in the order in which they run.
+std::vector<Benchmark> AllBenchmarks();
+
+std::vector<Row> SubmitBatch(const Options& options);
+std::vector<Row> SubmitUnary(const Options& options);
+std::vector<Row> Latency(const Options& options);
+std::vector<Row> Throughput(const Options& options);
+std::vector<Row> Restart(const Options& options);
+std::vector<Row> Memory(const Options& options);
+std::vector<Row> Agents(const Options& options);
+
+std::string ToJson(const Row& row);
+
+// Median, least and greatest of `values` (not empty) as a row.
+Row MedianRow(std::string name, std::string unit, std::vector<double> values);
+
+// `full`, or a hundredth of it (at least `least`) with --quick.
+int64_t Scaled(const Options& options, int64_t full, int64_t least = 1);
+
+// Ends the program with a message: a benchmark that cannot do its work reports nothing.
+[[noreturn]] void Fail(const std::string& message);
+
+}  // namespace berth::bench
+
+#endif  // BERTH_TESTS_BENCH_BENCH_H_

@@ -1,0 +1,139 @@
+#include "tests/bench/cluster.h"
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace berth::bench {
+namespace {
+
+constexpr auto kStartTimeout = std::chrono::seconds(120);
+constexpr auto kCallTimeout = std::chrono::seconds(60);
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + kCallTimeout);
+}
+
+}  // namespace
+
+void Check(const grpc::Status& status, const std::string& what) {
+  if (!status.ok())
+    Fail(absl::StrCat(what, ": ", status.error_code(), " ", status.error_message()));
+}
+
+BenchCluster::BenchCluster(const Options& options, std::string server_config)
+    : options_(options), port_(FreePort()), http_port_(FreePort()) {
+  WriteFile(home_.path() + "/berthd.yaml", server_config + "\nlog: {level: warn}\n");
+  channel_ = NewChannel();
+  jobs_ = v1::JobService::NewStub(channel_);
+  watch_ = v1::WatchService::NewStub(channel_);
+  cluster_ = v1::ClusterService::NewStub(channel_);
+}
+
+std::shared_ptr<grpc::Channel> BenchCluster::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
+  return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_),
+                                   grpc::InsecureChannelCredentials(), arguments);
+}
+
+void BenchCluster::StartServer() {
+  server_ = std::make_unique<Process>(
+      std::vector<std::string>{
+          options_.programs + "/berthd", "--config", home_.path() + "/berthd.yaml", "--listen",
+          absl::StrCat("127.0.0.1:", port_), "--http", absl::StrCat("127.0.0.1:", http_port_),
+          "--data", home_.path() + "/data"},
+      home_.path() + "/berthd.log");
+}
+
+void BenchCluster::WaitServer() {
+  const auto begin = Clock::now();
+  while (Clock::now() - begin < kStartTimeout) {
+    if (!server_->Running()) Fail("berthd ended: " + server_->LogTail());
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::ClusterInfo info;
+    if (cluster_->GetClusterInfo(&context, {}, &info).ok()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  Fail("berthd does not answer: " + server_->LogTail());
+}
+
+void BenchCluster::StartNodes(const NodeSet& nodes) {
+  const std::string path = absl::StrCat(home_.path(), "/", nodes.prefix, ".yaml");
+  WriteFile(
+      path,
+      absl::StrCat(
+          "server: 127.0.0.1:", port_, "\nnodes:\n- name: \"", nodes.prefix, "[1-", nodes.count,
+          "]\"\n  cpu: 64\n  memory: 1Ti\n  devices: {gpu: 8}\n  models: {gpu: H100}\n  runTime: ",
+          nodes.run_time, "\n"));
+  agents_.push_back(std::make_unique<Process>(
+      std::vector<std::string>{options_.programs + "/berth-agent", "--simulate", path},
+      absl::StrCat(home_.path(), "/", nodes.prefix, ".log")));
+}
+
+v1::ClusterInfo BenchCluster::Info() {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ClusterInfo info;
+  Check(cluster_->GetClusterInfo(&context, {}, &info), "GetClusterInfo");
+  return info;
+}
+
+void BenchCluster::WaitNodes(int64_t ready) {
+  const auto begin = Clock::now();
+  int64_t seen = 0;
+  while (Clock::now() - begin < kStartTimeout) {
+    const v1::ClusterInfo info = Info();
+    const auto found = info.nodes().find("READY");
+    seen = found == info.nodes().end() ? 0 : found->second;
+    if (seen >= ready) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  Fail(absl::StrCat("only ", seen, " of ", ready, " nodes are ready: ", agents_.back()->LogTail()));
+}
+
+void BenchCluster::CreateQueue(const std::string& name, bool no_gpus) {
+  v1::CreateQueueRequest request;
+  request.mutable_queue()->set_name(name);
+  if (no_gpus)
+    (*request.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 0;
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::Queue queue;
+  Check(v1::QueueService::NewStub(channel_)->CreateQueue(&context, request, &queue), "CreateQueue");
+}
+
+v1::Job MakeJob(std::string name, const std::string& queue, int gpus) {
+  v1::Job job;
+  job.set_name(std::move(name));
+  job.mutable_spec()->set_queue(queue);
+  v1::TaskGroup* group = job.mutable_spec()->add_groups();
+  group->set_name("worker");
+  group->set_replicas(1);
+  group->mutable_resources()->set_cpu_millis(1000);
+  if (gpus > 0) {
+    v1::DeviceRequest* device = group->mutable_resources()->add_devices();
+    device->set_kind("gpu");
+    device->set_count(gpus);
+  }
+  group->add_command("train");
+  group->add_command("--config=base.yaml");
+  return job;
+}
+
+std::vector<v1::SubmitJobsRequest> MakeRequests(const std::string& prefix, const std::string& queue,
+                                                int64_t total, int64_t batch, int gpus) {
+  std::vector<v1::SubmitJobsRequest> requests;
+  for (int64_t number = 0; number < total; ++number) {
+    if (number % batch == 0)
+      requests.emplace_back().set_request_id(absl::StrCat(prefix, "-", number));
+    *requests.back().add_jobs() = MakeJob(absl::StrCat(prefix, "-", number), queue, gpus);
+  }
+  return requests;
+}
+
+}  // namespace berth::bench

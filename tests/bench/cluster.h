@@ -1,0 +1,89 @@
+// A berthd with simulated agents, for one benchmark.
+#ifndef BERTH_TESTS_BENCH_CLUSTER_H_
+#define BERTH_TESTS_BENCH_CLUSTER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/v1/cluster.grpc.pb.h"
+#include "berth/v1/job.grpc.pb.h"
+#include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/queue.grpc.pb.h"
+#include "berth/v1/watch.grpc.pb.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/process.h"
+
+namespace berth::bench {
+
+using Clock = std::chrono::steady_clock;
+inline double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Simulated nodes: `count` of them, named after `prefix`.
+struct NodeSet {
+  std::string prefix;
+  int64_t count = 0;
+  std::string run_time = "1h";
+};
+
+class BenchCluster {
+ public:
+  // `server_config`: further lines of berthd's YAML.
+  explicit BenchCluster(const Options& options, std::string server_config = "");
+
+  // Starts berthd on the same ports and data as before, and returns at once.
+  void StartServer();
+  void WaitServer();
+  void KillServer() { server_.reset(); }
+
+  // One more berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node.
+  void StartNodes(const NodeSet& nodes);
+  void WaitNodes(int64_t ready);
+  void KillNodes() { agents_.clear(); }
+
+  void CreateQueue(const std::string& name, bool no_gpus = false);
+
+  Process& server() { return *server_; }
+  v1::JobService::StubInterface& jobs() { return *jobs_; }
+  v1::WatchService::StubInterface& watch() { return *watch_; }
+  v1::JobService::Stub& async_jobs() { return *jobs_; }
+  // A channel of its own connection: one gRPC connection is one stream of bytes.
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+  v1::ClusterInfo Info();
+
+ private:
+  const Options options_;
+  TempDirectory home_;
+  int port_;
+  int http_port_;
+  std::unique_ptr<Process> server_;
+  std::vector<std::unique_ptr<Process>> agents_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::WatchService::Stub> watch_;
+  std::unique_ptr<v1::ClusterService::Stub> cluster_;
+};
+
+// A job of one task. `gpus` 0 = one CPU only.
+v1::Job MakeJob(std::string name, const std::string& queue, int gpus = 0);
+
+// Requests of `batch` jobs each, `total` jobs in all, named PREFIX-NUMBER, with request ids.
+std::vector<v1::SubmitJobsRequest> MakeRequests(const std::string& prefix, const std::string& queue,
+                                                int64_t total, int64_t batch, int gpus = 0);
+
+// Sends all requests, `in_flight` at a time over `connections` connections, and returns the seconds
+// until the last answer. Any refusal ends the program.
+double SendAll(const BenchCluster& cluster, const std::vector<v1::SubmitJobsRequest>& requests,
+               int in_flight, int connections);
+
+// Ends the program unless `status` is OK.
+void Check(const grpc::Status& status, const std::string& what);
+
+}  // namespace berth::bench
+
+#endif  // BERTH_TESTS_BENCH_CLUSTER_H_

@@ -1,0 +1,133 @@
+// What a full store and a large cluster cost: restart, memory, idle agents.
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/bench/cluster.h"
+#include "tests/bench/running_watch.h"
+
+namespace berth::bench {
+namespace {
+
+constexpr double kMiB = 1024.0 * 1024.0;
+
+// A long lease: the simulated nodes of these benchmarks go away after they have registered, and
+// stay in the state.
+constexpr char kPatient[] = "lease: 1h\nheartbeatInterval: 5s\n";
+
+// Registers `nodes` nodes, ten thousand at a time, and lets their agents go again.
+void RegisterNodes(BenchCluster& cluster, int64_t nodes) {
+  constexpr int64_t kAtOnce = 10'000;
+  for (int64_t done = 0; done < nodes; done += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, nodes - done);
+    cluster.StartNodes({.prefix = absl::StrCat("s", done / kAtOnce, "-n"), .count = count});
+    cluster.WaitNodes(done + count);
+    cluster.KillNodes();
+  }
+}
+
+// `jobs` pending jobs of 1, 2, 4 and 8 GPUs in a queue that may use none.
+void FillQueue(BenchCluster& cluster, int64_t jobs) {
+  cluster.CreateQueue("full", /*no_gpus=*/true);
+  int gpus = 1;
+  for (const char* kind : {"a", "b", "c", "d"}) {
+    (void)SendAll(cluster, MakeRequests(kind, "full", jobs / 4, 1'000, gpus), 4, 2);
+    gpus *= 2;
+  }
+}
+
+struct Recovery {
+  double first_decision_s = 0;
+  double answering_s = 0;
+};
+
+// exec to: the first answer, and the first decision (a job of one CPU in a queue of its own gets
+// its place).
+Recovery MeasureRestart(BenchCluster& cluster, int run) {
+  cluster.KillServer();
+  Recovery recovery;
+  const auto begin = Clock::now();
+  cluster.StartServer();
+  cluster.WaitServer();
+  recovery.answering_s = SecondsSince(begin);
+  RunningWatch watch(cluster);
+  const auto requests = MakeRequests(absl::StrCat("probe-", run), "free", 1, 1);
+  (void)SendAll(cluster, requests, 1, 1);
+  const auto bound = watch.WaitBound(1, std::chrono::seconds(120));
+  if (!bound) Fail("no decision after the restart: " + cluster.server().LogTail());
+  recovery.first_decision_s = std::chrono::duration<double>(*bound - begin).count();
+  return recovery;
+}
+
+}  // namespace
+
+std::vector<Row> Restart(const Options& options) {
+  const int64_t jobs = Scaled(options, 1'000'000, 4'000), nodes = Scaled(options, 10'000, 100);
+  BenchCluster cluster(options, kPatient);
+  cluster.StartServer();
+  cluster.WaitServer();
+  RegisterNodes(cluster, nodes);
+  cluster.CreateQueue("free");
+  FillQueue(cluster, jobs);
+  std::vector<double> decided, answering;
+  for (int run = 0; run < (options.quick ? 1 : 5); ++run) {
+    const Recovery recovery = MeasureRestart(cluster, run);
+    decided.push_back(recovery.first_decision_s);
+    answering.push_back(recovery.answering_s);
+  }
+  Row row = MedianRow("restart", "s", decided);
+  row.numbers["answering_s"] = MedianRow("", "", answering).value;
+  row.numbers["jobs"] = static_cast<double>(jobs);
+  row.numbers["nodes"] = static_cast<double>(nodes);
+  row.texts["agents"] = "not connected";
+  return {row};
+}
+
+std::vector<Row> Memory(const Options& options) {
+  const int64_t jobs = Scaled(options, 1'000'000, 4'000), nodes = Scaled(options, 100'000, 1'000);
+  BenchCluster cluster(options, kPatient);
+  cluster.StartServer();
+  cluster.WaitServer();
+  RegisterNodes(cluster, nodes);
+  FillQueue(cluster, jobs);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double filled = static_cast<double>(cluster.server().ResidentBytes()) / kMiB;
+  cluster.CreateQueue("free");
+  MeasureRestart(cluster, 0);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  Row row = MedianRow("memory", "MiB resident",
+                      {static_cast<double>(cluster.server().ResidentBytes()) / kMiB});
+  row.numbers["after_filling"] = filled;
+  row.numbers["peak_at_restart"] = static_cast<double>(cluster.server().PeakResidentBytes()) / kMiB;
+  row.numbers["jobs"] = static_cast<double>(jobs);
+  row.numbers["nodes"] = static_cast<double>(nodes);
+  row.texts["when"] = "2 s after a restart";
+  row.texts["agents"] = "not connected";
+  return {row};
+}
+
+std::vector<Row> Agents(const Options& options) {
+  const int64_t nodes = Scaled(options, 10'000, 100);
+  const auto window = std::chrono::seconds(options.quick ? 5 : 30);
+  BenchCluster cluster(options, "heartbeatInterval: 5s\nlease: 15s\n");
+  cluster.StartServer();
+  cluster.WaitServer();
+  cluster.StartNodes({.prefix = "n", .count = nodes});
+  cluster.WaitNodes(nodes);
+  std::this_thread::sleep_for(std::chrono::seconds(10));  // registration is over
+  std::vector<double> shares;
+  for (int run = 0; run < (options.quick ? 1 : 3); ++run) {
+    const double cpu = cluster.server().CpuSeconds();
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(window);
+    shares.push_back(100 * (cluster.server().CpuSeconds() - cpu) / SecondsSince(begin));
+  }
+  cluster.WaitNodes(nodes);
+  Row row = MedianRow("agents", "% of one core", shares);
+  row.numbers["nodes"] = static_cast<double>(nodes);
+  row.numbers["heartbeat_s"] = 5;
+  row.numbers["resident_mib"] = static_cast<double>(cluster.server().ResidentBytes()) / kMiB;
+  return {row};
+}
+
+}  // namespace berth::bench
