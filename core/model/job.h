@@ -123,6 +123,10 @@ struct GroupSpec {
   bool operator==(const GroupSpec&) const = default;
 };
 
+// The hard bound; the API door's limit (limits.tasks_per_job) is lower by default. Sums over one
+// job stay in int64.
+inline constexpr int64_t kMaxTasksPerJob = 30'000;
+
 // What a JobSubmitted event carries. Valid by construction: the API door checked it
 // (server/validation).
 struct JobSpec {

@@ -88,6 +88,10 @@ struct DeviceSet {
   bool operator==(const DeviceSet&) const = default;
 };
 
+inline DeviceSet Intersection(const DeviceSet& a, const DeviceSet& b) {
+  return {{a.bits[0] & b.bits[0], a.bits[1] & b.bits[1]}};
+}
+
 }  // namespace berth
 
 #endif  // BERTH_CORE_MODEL_RESOURCES_H_

@@ -92,12 +92,15 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (!same_wait || !SameOccupation(old, value)) {
     MoveOccupation(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
   }
-  Touch(key.job);
-  if (facts()) {
-    state_.dirty_.tasks.push_back(key);
-    state_.unsettled_.insert(key.job);
-  }
+  AdoptTask(key);
   return old;
+}
+
+void StateEditor::AdoptTask(TaskKey key) {
+  Touch(key.job);
+  if (!facts()) return;
+  state_.dirty_.tasks.push_back(key);
+  state_.unsettled_.insert(key.job);
 }
 
 // The task's wait or occupation is not what it was: moves it in all sums.

@@ -43,6 +43,8 @@ class StateEditor {
   // the common case.
   Task SetTask(TaskKey key, const Task& value);
   JobStatus SetJobStatus(JobId id, JobStatus status);
+  // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
+  void AdoptTask(TaskKey key);
   // What the latest attempt that ended said; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
   void SetJobPriority(JobId id, int32_t priority);

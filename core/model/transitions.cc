@@ -16,8 +16,7 @@ EndCause CauseOf(ExitCause cause) {
     case ExitCause::kItself:
     case ExitCause::kSupervisorLost:  // most likely killed by what it supervised
       return EndCause::kExit;
-    case ExitCause::kKilled:
-      return EndCause::kStopped;
+    case ExitCause::kKilled:  // without a release in this state: the server had forgotten it
     case ExitCause::kLeaseLapsed:
     case ExitCause::kReboot:
     case ExitCause::kGone:

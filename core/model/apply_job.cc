@@ -1,0 +1,193 @@
+#include <set>
+#include <utility>
+
+#include "core/model/apply_internal.h"
+#include "core/model/state_editor.h"
+
+namespace berth::apply_internal {
+namespace {
+
+absl::Status CheckShape(const TaskShape& shape, const std::string& whose) {
+  for (int64_t amount : {shape.cpu_millis, shape.memory_bytes}) {
+    if (amount < 0 || amount > kMaxAmount) {
+      return Invalid(whose, ": cpu and memory must be 0 to ", kMaxAmount, ", not ", amount);
+    }
+  }
+  std::set<absl::string_view> kinds;
+  for (const DeviceRequest& request : shape.devices) {
+    if (request.kind.empty() || !kinds.insert(request.kind).second) {
+      return Invalid(whose, ": one request per kind of device (\"", request.kind, "\")");
+    }
+    if (request.count < 0 || request.count > static_cast<int32_t>(kMaxDevicesPerNode)) {
+      return Invalid(whose, ": ", request.kind, " must be 0 to ", kMaxDevicesPerNode, ", not ",
+                     request.count);
+    }
+  }
+  return CheckAmounts(shape.extended, whose);
+}
+
+// depends_on names other groups, and follows no circle.
+absl::Status CheckGroupDependencies(const JobSpec& spec) {
+  std::vector<bool> open(spec.groups.size(), false);  // can start once those before it have
+  for (size_t round = 0; round < spec.groups.size(); ++round) {
+    for (size_t g = 0; g < spec.groups.size(); ++g) {
+      bool met = true;
+      for (const GroupDependency& dependency : spec.groups[g].depends_on) {
+        if (dependency.group >= spec.groups.size()) {
+          return Invalid("group ", spec.groups[g].name, " depends on group ", dependency.group,
+                         ", which is not there");
+        }
+        met = met && open[dependency.group];
+      }
+      open[g] = met;
+    }
+  }
+  for (size_t g = 0; g < spec.groups.size(); ++g) {
+    if (!open[g]) return Invalid("group ", spec.groups[g].name, " depends on itself in a circle");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroups(const JobSpec& spec) {
+  if (spec.groups.empty()) return Invalid("job ", spec.name, " has no groups");
+  int64_t replicas = 0;
+  int64_t minimum = 0;
+  for (const GroupSpec& group : spec.groups) {
+    const std::string whose = absl::StrCat("group ", group.name, " of job ", spec.name);
+    if (group.replicas < 1 || group.min_available < 1 || group.min_available > group.replicas) {
+      return Invalid(whose, ": needs 1 <= min_available <= replicas, not ", group.min_available,
+                     " and ", group.replicas);
+    }
+    if (auto status = CheckShape(group.shape, whose); !status.ok()) return status;
+    replicas += group.replicas;
+    minimum += group.min_available;
+  }
+  if (replicas > kMaxTasksPerJob) {
+    return Invalid("job ", spec.name, " has ", replicas, " tasks; at most ", kMaxTasksPerJob);
+  }
+  if (spec.min_available < minimum || spec.min_available > replicas) {
+    return Invalid("job ", spec.name, ": min_available must be ", minimum, " to ", replicas,
+                   ", not ", spec.min_available);
+  }
+  return CheckGroupDependencies(spec);
+}
+
+absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {
+  const Queue* leaf = state.queues().Find(spec.queue);
+  if (leaf == nullptr) return NotFound("job ", spec.name, ": no queue ", spec.queue.value);
+  if (!leaf->children.empty()) return Refused(NameOf(*leaf), " has children: only a leaf has jobs");
+  for (QueueId id = spec.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    if (!queue.open) return Refused(NameOf(queue), " is closed");
+    if (queue.spec.max_jobs > 0 && queue.active_jobs >= queue.spec.max_jobs) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(NameOf(queue), " has as many jobs as it may: ", queue.spec.max_jobs));
+    }
+    if (id == kRootQueue) return absl::OkStatus();
+  }
+}
+
+absl::Status CheckSubmitted(const ClusterState& state, const JobSubmitted& event) {
+  const JobSpec& spec = event.spec;
+  if (event.id != state.next_job_id()) {
+    return Refused("the next job is ", state.next_job_id().value, ", not ", event.id.value);
+  }
+  if (spec.name.empty()) return Invalid("a job needs a name");
+  if (state.FindJob(spec.name) != nullptr) return Exists("job ", spec.name, " exists");
+  if (auto status = CheckGroups(spec); !status.ok()) return status;
+  if (auto status = CheckQueue(state, spec); !status.ok()) return status;
+  for (const JobDependency& dependency : spec.dependencies) {
+    if (state.jobs().Find(dependency.job) == nullptr) {
+      return NotFound("job ", spec.name, " depends on job ", dependency.job.value,
+                      ", which does not exist");
+    }
+  }
+  std::vector<absl::string_view> kinds;
+  for (const GroupSpec& group : spec.groups) {
+    for (absl::string_view name : KindNames(group.shape)) kinds.push_back(name);
+  }
+  return state.interner().CanAddKinds(kinds);
+}
+
+absl::Status CheckActive(const ClusterState& state, JobId id) {
+  const Job* job = state.jobs().Find(id);
+  if (job == nullptr) return NotFound("no job ", id.value);
+  if (!Ended(job->status.state)) return absl::OkStatus();
+  return Refused(NameOf(*job), " has ended: ", NameOf(job->status.state));
+}
+
+}  // namespace
+
+absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now) {
+  if (auto status = CheckSubmitted(state, event); !status.ok()) return status;
+  StateEditor(state).AddJob(event.id, event.spec, now);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time) {
+  const Job* job = state.jobs().Find(event.id);
+  if (job == nullptr) return NotFound("no job ", event.id.value);
+  StateEditor editor(state);
+  if (event.priority != job->priority) editor.SetJobPriority(event.id, event.priority);
+  editor.SetJobLabels(event.id, event.labels);
+  return absl::OkStatus();
+}
+
+// Both requests are recorded; what follows from them the lifecycle stage decides. Asking twice
+// changes nothing.
+absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time) {
+  if (auto status = CheckActive(state, event.id); !status.ok()) return status;
+  JobStatus status = state.jobs().At(event.id).status;
+  if (status.cancelled) return absl::OkStatus();
+  status.cancelled = true;
+  status.message = event.reason;
+  StateEditor(state).SetJobStatus(event.id, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobSuspended& event, Time) {
+  if (auto status = CheckActive(state, event.id); !status.ok()) return status;
+  JobStatus status = state.jobs().At(event.id).status;
+  if (status.suspended == event.suspended) return absl::OkStatus();
+  status.suspended = event.suspended;
+  StateEditor(state).SetJobStatus(event.id, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobDeleted& event, Time) {
+  const Job* job = state.jobs().Find(event.id);
+  if (job == nullptr) return NotFound("no job ", event.id.value);
+  if (!Ended(job->status.state)) {
+    return Refused(NameOf(*job), " has not ended: ", NameOf(job->status.state));
+  }
+  if (job->occupying > 0) {
+    return Refused(NameOf(*job), " still has ", job->occupying, " tasks on nodes");
+  }
+  if (const auto waiting = state.Dependents(event.id); !waiting.empty()) {
+    return Refused(NameOf(*job), " is still waited for by ",
+                   NameOf(state.jobs().At(waiting.front())));
+  }
+  StateEditor(state).EraseJob(event.id);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time) {
+  if (auto status = CheckActive(state, event.job); !status.ok()) return status;
+  const Job& job = state.jobs().At(event.job);
+  const JobStatus& value = event.status;
+  if (value.starts != job.status.starts || value.suspended != job.status.suspended ||
+      value.cancelled != job.status.cancelled) {
+    return Refused(NameOf(job), ": starts, suspended and cancelled have events of their own");
+  }
+  if (Ended(value.state) && job.occupying > 0) {
+    return Refused(NameOf(job), " cannot be ", NameOf(value.state), " with ", job.occupying,
+                   " tasks on nodes");
+  }
+  if (value.state == JobState::kCompleting && !Ended(value.outcome)) {
+    return Refused(NameOf(job), " cannot be Completing without an outcome");
+  }
+  StateEditor(state).SetJobStatus(event.job, value);
+  return absl::OkStatus();
+}
+
+}  // namespace berth::apply_internal

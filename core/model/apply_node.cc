@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/model/apply_internal.h"
+#include "core/model/state_editor.h"
+#include "core/model/transitions.h"
+
+namespace berth::apply_internal {
+namespace {
+
+absl::Status CheckDevices(const NodeSpec& spec) {
+  const std::string whose = absl::StrCat("node ", spec.name);
+  if (spec.devices.size() > kMaxDevicesPerNode) {
+    return Invalid(whose, " has ", spec.devices.size(), " devices; at most ", kMaxDevicesPerNode);
+  }
+  std::set<std::pair<absl::string_view, absl::string_view>> seen;
+  for (const Device& device : spec.devices) {
+    if (device.kind.empty() || device.uuid.empty()) {
+      return Invalid(whose, ": a device without kind or uuid");
+    }
+    if (!seen.emplace(device.kind, device.uuid).second) {
+      return Invalid(whose, ": two devices of kind ", device.kind, " with uuid ", device.uuid);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSpec(const ClusterState& state, const NodeSpec& spec) {
+  const std::string whose = absl::StrCat("node ", spec.name);
+  if (spec.name.empty()) return Invalid("a node needs a name");
+  for (int64_t amount : {spec.cpu_millis, spec.memory_bytes}) {
+    if (amount < 0 || amount > kMaxAmount) {
+      return Invalid(whose, ": cpu and memory must be 0 to ", kMaxAmount, ", not ", amount);
+    }
+  }
+  if (auto status = CheckAmounts(spec.extended, whose); !status.ok()) return status;
+  if (auto status = CheckDevices(spec); !status.ok()) return status;
+  std::vector<absl::string_view> names;
+  for (const Device& device : spec.devices) names.push_back(device.kind);
+  for (const NamedAmount& extended : spec.extended) names.push_back(extended.name);
+  return state.interner().CanAddKinds(names);
+}
+
+absl::Status CheckKnown(const ClusterState& state, NodeId id) {
+  if (state.nodes().Find(id) != nullptr) return absl::OkStatus();
+  return NotFound("no node ", id.value);
+}
+
+std::vector<TaskKey> TasksOn(const Node& node) {
+  std::vector<TaskKey> tasks = node.tasks;
+  std::sort(tasks.begin(), tasks.end());
+  return tasks;
+}
+
+NodeStatus Registration(const NodeRegistered& event, NodeStatus status, Time now) {
+  status.state = NodeState::kReady;
+  status.epoch = event.epoch;
+  status.agent_id = event.agent_id;
+  status.boot_id = event.boot_id;
+  status.agent_version = event.agent_version;
+  status.registered = now;
+  return status;
+}
+
+absl::Status RegisterNew(ClusterState& state, const NodeRegistered& event, Time now) {
+  const NodeSpec& spec = event.spec;
+  if (event.id != state.next_node_id()) {
+    return Refused("the next node is ", state.next_node_id().value, ", not ", event.id.value);
+  }
+  if (state.FindNode(spec.name) != nullptr) return Exists("node ", spec.name, " exists");
+  if (event.epoch != 1) return Invalid("node ", spec.name, ": the first epoch is 1");
+  if (auto status = CheckSpec(state, spec); !status.ok()) return status;
+  StateEditor(state).AddNode(event.id, spec, Registration(event, {}, now));
+  return absl::OkStatus();
+}
+
+absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Time now) {
+  const Node& node = state.nodes().At(event.id);
+  if (event.spec.name != node.spec.name) {
+    return Invalid(NameOf(node), " cannot become ", event.spec.name);
+  }
+  if (event.epoch != node.status.epoch + 1) {
+    return Refused(NameOf(node), ": the next epoch is ", node.status.epoch + 1, ", not ",
+                   event.epoch);
+  }
+  NodeSpec spec = WithUsedDevices(node, event.spec);
+  if (auto status = CheckSpec(state, spec); !status.ok()) return status;
+  StateEditor editor(state);
+  editor.SetNodeSpec(event.id, std::move(spec));
+  editor.SetNodeStatus(event.id, Registration(event, node.status, now));
+  for (TaskKey key : TasksOn(node)) {
+    const Task& task = state.jobs().At(key.job).tasks[key.task];
+    if (task.state == TaskState::kLost) editor.SetTask(key, ReturnedTask(task, now));
+  }
+  return absl::OkStatus();
+}
+
+void SetNodeState(StateEditor& editor, const Node& node, NodeState value) {
+  NodeStatus status = node.status;
+  status.state = value;
+  editor.SetNodeStatus(node.id, std::move(status));
+}
+
+}  // namespace
+
+absl::Status ApplyBody(ClusterState& state, const NodeRegistered& event, Time now) {
+  const bool known = state.nodes().Find(event.id) != nullptr;
+  return known ? RegisterAgain(state, event, now) : RegisterNew(state, event, now);
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Node& node = state.nodes().At(event.id);
+  if (node.status.state != NodeState::kReady) return Refused(NameOf(node), " is silent already");
+  StateEditor editor(state);
+  SetNodeState(editor, node, NodeState::kSilent);
+  for (TaskKey key : TasksOn(node)) {
+    const Job& job = state.jobs().At(key.job);
+    const Task& task = job.tasks[key.task];
+    const bool give_up = job.on_node_loss == NodeLossPolicy::kReplaceNow;
+    editor.SetTask(key, give_up ? GoneTask(task, EndCause::kNodeLost, now) : LostTask(task, now));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Node& node = state.nodes().At(event.id);
+  if (node.status.state != NodeState::kSilent) return Refused(NameOf(node), " is not silent");
+  StateEditor editor(state);
+  SetNodeState(editor, node, NodeState::kLost);
+  for (TaskKey key : TasksOn(node)) {
+    const Job& job = state.jobs().At(key.job);
+    const Task& task = job.tasks[key.task];
+    if (job.on_node_loss == NodeLossPolicy::kKeep && !Releasing(task)) continue;
+    editor.SetTask(key, GoneTask(task, EndCause::kNodeLost, now));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  NodeStatus status = state.nodes().At(event.id).status;
+  status.cordoned = event.cordoned;
+  status.draining = event.draining;
+  status.reason = event.reason;
+  if (!event.cordoned && !event.draining) {  // trusted again
+    status.refusals = 0;
+    status.backoff_until = absl::InfinitePast();
+  }
+  StateEditor(state).SetNodeStatus(event.id, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  if (event.refusals < 0) return Invalid("node ", event.id.value, ": refusals is negative");
+  NodeStatus status = state.nodes().At(event.id).status;
+  status.refusals = event.refusals;
+  status.backoff_until = event.backoff_until;
+  StateEditor(state).SetNodeStatus(event.id, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeDeleted& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Node& node = state.nodes().At(event.id);
+  if (node.status.state == NodeState::kReady) {
+    return Refused(NameOf(node), " is connected: stop its agent first");
+  }
+  if (!node.tasks.empty()) return Refused(NameOf(node), " holds ", node.tasks.size(), " tasks");
+  StateEditor(state).EraseNode(event.id);
+  return absl::OkStatus();
+}
+
+}  // namespace berth::apply_internal

@@ -1,0 +1,73 @@
+#include "core/model/apply_internal.h"
+#include "core/model/state_editor.h"
+
+namespace berth::apply_internal {
+namespace {
+
+absl::Status CheckSpec(const ClusterState& state, const QueueSpec& spec) {
+  const std::string whose = absl::StrCat("queue ", spec.name);
+  if (auto status = CheckAmounts(spec.limit, whose); !status.ok()) return status;
+  if (spec.max_jobs < 0 || spec.max_running_jobs < 0) {
+    return Invalid(whose, ": max_jobs and max_running_jobs must not be negative");
+  }
+  std::vector<absl::string_view> names;
+  for (const NamedAmount& limit : spec.limit) names.push_back(limit.name);
+  return state.interner().CanAddKinds(names);
+}
+
+absl::Status CheckKnown(const ClusterState& state, QueueId id) {
+  if (state.queues().Find(id) != nullptr) return absl::OkStatus();
+  return NotFound("no queue ", id.value);
+}
+
+}  // namespace
+
+absl::Status ApplyBody(ClusterState& state, const QueueCreated& event, Time) {
+  const QueueSpec& spec = event.spec;
+  if (event.id != state.next_queue_id()) {
+    return Refused("the next queue is ", state.next_queue_id().value, ", not ", event.id.value);
+  }
+  if (spec.name.empty()) return Invalid("a queue needs a name");
+  if (state.FindQueue(spec.name) != nullptr) return Exists("queue ", spec.name, " exists");
+  const Queue* parent = state.queues().Find(spec.parent);
+  if (parent == nullptr) {
+    return NotFound("queue ", spec.name, ": no parent queue ", spec.parent.value);
+  }
+  if (parent->children.empty() && parent->jobs > 0) {
+    return Refused(NameOf(*parent), " has ", parent->jobs, " jobs: only a leaf has jobs");
+  }
+  if (auto status = CheckSpec(state, spec); !status.ok()) return status;
+  StateEditor(state).AddQueue(event.id, spec);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const QueueUpdated& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Queue& queue = state.queues().At(event.id);
+  if (event.spec.name != queue.spec.name || event.spec.parent != queue.spec.parent) {
+    return Invalid(NameOf(queue), ": name and parent cannot change");
+  }
+  if (auto status = CheckSpec(state, event.spec); !status.ok()) return status;
+  StateEditor(state).SetQueueSpec(event.id, event.spec);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const QueueOpened& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  StateEditor(state).SetQueueOpen(event.id, event.open);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const QueueDeleted& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Queue& queue = state.queues().At(event.id);
+  if (event.id == kRootQueue) return Invalid("the root queue cannot be deleted");
+  if (!queue.children.empty()) {
+    return Refused(NameOf(queue), " has ", queue.children.size(), " child queues");
+  }
+  if (queue.jobs > 0) return Refused(NameOf(queue), " has ", queue.jobs, " jobs");
+  StateEditor(state).EraseQueue(event.id);
+  return absl::OkStatus();
+}
+
+}  // namespace berth::apply_internal

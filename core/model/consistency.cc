@@ -1,0 +1,271 @@
+// CheckConsistency: everything derived, computed once more in the simplest way, from facts alone.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/state_editor.h"
+
+namespace berth {
+namespace {
+
+template <class... Parts>
+absl::Status Differs(const Parts&... parts) {
+  return absl::InternalError(absl::StrCat("inconsistent: ", parts...));
+}
+
+// What the tasks say about nodes and queues.
+struct Sums {
+  struct OfNode {
+    Resources allocated;
+    DeviceSet devices;
+    std::vector<TaskKey> tasks;
+  };
+  struct OfQueue {
+    Resources allocated, pending;
+    int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0;
+  };
+  std::map<NodeId, OfNode> nodes;
+  std::map<QueueId, OfQueue> queues;
+  std::array<int64_t, kJobStates> jobs_by_state{};
+  std::array<int64_t, kTaskStates> tasks_by_state{};
+  std::map<ClassId, std::set<std::pair<int64_t, JobId>>> classes;
+  size_t pending_jobs = 0;
+  std::map<ShapeId, std::set<const JobTemplate*>> shapes;
+};
+
+absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, Sums& sums,
+                     Sums::OfQueue& own) {
+  const Task& task = job.tasks[index];
+  ++sums.tasks_by_state[static_cast<size_t>(task.state)];
+  const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
+  if (Waits(task.state) && !Ended(job.status.state)) own.pending += shape.resources;
+  if (!Occupies(task.state)) return absl::OkStatus();
+  own.allocated += shape.resources;
+  own.running_jobs = 1;
+  Sums::OfNode& node = sums.nodes[task.node];
+  if (node.devices.Overlaps(task.devices)) {
+    return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
+                   task.node.value);
+  }
+  node.allocated += shape.resources;
+  node.devices |= task.devices;
+  node.tasks.push_back({job.id, index});
+  return absl::OkStatus();
+}
+
+absl::Status CheckTallies(const Job& job) {
+  std::vector<GroupTally> tallies(job.groups.size());
+  int32_t occupying = 0;
+  for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+    ++tallies[GroupOf(job, t)].count[static_cast<size_t>(job.tasks[t].state)];
+    occupying += Occupies(job.tasks[t].state) ? 1 : 0;
+  }
+  const bool same =
+      std::equal(tallies.begin(), tallies.end(), job.tallies.begin(), job.tallies.end()) &&
+      occupying == job.occupying;
+  return same ? absl::OkStatus() : Differs("tallies of job ", job.id.value);
+}
+
+absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& sums) {
+  const JobNeeds needs = NeedsOf(job);
+  if (needs.empty() != (job.pending_class == ClassId{})) {
+    return Differs("job ", job.id.value, needs.empty() ? " asks for nothing, but is" : " is not",
+                   " in the pending index");
+  }
+  if (needs.empty()) return absl::OkStatus();
+  const PendingClass* c = state.pending().FindClass(job.pending_class);
+  if (c == nullptr || !(c->demand == DemandOf(job, needs))) {
+    return Differs("pending class of job ", job.id.value);
+  }
+  ++sums.pending_jobs;
+  sums.classes[job.pending_class].emplace(-int64_t{job.priority}, job.id);
+  return absl::OkStatus();
+}
+
+absl::Status CheckTimer(const ClusterState& state, const Job& job) {
+  const Time due = NextDue(job, state.passed_time());
+  const bool listed = state.timers().contains({due, job.id});
+  const bool wanted = due != absl::InfiniteFuture();
+  if (listed != wanted || job.has_timer != wanted) return Differs("timer of job ", job.id.value);
+  return absl::OkStatus();
+}
+
+absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
+  if (state.FindJob(job.name) != &job) return Differs("name of job ", job.id.value);
+  if (auto status = CheckTallies(job); !status.ok()) return status;
+  if (auto status = CheckPendingClass(state, job, sums); !status.ok()) return status;
+  if (auto status = CheckTimer(state, job); !status.ok()) return status;
+  ++sums.jobs_by_state[static_cast<size_t>(job.status.state)];
+  for (const Group& group : job.groups) sums.shapes[group.shape].insert(job.shared);
+  Sums::OfQueue own;
+  own.jobs = 1;
+  own.active_jobs = Ended(job.status.state) ? 0 : 1;
+  const JobState s = job.status.state;
+  own.held_jobs = s == JobState::kHeld || s == JobState::kSuspended ? 1 : 0;
+  for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+    if (auto status = AddTask(state, job, t, sums, own); !status.ok()) return status;
+  }
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    Sums::OfQueue& queue = sums.queues[id];
+    queue.allocated += own.allocated;
+    queue.pending += own.pending;
+    queue.jobs += own.jobs;
+    queue.active_jobs += own.active_jobs;
+    queue.running_jobs += own.running_jobs;
+    queue.held_jobs += own.held_jobs;
+    if (id == kRootQueue) return absl::OkStatus();
+  }
+}
+
+absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sums::OfQueue& sums) {
+  const std::string name = absl::StrCat("queue ", queue.spec.name);
+  if (state.FindQueue(queue.spec.name) != &queue) return Differs("name of ", name);
+  if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
+  if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
+  if (queue.jobs != sums.jobs || queue.active_jobs != sums.active_jobs ||
+      queue.running_jobs != sums.running_jobs || queue.held_jobs != sums.held_jobs) {
+    return Differs("job counts of ", name);
+  }
+  std::vector<QueueId> children;
+  state.queues().ForEach([&](QueueId id, const Queue& other) {
+    if (id != kRootQueue && other.spec.parent == queue.id) children.push_back(id);
+  });
+  return children == queue.children ? absl::OkStatus() : Differs("children of ", name);
+}
+
+Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
+  Resources capacity;
+  capacity[kCpu] = spec.cpu_millis;
+  capacity[kMemory] = spec.memory_bytes;
+  for (const NamedAmount& e : spec.extended) capacity[*interner.FindKind(e.name)] += e.amount;
+  for (const Device& d : spec.devices) capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : 1;
+  return capacity;
+}
+
+absl::Status CheckFree(const ClusterState& state, const Node& node) {
+  const NodeStatus& status = node.status;
+  const bool backing_off = status.backoff_until > state.passed_time();
+  if (state.backoffs().contains({status.backoff_until, node.id}) != backing_off) {
+    return Differs("back-off of node ", node.spec.name);
+  }
+  const bool wanted = TakesTasks(status) && !backing_off;
+  if (state.free().Has(node.id) != wanted) {
+    return Differs("node ", node.spec.name, wanted ? " is not" : " is", " in the free index");
+  }
+  if (!wanted) return absl::OkStatus();
+  int devices = 0;
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (!node.spec.devices[i].unhealthy && !node.devices_used.Has(i)) ++devices;
+  }
+  const Resources free = FreeOf(node);
+  const FreeIndex::Key key{FreeIndex::Room(devices, free[kCpu]), node.id};
+  if (!state.free().nodes().contains(key) || !(state.free().FreeOf(node.id) == free)) {
+    return Differs("free of node ", node.spec.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNode(const ClusterState& state, const Node& node, Sums::OfNode sums) {
+  const std::string name = absl::StrCat("node ", node.spec.name);
+  if (state.FindNode(node.spec.name) != &node) return Differs("name of ", name);
+  if (!(node.capacity == CapacityOf(state.interner(), node.spec))) {
+    return Differs("capacity of ", name);
+  }
+  if (!(node.allocated == sums.allocated)) return Differs("allocated of ", name);
+  if (!(node.devices_used == sums.devices)) return Differs("devices in use of ", name);
+  std::vector<TaskKey> tasks = node.tasks;
+  std::sort(tasks.begin(), tasks.end());
+  if (tasks != sums.tasks) return Differs("tasks of ", name);
+  return CheckFree(state, node);
+}
+
+absl::Status CheckPending(const ClusterState& state, const Sums& sums) {
+  if (state.pending().job_count() != sums.pending_jobs) return Differs("number of pending jobs");
+  absl::Status status;
+  size_t ready = 0;
+  state.pending().classes().ForEach([&](ClassId id, const PendingClass& c) {
+    const auto found = sums.classes.find(id);
+    const size_t jobs = found == sums.classes.end() ? 0 : found->second.size();
+    if (jobs != c.jobs.size()) status.Update(Differs("jobs of pending class ", id.value));
+    if (c.blocked != nullptr || c.jobs.empty() || jobs == 0) return;
+    ++ready;
+    const OrderKey first{static_cast<int32_t>(-found->second.begin()->first),
+                         found->second.begin()->second};
+    const auto listed = state.pending().ready().find(first);
+    if (listed == state.pending().ready().end() || listed->second != id) {
+      status.Update(Differs("pending class ", id.value, " is not ready under its first job"));
+    }
+  });
+  if (status.ok() && ready != state.pending().ready().size()) {
+    return Differs("number of ready classes");
+  }
+  return status;
+}
+
+absl::Status CheckDependents(const ClusterState& state) {
+  std::set<std::pair<JobId, JobId>> wanted;
+  std::set<JobId> named;
+  state.jobs().ForEach([&](JobId id, const Job& job) {
+    for (const JobDependency& dependency : job.dependencies) {
+      named.insert(dependency.job);
+      if (job.status.starts == 0 && !Ended(job.status.state)) wanted.insert({dependency.job, id});
+    }
+  });
+  for (JobId id : named) {
+    for (JobId waiting : state.Dependents(id)) {
+      if (wanted.erase({id, waiting}) == 0) return Differs("dependents of job ", id.value);
+    }
+  }
+  return wanted.empty() ? absl::OkStatus()
+                        : Differs("dependents of job ", wanted.begin()->first.value);
+}
+
+absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
+  if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckConsistency(const ClusterState& state) {
+  Sums sums;
+  absl::Status status;
+  state.jobs().ForEach([&](JobId, const Job& job) {
+    if (status.ok()) status = AddJob(state, job, sums);
+  });
+  if (!status.ok()) return status;
+  for (auto& [id, node] : sums.nodes) std::sort(node.tasks.begin(), node.tasks.end());
+  state.queues().ForEach([&](QueueId id, const Queue& queue) {
+    if (status.ok()) status = CheckQueue(state, queue, sums.queues[id]);
+  });
+  Resources free;
+  size_t listed = 0;
+  state.nodes().ForEach([&](NodeId id, const Node& node) {
+    if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
+    if (!status.ok() || !state.free().Has(id)) return;
+    free += FreeOf(node);
+    ++listed;
+  });
+  if (!status.ok()) return status;
+  if (!(free == state.free().total()) || listed != state.free().nodes().size()) {
+    return Differs("sum of the free index");
+  }
+  for (size_t s = 0; s < kJobStates; ++s) {
+    if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
+      return Differs("number of jobs in state ", s);
+    }
+  }
+  for (size_t s = 0; s < kTaskStates; ++s) {
+    if (sums.tasks_by_state[s] != state.tasks_in(static_cast<TaskState>(s))) {
+      return Differs("number of tasks in state ", s);
+    }
+  }
+  status.Update(CheckPending(state, sums));
+  status.Update(CheckDependents(state));
+  status.Update(CheckShapes(state, sums));
+  return status;
+}
+
+}  // namespace berth

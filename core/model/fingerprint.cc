@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/model/state_editor.h"
+
+namespace berth {
+namespace {
+
+// A hash that is the same on every machine and in every run (absl's is seeded). 64-bit FNV-1a over
+// words, finished by a multiply-shift so that all bits of the last words count.
+class Hasher {
+ public:
+  Hasher& Add(uint64_t word) {
+    hash_ = (hash_ ^ word) * 0x100000001b3u;
+    hash_ ^= hash_ >> 29;
+    return *this;
+  }
+  Hasher& Add(absl::string_view text) {
+    Add(text.size());
+    for (char c : text) Add(static_cast<uint8_t>(c));
+    return *this;
+  }
+  Hasher& Add(Duration duration) {
+    return Add(static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration)));
+  }
+  Hasher& Add(Time time) { return Add(static_cast<uint64_t>(absl::ToUnixNanos(time))); }
+  template <class Enum>
+  requires std::is_enum_v<Enum> Hasher& Add(Enum value) {
+    return Add(static_cast<uint64_t>(value));
+  }
+  template <class Int>
+  requires std::is_integral_v<Int> Hasher& Add(Int value) {
+    return Add(static_cast<uint64_t>(value));
+  }
+  template <class Tag, class Number>
+  Hasher& Add(Id<Tag, Number> id) {
+    return Add(static_cast<uint64_t>(id.value));
+  }
+  Hasher& Add(const std::map<std::string, std::string>& labels) {
+    Add(labels.size());
+    for (const auto& [key, value] : labels)
+      Add(absl::string_view(key)).Add(absl::string_view(value));
+    return *this;
+  }
+  Hasher& Add(const std::vector<std::string>& names) {
+    Add(names.size());
+    for (const std::string& name : names) Add(absl::string_view(name));
+    return *this;
+  }
+  Hasher& Add(const std::vector<NamedAmount>& amounts) {
+    Add(amounts.size());
+    for (const NamedAmount& a : amounts) Add(absl::string_view(a.name)).Add(a.amount);
+    return *this;
+  }
+  uint64_t Value() const { return hash_ * 0x9e3779b97f4a7c15u ^ hash_ >> 32; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+// Amounts by name, without zeros: kinds are numbered differently in equal states.
+void AddResources(Hasher& h, const Interner& interner, const Resources& sum) {
+  std::vector<std::pair<absl::string_view, int64_t>> named;
+  for (size_t i = 0; i < interner.kind_count(); ++i) {
+    const ResourceKind kind{static_cast<uint8_t>(i)};
+    if (sum[kind] != 0) named.emplace_back(interner.KindName(kind), sum[kind]);
+  }
+  std::sort(named.begin(), named.end());
+  h.Add(named.size());
+  for (const auto& [name, amount] : named) h.Add(name).Add(amount);
+}
+
+void AddPolicies(Hasher& h, absl::Span<const LifecyclePolicy> policies) {
+  h.Add(policies.size());
+  for (const LifecyclePolicy& policy : policies) {
+    h.Add(policy.event).Add(policy.action).Add(policy.after).Add(policy.exit_codes.size());
+    for (int32_t code : policy.exit_codes) h.Add(code);
+  }
+}
+
+void AddShape(Hasher& h, const TaskShape& shape) {
+  h.Add(shape.cpu_millis).Add(shape.memory_bytes).Add(shape.devices.size());
+  for (const DeviceRequest& request : shape.devices) {
+    h.Add(absl::string_view(request.kind)).Add(request.count).Add(request.min_memory_bytes);
+    h.Add(request.models).Add(request.deny_models).Add(request.allow_uuids).Add(request.deny_uuids);
+  }
+  h.Add(shape.extended).Add(shape.match_labels).Add(shape.exclude_nodes);
+  h.Add(shape.tolerations.size());
+  for (const Toleration& toleration : shape.tolerations) {
+    h.Add(absl::string_view(toleration.key)).Add(absl::string_view(toleration.value));
+  }
+}
+
+void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
+  h.Add(queue.id)
+      .Add(absl::string_view(queue.spec.name))
+      .Add(queue.spec.parent)
+      .Add(queue.spec.limit);
+  h.Add(queue.spec.max_jobs).Add(queue.spec.max_running_jobs).Add(queue.spec.labels);
+  h.Add(queue.open).Add(queue.revision);
+  AddResources(h, interner, queue.allocated);
+  AddResources(h, interner, queue.pending);
+  h.Add(queue.active_jobs).Add(queue.running_jobs).Add(queue.held_jobs).Add(queue.jobs);
+  for (QueueId child : queue.children) h.Add(child);
+}
+
+void AddNode(Hasher& h, const Interner& interner, const Node& node) {
+  const NodeSpec& spec = node.spec;
+  h.Add(node.id).Add(absl::string_view(spec.name)).Add(absl::string_view(spec.address));
+  h.Add(spec.cpu_millis).Add(spec.memory_bytes).Add(spec.extended).Add(spec.labels);
+  h.Add(absl::string_view(spec.os)).Add(absl::string_view(spec.architecture));
+  for (const Device& device : spec.devices) {
+    h.Add(absl::string_view(device.kind)).Add(absl::string_view(device.uuid));
+    h.Add(absl::string_view(device.model)).Add(device.memory_bytes).Add(device.numa_node);
+    h.Add(absl::string_view(device.pci_bus_id)).Add(device.unhealthy);
+  }
+  for (const Taint& taint : spec.taints) {
+    h.Add(absl::string_view(taint.key)).Add(absl::string_view(taint.value));
+  }
+  const NodeStatus& status = node.status;
+  h.Add(status.state)
+      .Add(status.cordoned)
+      .Add(status.draining)
+      .Add(absl::string_view(status.reason));
+  h.Add(status.epoch).Add(absl::string_view(status.agent_id));
+  h.Add(absl::string_view(status.boot_id)).Add(absl::string_view(status.agent_version));
+  h.Add(status.registered).Add(status.refusals).Add(status.backoff_until).Add(node.revision);
+  AddResources(h, interner, node.capacity);
+  AddResources(h, interner, node.allocated);
+  for (uint64_t word : node.devices_used.bits) h.Add(word);
+  for (uint64_t word : node.healthy.bits) h.Add(word);
+  h.Add(node.tasks.size());
+}
+
+void AddTask(Hasher& h, const Task& task) {
+  h.Add(task.state)
+      .Add(task.before_lost)
+      .Add(task.end_cause)
+      .Add(task.exit_signal)
+      .Add(task.requeue);
+  h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port);
+  h.Add(task.devices.bits[0]).Add(task.devices.bits[1]).Add(task.since).Add(task.start);
+}
+
+void AddStatus(Hasher& h, const JobStatus& status) {
+  h.Add(status.state).Add(status.outcome).Add(status.retries).Add(status.starts).Add(status.start);
+  h.Add(status.end).Add(status.hold_until).Add(status.suspended).Add(status.cancelled);
+  h.Add(absl::string_view(status.message)).Add(status.delayed.size());
+  for (const DelayedAction& action : status.delayed) {
+    h.Add(action.action).Add(action.task).Add(action.attempt).Add(action.due);
+    h.Add(absl::string_view(action.message));
+  }
+}
+
+void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
+  h.Add(job.id).Add(absl::string_view(job.name)).Add(job.queue).Add(job.priority);
+  h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss).Add(job.walltime);
+  h.Add(job.retry_backoff).Add(job.prepare_timeout).Add(job.kill_grace).Add(job.ttl_after_finished);
+  h.Add(job.submit).Add(job.start_after).Add(job.revision).Add(job.labels).Add(job.occupying);
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    h.Add(absl::string_view(group.name)).Add(group.replicas).Add(group.min_available);
+    AddShape(h, state.interner().Shape(group.shape).shape);
+    AddPolicies(h, group.policies);
+    for (const GroupDependency& d : group.depends_on) h.Add(d.group).Add(d.condition);
+    for (int32_t count : job.tallies[g].count) h.Add(count);
+  }
+  AddPolicies(h, job.policies);
+  for (const JobDependency& d : job.dependencies) h.Add(d.job).Add(d.condition);
+  AddStatus(h, job.status);
+  for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+    AddTask(h, job.tasks[t]);
+    h.Add(state.TaskMessage({job.id, t}));
+  }
+  h.Add(job.pending_class != ClassId{});
+}
+
+}  // namespace
+
+uint64_t Fingerprint(const ClusterState& state) {
+  Hasher h;
+  const Interner& interner = state.interner();
+  h.Add(state.next_job_id()).Add(state.next_node_id()).Add(state.next_queue_id());
+  state.queues().ForEach([&](QueueId, const Queue& queue) { AddQueue(h, interner, queue); });
+  state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
+  state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
+  for (size_t s = 0; s < kJobStates; ++s) h.Add(state.jobs_in(static_cast<JobState>(s)));
+  for (size_t s = 0; s < kTaskStates; ++s) h.Add(state.tasks_in(static_cast<TaskState>(s)));
+  h.Add(state.pending().job_count());
+  return h.Value();
+}
+
+}  // namespace berth
