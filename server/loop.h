@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,9 @@
 #include "server/cycle_budget.h"
 #include "server/outbox.h"
 #include "server/turn.h"
+#include "storage/preserved.h"
 #include "storage/store.h"
+#include "storage/turn_recorder.h"
 #include "support/clock.h"
 
 namespace berth {
@@ -66,13 +69,14 @@ struct LoopDeps {
   Clock* clock = nullptr;
   Committer* committer = nullptr;
   const Policies* policies = nullptr;
+  Preserved* preserved = nullptr;  // as loaded with the state; may be null
 };
 
 // Numbers for metrics; each is a running total unless said otherwise. Thread-safe to read.
 struct LoopCounters {
   std::atomic<uint64_t> turns{0}, commands{0}, commands_refused{0}, cycles{0}, cycles_exhausted{0};
   std::atomic<uint64_t> events{0}, decisions{0}, tasks_placed{0}, jobs_considered{0};
-  std::atomic<int64_t> cycle_nanos{0}, command_nanos{0}, encode_nanos{0};
+  std::atomic<int64_t> cycle_nanos{0}, turn_nanos{0};
   std::atomic<uint64_t> cycle_budget{0};    // of the latest cycle
   std::atomic<size_t> pending_commands{0};  // now, by weight
 };
@@ -85,7 +89,7 @@ enum class CommandClass : uint8_t {
 enum class TurnResult : uint8_t {
   kIdle,     // there was nothing to do
   kWorked,   // call again: there may be more
-  kBlocked,  // the disk is too far behind; call again after the waker was called
+  kBlocked,  // the disk is too far behind; call again once the waker was called
 };
 
 class Loop {
@@ -111,8 +115,9 @@ class Loop {
 
   // One turn. One thread at a time calls it, and never from an effect.
   TurnResult RunTurn();
-  // True if RunTurn would find something to do now. Loop thread.
-  bool HasWork();
+  // Nothing waits for the disk, or so much waits for the loop that it should not wait either.
+  // Thread-safe.
+  bool ShouldNotWait() const ABSL_LOCKS_EXCLUDED(queue_mutex_);
   // Wall time at which RunTurn has something to do even if nothing is posted. Loop thread.
   Time NextWake() const;
 
@@ -127,9 +132,12 @@ class Loop {
 
   // Runs `effect` with OK once all batches up to `revision` are durable: at once, on this thread,
   // if they are. With UNAVAILABLE if the disk does not keep up.
-  void WhenDurable(uint64_t revision, absl::AnyInvocable<void(absl::Status) &&> effect) {
+  void WhenDurable(uint64_t revision, ReaderEffect effect) {
     outbox_.WhenDurable(revision, std::move(effect));
   }
+
+  // Gives up on readers that waited for the disk too long. About once a second.
+  void ExpireReaders() { outbox_.Expire(deps_.clock->Steady()); }
 
   uint64_t DurableRevision() const { return outbox_.durable(); }
   std::string PausedReason() const { return deps_.committer->PausedReason(); }
@@ -141,14 +149,20 @@ class Loop {
     Command run;
     size_t weight = 1;
   };
+  // What a turn leaves to be done.
+  struct TurnOutput {
+    std::vector<Event> events;
+    ColdParts cold;
+    std::vector<Effect> effects;
+    std::optional<Batch> batch;  // nothing changed: none
+  };
 
   std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
-  void RunCommands(ActiveTurn& turn, std::vector<Pending> commands)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
-  bool PlanIsDue(Time now) const;
+  // The turn proper: all that happens under the state lock.
+  TurnOutput RunLocked(std::vector<Pending> commands) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void RunCycle(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
-  void Observe(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
-  void HandOver(ActiveTurn turn) ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void Observe(TurnOutput& output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void HandOver(TurnOutput output) ABSL_LOCKS_EXCLUDED(state_mutex_);
   void Wake();
 
   const LoopDeps deps_;
@@ -163,13 +177,15 @@ class Loop {
 
   mutable absl::Mutex state_mutex_;
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
-  uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last batch handed over
+  TurnRecorder recorder_ ABSL_GUARDED_BY(state_mutex_);
+  uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn that changed something
 
   // Loop thread only.
-  uint64_t sequence_;  // as revision_
+  uint64_t sequence_;                  // as revision_
+  std::atomic<uint64_t> handed_over_;  // as sequence_, for other threads
   Time now_ = absl::InfinitePast();
-  Time wake_at_ = absl::InfinitePast();  // plan once at the start
-  bool plan_again_ = true;
+  Time wake_at_ = absl::InfinitePast();
+  bool plan_again_ = true;  // once at the start
   CycleBudget budget_;
 
   Outbox outbox_;

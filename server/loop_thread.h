@@ -1,6 +1,6 @@
-// LoopThread: drives a Loop for real. Sleeps until there is work; the first command after a pause
-// runs at once, and only when turns come back to back does it wait a little (the coalescing window,
-// growing under load) so that bursts share a cycle and a sync.
+// LoopThread: drives a Loop for real. Sleeps until there is work; the first command after idleness
+// runs at once. After a turn it waits until that turn is on disk, at most the coalescing window, so
+// that bursts share a cycle and a sync: the wait grows with the load up to the window by itself.
 #ifndef BERTH_SERVER_LOOP_THREAD_H_
 #define BERTH_SERVER_LOOP_THREAD_H_
 
@@ -42,9 +42,10 @@ class LoopThread {
   void Notify() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns false when stopped.
   bool Sleep(absl::Duration at_most) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Pause(absl::Duration window) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Coalesce() ABSL_LOCKS_EXCLUDED(mutex_);
   void RunPeriodic();
   absl::Duration UntilNextCall() const;
+  bool ShouldGoOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return notified_ || stopping_; }
 
   Loop* const loop_;

@@ -25,14 +25,16 @@ namespace berth {
 inline constexpr size_t kMaxDurableWaiters = 65536;
 inline constexpr absl::Duration kDurablePatience = absl::Seconds(10);
 
+using ReaderEffect = absl::AnyInvocable<void(absl::Status) &&>;
+
 class Outbox {
  public:
   // One turn's messages to the world.
   struct Entry {
     uint64_t revision = 0;
-    std::vector<Effect> effects;
-    std::shared_ptr<const std::vector<Event>> events;  // null: the turn changed nothing
-    std::shared_ptr<const std::string> turn;
+    std::vector<Effect> effects = {};
+    std::shared_ptr<const std::vector<Event>> events = nullptr;  // null: the turn changed nothing
+    std::shared_ptr<const std::string> turn = nullptr;
   };
 
   explicit Outbox(uint64_t durable) : durable_(durable) {}
@@ -48,8 +50,7 @@ class Outbox {
 
   // Readers. `effect` gets OK, or UNAVAILABLE after kDurablePatience (Expire) or when too many
   // wait.
-  void WhenDurable(uint64_t revision, absl::AnyInvocable<void(absl::Status) &&> effect)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void WhenDurable(uint64_t revision, ReaderEffect effect) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives up on readers that have waited for too long. `now` is steady time; called about once a
   // second while anything waits.
   void Expire(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,17 +61,18 @@ class Outbox {
 
  private:
   struct Waiter {
-    absl::AnyInvocable<void(absl::Status) &&> effect;
+    ReaderEffect effect;
     absl::Duration deadline;  // steady; infinite until Expire first saw it
   };
 
   void Deliver() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next thing to run, or nullptr. `mine`: this thread is the one that delivers.
+  Effect Take(bool mine) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Entry entry);
 
   std::vector<DurableListener*> listeners_;
   mutable absl::Mutex mutex_;
   uint64_t durable_ ABSL_GUARDED_BY(mutex_);
-  uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;
   bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::multimap<uint64_t, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);

@@ -12,10 +12,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -29,7 +27,7 @@ namespace berth {
 
 class Dispatcher;
 class LeaseKeeper;
-struct HelloPlan;
+struct Registration;
 
 struct AgentGatewayOptions {
   absl::Duration heartbeat_interval = absl::Seconds(5);
@@ -44,20 +42,20 @@ struct AgentCounters {
   std::atomic<uint64_t> heartbeats{0}, messages_sent{0}, messages_dropped{0};
 };
 
+using SessionId = uint64_t;  // never used twice; 0 = none
+
 // Receives what agents answer to ReadLog.
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  virtual void OnLogChunk(NodeId node, v1::LogChunk chunk) = 0;
-  virtual void OnNodeGone(NodeId node) = 0;  // its session ended: nothing more will come
+  virtual void OnLogChunk(SessionId session, v1::LogChunk chunk) = 0;
+  virtual void OnSessionGone(SessionId session) = 0;  // nothing more will come from it
 };
 
 class AgentGateway {
  public:
-  using SessionId = uint64_t;
-
   // All outlive the gateway.
-  AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher, Clock* clock,
+  AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher,
                AgentGatewayOptions options = {});
 
   // The stream's side. Thread-safe; the calls for one session come one at a time. OnClosed comes
@@ -68,8 +66,9 @@ class AgentGateway {
 
   // Sends to the node if its session still is that of `epoch`. False: dropped.
   bool SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends to the node's session, whichever that is. False if there is none.
-  bool SendToCurrent(NodeId node, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The node's session, 0 if there is none; and a message to that very session. False: it is gone.
+  SessionId CurrentSession(NodeId node) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SendToSession(SessionId session, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the node's session if it still is that of `epoch`: the agent must register again.
   void Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code code, const std::string& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -82,30 +81,31 @@ class AgentGateway {
   const AgentCounters& counters() const { return counters_; }
 
  private:
+  using Link = std::shared_ptr<AgentLink>;
   struct Session {
-    std::shared_ptr<AgentLink> link;
+    Link link;
     bool said_hello = false;
     NodeId node;         // once registered
     uint64_t epoch = 0;  // 0 = not registered yet
-    std::string name;
   };
 
-  Session* Find(SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandleHello(SessionId id, std::shared_ptr<AgentLink> link, v1::Hello hello);
-  void Register(Turn& turn, SessionId id, const std::shared_ptr<AgentLink>& link,
-                const v1::Hello& hello);
-  void Activate(SessionId id, const HelloPlan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
-  void HandleReport(const Session& session, v1::TaskReport report);
-  void ApplyReport(Turn& turn, NodeId node, uint64_t epoch, const std::shared_ptr<AgentLink>& link,
-                   const v1::TaskReport& report);
-  void Refuse(const std::shared_ptr<AgentLink>& link, v1::Refused::Code code,
-              const std::string& why, absl::Duration retry_after);
-  void CheckEpoch(const Session& session, uint64_t epoch);
+  // A copy: sessions come and go on other threads. No link: the session is gone.
+  Session Look(SessionId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnHello(SessionId id, const Link& link, v1::Hello hello) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello);
+  void Activate(SessionId id, const Link& link, Registration registration)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat);
+  void OnReport(const Session& session, v1::TaskReport report);
+  void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
+  void SendWelcome(const Link& link, const Registration& registration);
+  void SendAck(const Link& link, uint64_t report_id);
+  void Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,
+              absl::Duration retry_after = absl::ZeroDuration());
 
   Loop* const loop_;
   LeaseKeeper* const leases_;
   Dispatcher* const dispatcher_;
-  Clock* const clock_;
   const AgentGatewayOptions options_;
   LogSink* log_sink_ = nullptr;
   AgentCounters counters_;
@@ -113,6 +113,7 @@ class AgentGateway {
   mutable absl::Mutex mutex_;
   SessionId next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
+  // Latest registration whose session is open.
   absl::flat_hash_map<NodeId, SessionId> by_node_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,10 +5,6 @@
 // each with the epoch of the node it is for. When the turn is durable, its messages are built and
 // sent on an executor of its own, where the cold part of the job (command, environment) may be read
 // from the store; parts of jobs just submitted are kept, so that a burst reads nothing.
-//
-// Ranks (DESIGN 10). The members of a job are its tasks that are neither Pending nor Nominated, in
-// order of group and index. RANK is the place among the members, WORLD_SIZE their number. Nodes are
-// numbered in order of their lowest rank; LOCAL_RANK is the place among the members on that node.
 #ifndef BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
 #define BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
 
@@ -19,7 +15,10 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "berth/v1/job.pb.h"
 #include "server/controllers/cold_cache.h"
+#include "server/controllers/executor.h"
 #include "server/controllers/launch.h"
 #include "server/turn.h"
 #include "storage/store.h"
@@ -28,12 +27,7 @@ namespace berth {
 
 class AgentGateway;
 
-// Runs calls one after the other, in the order given, not necessarily on the caller's thread.
-class Executor {
- public:
-  virtual ~Executor() = default;
-  virtual void Run(absl::AnyInvocable<void() &&> call) = 0;
-};
+inline constexpr size_t kColdCacheBytes = size_t{64} << 20;
 
 struct DispatchCounters {
   std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, store_reads{0}, unreadable{0};
@@ -56,13 +50,17 @@ class Dispatcher final : public TurnObserver {
 
  private:
   void SendNow(const LaunchOrder& order);
-  // The job's launch part, from the cache or the store; null if it cannot be read.
-  std::shared_ptr<const ColdJob> Cold(JobId job);
+  // The job's cold part, from memory or the store.
+  absl::StatusOr<ColdPart> FindCold(JobId job);
+  // The same, parsed; the latest is kept, as a gang's orders follow each other. Executor only.
+  absl::StatusOr<const v1::JobSpec*> ParsedCold(JobId job);
 
   const Store* const store_;
   Executor* const executor_;
   AgentGateway* gateway_ = nullptr;
   ColdCache cache_;
+  JobId parsed_job_;  // executor only, both
+  v1::JobSpec parsed_;
   DispatchCounters counters_;
 };
 

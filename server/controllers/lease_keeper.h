@@ -24,6 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/model/ids.h"
 #include "server/loop.h"
 #include "support/clock.h"
@@ -39,7 +40,7 @@ struct LeaseOptions {
 // Below so many silent nodes the brake stays open: in a cluster of four one dead node is a quarter.
 inline constexpr int64_t kBrakeLeastNodes = 3;
 
-class LeaseKeeper {
+class LeaseKeeper final : public TurnObserver {
  public:
   // Both outlive the keeper.
   LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options = {});
@@ -62,13 +63,22 @@ class LeaseKeeper {
     on_silenced_ = std::move(call);
   }
 
+  // Forgets nodes that were deleted.
+  Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                       const ColdParts& cold) override;
+
   absl::Duration lease() const { return options_.lease; }
   // For metrics and alerts.
   bool braking() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t silent() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  enum class Phase : uint8_t { kAlive, kSilencing, kSilent, kFencing };
+  enum class Phase : uint8_t {
+    kAlive,
+    kSilencing,  // NodeSilenced is posted
+    kSilent,     // it is durable
+    kFencing,    // NodeFenced is posted
+  };
   struct Lease {
     uint64_t epoch = 0;
     Phase phase = Phase::kAlive;
@@ -80,11 +90,15 @@ class LeaseKeeper {
   void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeFenceable(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountSilent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostSilence(NodeId node, uint64_t epoch);
   void PostFence(NodeId node, uint64_t epoch);
-  void Silenced(NodeId node, uint64_t epoch, absl::Duration grace) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A command found the node otherwise, or could not be posted.
-  void Settle(NodeId node, uint64_t epoch, Phase from, Phase to) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Silence(Turn& turn, NodeId node, uint64_t epoch);
+  void Fence(Turn& turn, NodeId node, uint64_t epoch);
+  // The lease of that epoch, or null.
+  Lease* Find(NodeId node, uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enter(NodeId node, uint64_t epoch, Phase phase, absl::Duration grace)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Loop* const loop_;

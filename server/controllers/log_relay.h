@@ -3,8 +3,6 @@
 #define BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 
@@ -60,16 +58,16 @@ class LogRelay final : public LogSink {
 
   size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void OnLogChunk(NodeId node, v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnNodeGone(NodeId node) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnLogChunk(SessionId session, v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnSessionGone(SessionId session) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Request {
-    NodeId node;
+    SessionId session = 0;
     std::shared_ptr<LogReader> reader;
     size_t unread_bytes = 0;
   };
-  void SendCancel(NodeId node, RequestId request);
+  void SendCancel(SessionId session, RequestId request);
 
   AgentGateway* const gateway_;
   const size_t limit_;

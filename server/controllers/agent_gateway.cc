@@ -1,0 +1,273 @@
+#include "server/controllers/agent_gateway.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/controllers/dispatcher.h"
+#include "server/controllers/lease_keeper.h"
+#include "server/controllers/registration.h"
+#include "server/convert_agent.h"
+#include "server/convert_values.h"
+#include "server/validation/hello.h"
+#include "support/log.h"
+
+namespace berth {
+
+AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher,
+                           AgentGatewayOptions options)
+    : loop_(loop), leases_(leases), dispatcher_(dispatcher), options_(options) {
+  dispatcher->SetGateway(this);
+  leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
+    Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
+  });
+}
+
+SessionId AgentGateway::OnConnect(std::shared_ptr<AgentLink> link) {
+  absl::MutexLock lock(&mutex_);
+  const SessionId id = next_session_++;
+  sessions_[id].link = std::move(link);
+  return id;
+}
+
+void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
+  const Session session = Look(id);
+  if (session.link == nullptr) return;
+  if (message.message_case() == v1::AgentMessage::kHello) {
+    return OnHello(id, session.link, std::move(*message.mutable_hello()));
+  }
+  if (session.epoch == 0 || message.epoch() != session.epoch) {
+    ++counters_.stale_epochs;
+    return Refuse(session.link, v1::Refused::STALE_EPOCH, "the epoch is not the current one");
+  }
+  switch (message.message_case()) {
+    case v1::AgentMessage::kHeartbeat:
+      return OnHeartbeat(session, message.heartbeat());
+    case v1::AgentMessage::kReport:
+      return OnReport(session, std::move(*message.mutable_report()));
+    case v1::AgentMessage::kLog:
+      if (log_sink_ != nullptr) log_sink_->OnLogChunk(id, std::move(*message.mutable_log()));
+      return;
+    default:
+      ++counters_.invalid_messages;
+      return Refuse(session.link, v1::Refused::INVALID, "a message of an unknown kind");
+  }
+}
+
+void AgentGateway::OnClosed(SessionId id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    auto found = sessions_.find(id);
+    if (found == sessions_.end()) return;
+    auto current = by_node_.find(found->second.node);
+    if (current != by_node_.end() && current->second == id) by_node_.erase(current);
+    sessions_.erase(found);
+  }
+  if (log_sink_ != nullptr) log_sink_->OnSessionGone(id);
+}
+
+AgentGateway::Session AgentGateway::Look(SessionId id) const {
+  absl::MutexLock lock(&mutex_);
+  auto found = sessions_.find(id);
+  return found == sessions_.end() ? Session{} : found->second;
+}
+
+void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
+  bool repeated = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Session& session = sessions_.at(id);
+    repeated = std::exchange(session.said_hello, true);
+  }
+  if (repeated) {
+    ++counters_.invalid_messages;
+    return Refuse(link, v1::Refused::INVALID, "a second Hello on one stream");
+  }
+  if (absl::Status status = ValidateHello(hello); !status.ok()) {
+    ++counters_.hellos_refused;
+    LogWarn("a node was refused", {{"node", hello.node()}, {"error", status}});
+    return Refuse(link, v1::Refused::INVALID, status.message(), options_.name_in_use_retry);
+  }
+  const size_t weight = 1 + static_cast<size_t>(hello.tasks_size());
+  const absl::Status posted = loop_->Post(
+      [this, id, link, hello = std::move(hello)](Turn& turn) { Register(turn, id, link, hello); },
+      CommandClass::kEssential, weight);
+  if (!posted.ok()) Refuse(link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
+}
+
+void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello) {
+  absl::StatusOr<Registration> registration = RegisterNode(turn, hello);
+  if (!registration.ok()) {
+    ++counters_.hellos_refused;
+    LogWarn("a node was refused", {{"node", hello.node()}, {"error", registration.status()}});
+    const bool in_use = absl::IsAlreadyExists(registration.status());
+    turn.OnDurable([this, link, in_use, why = std::string(registration.status().message())] {
+      Refuse(link, in_use ? v1::Refused::NAME_IN_USE : v1::Refused::INVALID, why,
+             options_.name_in_use_retry);
+    });
+    return;
+  }
+  LogInfo("node registered", {{"node", hello.node()},
+                              {"epoch", registration->epoch},
+                              {"tasks", hello.tasks_size()},
+                              {"forget", registration->forget.size()}});
+  turn.OnDurable([this, id, link, registration = *std::move(registration)]() mutable {
+    Activate(id, link, std::move(registration));
+  });
+}
+
+// The session becomes the node's. It may have ended meanwhile: then only the lease counts, and
+// lapses if the agent does not come again.
+void AgentGateway::Activate(SessionId id, const Link& link, Registration registration) {
+  ++counters_.registrations;
+  leases_->Registered(registration.node, registration.epoch);
+  Link superseded;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto session = sessions_.find(id);
+    if (session == sessions_.end()) return;
+    session->second.node = registration.node;
+    session->second.epoch = registration.epoch;
+    SessionId& current = by_node_[registration.node];
+    auto before = sessions_.find(std::exchange(current, id));
+    if (before != sessions_.end() && before->first != id) superseded = before->second.link;
+  }
+  if (superseded != nullptr) {
+    Refuse(superseded, v1::Refused::SUPERSEDED, "the agent connected again");
+  }
+  SendWelcome(link, registration);
+  for (uint64_t report_id : registration.acks) SendAck(link, report_id);
+  dispatcher_->Send(std::move(registration.orders));
+}
+
+void AgentGateway::SendWelcome(const Link& link, const Registration& registration) {
+  v1::ServerMessage message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_epoch(registration.epoch);
+  ToProto(leases_->lease(), welcome.mutable_lease());
+  ToProto(options_.heartbeat_interval, welcome.mutable_heartbeat_interval());
+  welcome.mutable_forget()->Assign(registration.forget.begin(), registration.forget.end());
+  link->Send(std::move(message));
+}
+
+void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat) {
+  ++counters_.heartbeats;
+  if (!leases_->Heartbeat(session.node, session.epoch)) {
+    ++counters_.stale_epochs;
+    return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
+  }
+  v1::ServerMessage message;
+  message.mutable_heartbeat_ack()->set_sequence(heartbeat.sequence());
+  session.link->Send(std::move(message));
+}
+
+void AgentGateway::OnReport(const Session& session, v1::TaskReport report) {
+  ++counters_.reports;
+  const absl::Status posted = loop_->Post([this, session, report = std::move(report)](
+                                              Turn& turn) { ApplyReport(turn, session, report); },
+                                          CommandClass::kEssential);
+  if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
+}
+
+// Whatever the report is, it is acked once all that it was judged by is durable: only then may the
+// agent drop it.
+void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& message) {
+  const Node* node = turn.state().nodes().Find(session.node);
+  if (node == nullptr || node->status.epoch != session.epoch ||
+      node->status.state != NodeState::kReady) {
+    ++counters_.stale_epochs;
+    return Refuse(session.link, v1::Refused::STALE_EPOCH, "register again");
+  }
+  absl::StatusOr<TaskReported> report = ToTaskReported(message);
+  absl::Status verdict = report.status();
+  if (report.ok()) {
+    switch (JudgeReport(turn.state(), session.node, *report)) {
+      case ReportVerdict::kNews:
+        verdict = turn.Emit(*report);
+        break;
+      case ReportVerdict::kKnown:
+      case ReportVerdict::kSuperseded:
+        ++counters_.duplicate_reports;
+        break;
+      case ReportVerdict::kUnknown:
+        verdict = absl::NotFoundError("the node never had this task and attempt");
+        break;
+    }
+  }
+  if (!verdict.ok()) {
+    ++counters_.unknown_reports;
+    LogWarn("a report was not taken", {{"node", node->spec.name},
+                                       {"job", message.key().job_uid()},
+                                       {"task", message.key().task()},
+                                       {"attempt", message.key().attempt()},
+                                       {"error", verdict}});
+  }
+  turn.OnDurable([this, link = session.link, id = message.report_id()] { SendAck(link, id); });
+}
+
+void AgentGateway::SendAck(const Link& link, uint64_t report_id) {
+  v1::ServerMessage message;
+  message.mutable_report_ack()->set_report_id(report_id);
+  link->Send(std::move(message));
+}
+
+void AgentGateway::Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,
+                          absl::Duration retry_after) {
+  v1::ServerMessage message;
+  v1::Refused& refused = *message.mutable_refused();
+  refused.set_code(code);
+  refused.set_message(std::string(why));
+  ToProto(retry_after, refused.mutable_retry_after());
+  link->Send(std::move(message));
+  link->Close(absl::OkStatus());
+}
+
+bool AgentGateway::SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message) {
+  Link link;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto current = by_node_.find(node);
+    if (current != by_node_.end()) {
+      const Session& session = sessions_.at(current->second);
+      if (session.epoch == epoch) link = session.link;
+    }
+  }
+  ++(link != nullptr ? counters_.messages_sent : counters_.messages_dropped);
+  if (link == nullptr) return false;
+  link->Send(std::move(message));
+  return true;
+}
+
+SessionId AgentGateway::CurrentSession(NodeId node) const {
+  absl::MutexLock lock(&mutex_);
+  auto found = by_node_.find(node);
+  return found == by_node_.end() ? 0 : found->second;
+}
+
+bool AgentGateway::SendToSession(SessionId id, v1::ServerMessage message) {
+  const Session session = Look(id);
+  if (session.link == nullptr) return false;
+  session.link->Send(std::move(message));
+  return true;
+}
+
+void AgentGateway::Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code code,
+                              const std::string& why) {
+  const Session session = Look(CurrentSession(node));
+  if (session.link != nullptr && session.epoch == epoch) Refuse(session.link, code, why);
+}
+
+void AgentGateway::DisconnectAll(absl::Status why) {
+  std::vector<Link> links;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, session] : sessions_) links.push_back(session.link);
+  }
+  for (const Link& link : links) link->Close(why);
+}
+
+size_t AgentGateway::sessions() const {
+  absl::MutexLock lock(&mutex_);
+  return sessions_.size();
+}
+
+}  // namespace berth

@@ -1,0 +1,87 @@
+#include "server/controllers/dispatcher.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/controllers/agent_gateway.h"
+#include "server/convert_cold.h"
+#include "storage/codec.h"
+#include "storage/keys.h"
+#include "support/log.h"
+
+namespace berth {
+
+Dispatcher::Dispatcher(const Store* store, Executor* executor)
+    : store_(store), executor_(executor), cache_(kColdCacheBytes) {}
+
+Effect Dispatcher::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                                 const ColdParts& cold) {
+  cache_.Insert(cold);
+  LaunchCapture capture(state);
+  for (const Event& event : events) capture.Add(event);
+  std::vector<LaunchOrder> orders = capture.Take();
+  if (orders.empty()) return nullptr;
+  return [this, orders = std::move(orders)]() mutable { Send(std::move(orders)); };
+}
+
+void Dispatcher::Send(std::vector<LaunchOrder> orders) {
+  if (orders.empty()) return;
+  executor_->Run([this, orders = std::move(orders)] {
+    for (const LaunchOrder& order : orders) SendNow(order);
+  });
+}
+
+// A cold part that cannot be read means a damaged store. The task is not started; its job's prepare
+// time-out returns it to the queue.
+void Dispatcher::SendNow(const LaunchOrder& order) {
+  static const v1::JobSpec kNone;
+  const v1::JobSpec* cold = &kNone;
+  if (order.kind != OrderKind::kStart) {
+    absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->id);
+    const bool complete =
+        parsed.ok() && (*parsed)->groups_size() == static_cast<int>(order.job->group_names.size());
+    if (complete) cold = *parsed;
+    if (!complete) {
+      ++counters_.unreadable;
+      LogError("the stored command of a job cannot be read",
+               {{"job", order.job->name}, {"error", parsed.status()}});
+      if (order.kind == OrderKind::kPrepare) return;
+    }
+  }
+  switch (order.kind) {
+    case OrderKind::kPrepare:
+      ++counters_.prepares;
+      break;
+    case OrderKind::kStart:
+      ++counters_.starts;
+      break;
+    case OrderKind::kKill:
+      ++counters_.kills;
+      break;
+  }
+  gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold));
+}
+
+absl::StatusOr<const v1::JobSpec*> Dispatcher::ParsedCold(JobId job) {
+  if (parsed_job_ == job) return &parsed_;
+  absl::StatusOr<ColdPart> cold = FindCold(job);
+  if (!cold.ok()) return cold.status();
+  parsed_job_ = JobId{};
+  parsed_.Clear();
+  if (absl::Status status = ParseCold(**cold, &parsed_); !status.ok()) return status;
+  parsed_job_ = job;
+  return &parsed_;
+}
+
+absl::StatusOr<ColdPart> Dispatcher::FindCold(JobId job) {
+  if (ColdPart cached = cache_.Find(job); cached != nullptr) return cached;
+  ++counters_.store_reads;
+  const std::string key = JobKey(job);
+  absl::StatusOr<std::string> record = store_->Read(RecordKind::kJobSpec, key);
+  if (!record.ok()) return record.status();
+  absl::StatusOr<std::string> cold = DecodeCold(key, *record);
+  if (!cold.ok()) return cold.status();
+  return std::make_shared<const std::string>(*std::move(cold));
+}
+
+}  // namespace berth

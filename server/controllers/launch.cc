@@ -1,0 +1,210 @@
+#include "server/controllers/launch.h"
+
+#include <utility>
+#include <variant>
+
+#include "server/convert_values.h"
+
+namespace berth {
+namespace {
+
+void SetKey(const LaunchOrder& order, v1::TaskKey* key) {
+  key->set_job_uid(order.job->id.value);
+  key->set_task(order.task);
+  key->set_attempt(order.attempt);
+}
+
+void SetRanks(const LaunchOrder& order, v1::TaskLaunch* launch) {
+  const Ranks& ranks = order.job->ranks;
+  const TaskRank& rank = ranks.tasks[order.task];
+  launch->set_rank(rank.rank);
+  launch->set_world_size(ranks.world_size);
+  launch->set_node_rank(rank.node_rank);
+  launch->set_node_count(static_cast<int32_t>(ranks.nodes.size()));
+  launch->set_local_rank(rank.local_rank);
+  launch->set_local_world_size(ranks.node_members[static_cast<size_t>(rank.node_rank)]);
+}
+
+void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
+               v1::TaskLaunch* launch) {
+  const LaunchJob& job = *order.job;
+  launch->set_job(job.name);
+  launch->set_queue(job.queue);
+  launch->set_group(job.group_names[order.group]);
+  launch->set_index(static_cast<int32_t>(order.task - first_task));
+  launch->set_group_size(job.group_sizes[order.group]);
+  SetRanks(order, launch);
+  launch->set_cpu_millis(order.cpu_millis);
+  launch->set_memory_bytes(order.memory_bytes);
+  launch->mutable_device_uuids()->Assign(order.device_uuids.begin(), order.device_uuids.end());
+  launch->mutable_device_kinds()->Assign(order.device_kinds.begin(), order.device_kinds.end());
+  launch->set_fence(job.fence);
+  ToProto(job.kill_grace, launch->mutable_kill_grace());
+  if (job.walltime != absl::InfiniteDuration()) {
+    ToProto(job.walltime, launch->mutable_walltime());
+  }
+  launch->set_restart_count(job.restart_count);
+  launch->set_kill_signal(cold.kill_signal());
+  const v1::TaskGroup& group = cold.groups(static_cast<int>(order.group));
+  *launch->mutable_command() = group.command();
+  *launch->mutable_env() = group.env();
+  launch->set_working_dir(group.working_dir());
+}
+
+void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prepare* prepare) {
+  uint32_t first_task = 0;
+  for (uint32_t g = 0; g < order.group; ++g) {
+    first_task += static_cast<uint32_t>(order.job->group_sizes[g]);
+  }
+  SetKey(order, prepare->mutable_key());
+  SetLaunch(order, cold, first_task, prepare->mutable_launch());
+  prepare->set_start_at_once(order.job->task_count == 1);
+  prepare->set_reserve_port(order.job->ranks.tasks[order.task].rank == 0);
+}
+
+void SetStart(const LaunchOrder& order, v1::Start* start) {
+  const LaunchJob& job = *order.job;
+  SetKey(order, start->mutable_key());
+  start->set_master_address(job.master_address);
+  start->set_master_port(job.master_port);
+  start->mutable_nodes()->Assign(job.node_names.begin(), job.node_names.end());
+  start->mutable_node_addresses()->Assign(job.node_addresses.begin(), job.node_addresses.end());
+}
+
+void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, v1::Kill* kill) {
+  SetKey(order, kill->mutable_key());
+  ToProto(order.job->kill_grace, kill->mutable_grace());
+  kill->set_signal(cold.kill_signal());
+  kill->set_reason(ReleaseReasonText(order.reason));
+}
+
+}  // namespace
+
+void LaunchCapture::Add(const Event& event) {
+  if (const auto* bound = std::get_if<TasksBound>(&event.body)) {
+    const Job& job = state_.jobs().At(bound->job);
+    for (const Placement& placement : bound->placements) {
+      AddTask(OrderKind::kPrepare, job, placement.task, {});
+    }
+  } else if (const auto* started = std::get_if<TasksStarted>(&event.body)) {
+    const Job& job = state_.jobs().At(started->job);
+    for (uint32_t task : started->tasks) AddTask(OrderKind::kStart, job, task, {});
+  } else if (const auto* released = std::get_if<TasksReleased>(&event.body)) {
+    const Job& job = state_.jobs().At(released->job);
+    for (uint32_t task : released->tasks) AddTask(OrderKind::kKill, job, task, released->reason);
+  }
+}
+
+void LaunchCapture::AddByState(TaskKey key) {
+  const Job& job = state_.jobs().At(key.job);
+  switch (job.tasks.at(key.task).state) {
+    case TaskState::kBound:
+      return AddTask(OrderKind::kPrepare, job, key.task, {});
+    case TaskState::kStarting:
+      return AddTask(OrderKind::kStart, job, key.task, {});
+    case TaskState::kReleasing:
+      return AddTask(OrderKind::kKill, job, key.task, ReleaseReason::kCancelled);
+    default:
+      return;
+  }
+}
+
+// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing.
+void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, ReleaseReason reason) {
+  const Task& task = job.tasks.at(index);
+  if (!Occupies(task.state)) return;
+  const Node& node = state_.nodes().At(task.node);
+  LaunchOrder order{.kind = kind,
+                    .node = task.node,
+                    .epoch = node.status.epoch,
+                    .task = index,
+                    .attempt = task.attempt,
+                    .group = GroupOf(job, index),
+                    .job = Shared(job),
+                    .reason = reason};
+  if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
+  orders_.push_back(std::move(order));
+}
+
+void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* order) {
+  const TaskShape& shape = state_.interner().Shape(job.groups[order->group].shape).shape;
+  order->cpu_millis = shape.cpu_millis;
+  order->memory_bytes = shape.memory_bytes;
+  const DeviceSet& devices = job.tasks[order->task].devices;
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (!devices.Has(i)) continue;
+    order->device_uuids.push_back(node.spec.devices[i].uuid);
+    order->device_kinds.push_back(node.spec.devices[i].kind);
+  }
+}
+
+std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
+  std::shared_ptr<const LaunchJob>& known = jobs_[job.id];
+  if (known != nullptr) return known;
+  auto shared = std::make_shared<LaunchJob>();
+  shared->id = job.id;
+  shared->name = job.name;
+  shared->queue = state_.queues().At(job.queue).spec.name;
+  for (const Group& group : job.groups) {
+    shared->group_names.push_back(group.name);
+    shared->group_sizes.push_back(group.replicas);
+  }
+  shared->fence = job.on_node_loss == NodeLossPolicy::kFence;
+  shared->kill_grace = job.kill_grace;
+  shared->walltime = job.walltime;
+  shared->restart_count = job.status.starts == 0 ? 0 : static_cast<int32_t>(job.status.starts - 1);
+  shared->task_count = job.tasks.size();
+  shared->ranks = ComputeRanks(job);
+  for (NodeId id : shared->ranks.nodes) {
+    const Node* node = state_.nodes().Find(id);  // of a task that ended it may be deleted
+    shared->node_names.push_back(node == nullptr ? "" : node->spec.name);
+    shared->node_addresses.push_back(node == nullptr ? "" : node->spec.address);
+  }
+  if (shared->ranks.world_size > 0) {
+    shared->master_address = shared->node_addresses.front();
+    shared->master_port = job.tasks[MasterTask(shared->ranks)].port;
+  }
+  return known = std::move(shared);
+}
+
+v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold) {
+  v1::ServerMessage message;
+  switch (order.kind) {
+    case OrderKind::kPrepare:
+      SetPrepare(order, cold, message.mutable_prepare());
+      break;
+    case OrderKind::kStart:
+      SetStart(order, message.mutable_start());
+      break;
+    case OrderKind::kKill:
+      SetKill(order, cold, message.mutable_kill());
+      break;
+  }
+  return message;
+}
+
+std::string ReleaseReasonText(ReleaseReason reason) {
+  switch (reason) {
+    case ReleaseReason::kCancelled:
+      return "the job was cancelled";
+    case ReleaseReason::kSuspended:
+      return "the job was suspended";
+    case ReleaseReason::kRestart:
+      return "the job restarts";
+    case ReleaseReason::kGangBroken:
+      return "its gang is not complete any more";
+    case ReleaseReason::kDrain:
+      return "the node is drained";
+    case ReleaseReason::kTimeout:
+      return "its walltime is used up";
+    case ReleaseReason::kCompleted:
+      return "the job is complete";
+    case ReleaseReason::kFailed:
+      return "the job has failed";
+    case ReleaseReason::kPrepareTimeout:
+      return "its gang was not prepared in time";
+  }
+  return "";
+}
+
+}  // namespace berth

@@ -1,0 +1,85 @@
+// LaunchOrder: one message to one agent about one task, as the turn that decided it saw things.
+// Plain data, so that it can wait for the disk while the state moves on.
+#ifndef BERTH_SERVER_CONTROLLERS_LAUNCH_H_
+#define BERTH_SERVER_CONTROLLERS_LAUNCH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "berth/v1/agent.pb.h"
+#include "core/model/cluster_state.h"
+#include "core/model/event.h"
+#include "server/controllers/ranks.h"
+
+namespace berth {
+
+// What all orders of one job and turn share.
+struct LaunchJob {
+  JobId id;
+  std::string name, queue;
+  std::vector<std::string> group_names;
+  std::vector<int32_t> group_sizes;
+  bool fence = true;
+  absl::Duration kill_grace, walltime;
+  int32_t restart_count = 0;
+  size_t task_count = 0;
+  Ranks ranks;
+  std::vector<std::string> node_names, node_addresses;  // by node rank
+  std::string master_address;                           // of rank 0
+  int32_t master_port = 0;                              // 0: not reserved yet
+};
+
+enum class OrderKind : uint8_t { kPrepare, kStart, kKill };
+
+struct LaunchOrder {
+  OrderKind kind = OrderKind::kPrepare;
+  NodeId node;
+  uint64_t epoch = 0;  // of the node, when it was decided
+  uint32_t task = 0;
+  uint32_t attempt = 0;
+  uint32_t group = 0;
+  std::shared_ptr<const LaunchJob> job;
+  // Prepare only.
+  int64_t cpu_millis = 0, memory_bytes = 0;
+  std::vector<std::string> device_uuids = {}, device_kinds = {};
+  // Kill only.
+  ReleaseReason reason = ReleaseReason::kCancelled;
+};
+
+// Collects the orders of one turn; computes what a job's orders share once. The state must not
+// change meanwhile.
+class LaunchCapture {
+ public:
+  explicit LaunchCapture(const ClusterState& state) : state_(state) {}
+
+  // The orders that follow from a decision; other events have none.
+  void Add(const Event& event);
+  // What one task's agent should be doing now by the state: Prepare for Bound, Start for Starting,
+  // Kill for Releasing, nothing else.
+  void AddByState(TaskKey key);
+
+  std::vector<LaunchOrder> Take() { return std::move(orders_); }
+
+ private:
+  void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
+  void FillPrepare(const Job& job, const Node& node, LaunchOrder* order);
+  std::shared_ptr<const LaunchJob> Shared(const Job& job);
+
+  const ClusterState& state_;
+  std::map<JobId, std::shared_ptr<const LaunchJob>> jobs_;
+  std::vector<LaunchOrder> orders_;
+};
+
+// The message, with what the cold part of the job adds (command, environment, signal).
+v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold);
+
+// For people: "cancelled", "restart", ...
+std::string ReleaseReasonText(ReleaseReason reason);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_LAUNCH_H_

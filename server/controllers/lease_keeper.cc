@@ -1,0 +1,198 @@
+#include "server/controllers/lease_keeper.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+// The longest time that a strict task of the node may take to die after the agent's lease lapsed.
+absl::Duration LongestGrace(const ClusterState& state, const Node& node) {
+  absl::Duration longest = absl::ZeroDuration();
+  for (const TaskKey& key : node.tasks) {
+    const Job& job = state.jobs().At(key.job);
+    if (job.on_node_loss == NodeLossPolicy::kFence) longest = std::max(longest, job.kill_grace);
+  }
+  return longest;
+}
+
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options)
+    : loop_(loop), clock_(clock), options_(options) {}
+
+void LeaseKeeper::Start() {
+  const absl::Duration now = clock_->Steady();
+  std::map<NodeId, Lease> leases = loop_->Read([&](const ClusterState& state, uint64_t) {
+    std::map<NodeId, Lease> found;
+    state.nodes().ForEach([&](NodeId id, const Node& node) {
+      if (node.status.state == NodeState::kLost) return;
+      const bool silent = node.status.state == NodeState::kSilent;
+      found[id] = {.epoch = node.status.epoch,
+                   .phase = silent ? Phase::kSilent : Phase::kAlive,
+                   .heard = now,
+                   .grace = silent ? LongestGrace(state, node) : absl::ZeroDuration()};
+    });
+    return found;
+  });
+  absl::MutexLock lock(&mutex_);
+  leases_ = std::move(leases);
+  last_tick_ = now;
+}
+
+void LeaseKeeper::Registered(NodeId node, uint64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  leases_[node] = {.epoch = epoch, .phase = Phase::kAlive, .heard = clock_->Steady(), .grace = {}};
+}
+
+bool LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  Lease* lease = Find(node, epoch);
+  if (lease == nullptr || lease->phase != Phase::kAlive) return false;
+  lease->heard = clock_->Steady();
+  return true;
+}
+
+void LeaseKeeper::Tick() {
+  Due lapsed, fenceable;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration now = clock_->Steady();
+    ForgiveIfLate(now);
+    last_tick_ = now;
+    lapsed = TakeLapsed(now);
+    CountSilent();
+    fenceable = TakeFenceable(now);
+  }
+  for (const auto& [node, epoch] : lapsed) PostSilence(node, epoch);
+  for (const auto& [node, epoch] : fenceable) PostFence(node, epoch);
+}
+
+// What this process slept through says nothing about the agents: their heartbeats may lie unread.
+void LeaseKeeper::ForgiveIfLate(absl::Duration now) {
+  const absl::Duration late = now - last_tick_ - TickPeriod();
+  if (late <= options_.lease / 2) return;
+  LogWarn("the server was stopped or starved: every node gets a new lease",
+          {{"late", absl::FormatDuration(late)}});
+  for (auto& [node, lease] : leases_) lease.heard = now;
+}
+
+LeaseKeeper::Due LeaseKeeper::TakeLapsed(absl::Duration now) {
+  Due due;
+  for (auto& [node, lease] : leases_) {
+    if (lease.phase != Phase::kAlive || now < lease.heard + options_.lease) continue;
+    lease.phase = Phase::kSilencing;
+    due.emplace_back(node, lease.epoch);
+  }
+  return due;
+}
+
+void LeaseKeeper::CountSilent() {
+  silent_ = std::count_if(leases_.begin(), leases_.end(),
+                          [](const auto& entry) { return entry.second.phase != Phase::kAlive; });
+  const double bound = options_.brake_share * static_cast<double>(leases_.size());
+  const bool brake = silent_ >= kBrakeLeastNodes && static_cast<double>(silent_) > bound;
+  if (brake != braking_) {
+    LogWarn(brake ? "many nodes are silent together: none of them is fenced"
+                  : "few nodes are silent: fencing goes on",
+            {{"silent", silent_}, {"nodes", leases_.size()}});
+  }
+  braking_ = brake;
+}
+
+LeaseKeeper::Due LeaseKeeper::TakeFenceable(absl::Duration now) {
+  Due due;
+  if (braking_) return due;
+  for (auto& [node, lease] : leases_) {
+    if (lease.phase != Phase::kSilent) continue;
+    if (now < lease.heard + options_.lease + lease.grace + options_.fence_margin) continue;
+    lease.phase = Phase::kFencing;
+    due.emplace_back(node, lease.epoch);
+  }
+  return due;
+}
+
+// A command that cannot be posted is due again at the next tick.
+void LeaseKeeper::PostSilence(NodeId node, uint64_t epoch) {
+  const absl::Status posted = loop_->Post(
+      [this, node, epoch](Turn& turn) { Silence(turn, node, epoch); }, CommandClass::kEssential);
+  if (!posted.ok()) Enter(node, epoch, Phase::kAlive, absl::ZeroDuration());
+}
+
+void LeaseKeeper::PostFence(NodeId node, uint64_t epoch) {
+  const absl::Status posted = loop_->Post(
+      [this, node, epoch](Turn& turn) { Fence(turn, node, epoch); }, CommandClass::kEssential);
+  if (!posted.ok()) Enter(node, epoch, Phase::kSilent, absl::ZeroDuration());
+}
+
+// Another epoch or state: the node has registered meanwhile, or is gone; its lease says so already
+// or will when that is durable.
+void LeaseKeeper::Silence(Turn& turn, NodeId id, uint64_t epoch) {
+  const Node* node = turn.state().nodes().Find(id);
+  if (node == nullptr || node->status.epoch != epoch) return;
+  if (node->status.state != NodeState::kReady) return;
+  const absl::Duration grace = LongestGrace(turn.state(), *node);
+  LogWarn("node is silent", {{"node", node->spec.name}, {"tasks", node->tasks.size()}});
+  const absl::Status status = turn.Emit(NodeSilenced{id});
+  BERTH_CHECK(status.ok());
+  turn.OnDurable([this, id, epoch, grace] {
+    Enter(id, epoch, Phase::kSilent, grace);
+    if (on_silenced_ != nullptr) on_silenced_(id, epoch);
+  });
+}
+
+void LeaseKeeper::Fence(Turn& turn, NodeId id, uint64_t epoch) {
+  const Node* node = turn.state().nodes().Find(id);
+  if (node == nullptr || node->status.epoch != epoch) return;
+  if (node->status.state != NodeState::kSilent) return;
+  LogWarn("node is lost: its strict tasks are certain to have stopped",
+          {{"node", node->spec.name}, {"tasks", node->tasks.size()}});
+  const absl::Status status = turn.Emit(NodeFenced{id});
+  BERTH_CHECK(status.ok());
+  turn.OnDurable([this, id, epoch] { Drop(id, epoch); });
+}
+
+LeaseKeeper::Lease* LeaseKeeper::Find(NodeId node, uint64_t epoch) {
+  auto found = leases_.find(node);
+  return found != leases_.end() && found->second.epoch == epoch ? &found->second : nullptr;
+}
+
+void LeaseKeeper::Enter(NodeId node, uint64_t epoch, Phase phase, absl::Duration grace) {
+  absl::MutexLock lock(&mutex_);
+  Lease* lease = Find(node, epoch);
+  if (lease == nullptr) return;
+  lease->phase = phase;
+  lease->grace = std::max(lease->grace, grace);
+}
+
+void LeaseKeeper::Drop(NodeId node, uint64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  if (Find(node, epoch) != nullptr) leases_.erase(node);
+}
+
+Effect LeaseKeeper::OnTurnApplied(const ClusterState&, absl::Span<const Event> events,
+                                  const ColdParts&) {
+  std::vector<NodeId> deleted;
+  for (const Event& event : events) {
+    if (const auto* gone = std::get_if<NodeDeleted>(&event.body)) deleted.push_back(gone->id);
+  }
+  if (deleted.empty()) return nullptr;
+  return [this, deleted = std::move(deleted)] {
+    absl::MutexLock lock(&mutex_);
+    for (NodeId node : deleted) leases_.erase(node);
+  };
+}
+
+bool LeaseKeeper::braking() const {
+  absl::MutexLock lock(&mutex_);
+  return braking_;
+}
+
+int64_t LeaseKeeper::silent() const {
+  absl::MutexLock lock(&mutex_);
+  return silent_;
+}
+
+}  // namespace berth

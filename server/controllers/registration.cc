@@ -1,0 +1,153 @@
+#include "server/controllers/registration.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_agent.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+// Whether the state has already gone past what the report says.
+bool IsNews(TaskState state, ReportState report) {
+  switch (report) {
+    case ReportState::kPrepared:
+      return state == TaskState::kBound;
+    case ReportState::kRunning:
+      return state == TaskState::kBound || state == TaskState::kPrepared ||
+             state == TaskState::kStarting;
+    case ReportState::kRefused:
+    case ReportState::kExited:
+      return true;
+  }
+  return true;
+}
+
+// One registration in the making.
+class Registrar {
+ public:
+  Registrar(Turn& turn, const v1::Hello& hello) : turn_(turn), hello_(hello) {}
+
+  absl::StatusOr<Registration> Run() {
+    const Node* known = turn_.state().FindNode(hello_.node());
+    if (known != nullptr && known->status.agent_id != hello_.agent_id() &&
+        known->status.state != NodeState::kLost) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("node ", hello_.node(), " is held by another agent"));
+    }
+    same_agent_ = known != nullptr && known->status.agent_id == hello_.agent_id();
+    same_boot_ = known != nullptr && known->status.boot_id == hello_.boot_id();
+    if (absl::Status status = EmitRegistered(known); !status.ok()) return status;
+    ReadReports();
+    MissTasks();
+    Repeat();
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status EmitRegistered(const Node* known) {
+    result_.node = known != nullptr ? known->id : turn_.state().next_node_id();
+    result_.epoch = known != nullptr ? known->status.epoch + 1 : 1;
+    return turn_.Emit(NodeRegistered{.id = result_.node,
+                                     .spec = ToNodeSpec(hello_),
+                                     .epoch = result_.epoch,
+                                     .agent_id = hello_.agent_id(),
+                                     .boot_id = hello_.boot_id(),
+                                     .agent_version = hello_.agent_version()});
+  }
+
+  void ReadReports() {
+    for (const v1::TaskReport& message : hello_.tasks()) {
+      if (message.report_id() != 0) result_.acks.push_back(message.report_id());
+      absl::StatusOr<TaskReported> report = ToTaskReported(message);
+      if (report.ok() && Read(*report)) {
+        held_[report->task] = report->attempt;
+      } else {
+        result_.forget.push_back(message.key());
+      }
+    }
+  }
+
+  // True if the agent rightly holds the task.
+  bool Read(const TaskReported& report) {
+    switch (JudgeReport(turn_.state(), result_.node, report)) {
+      case ReportVerdict::kKnown:
+        return true;
+      case ReportVerdict::kNews:
+        if (absl::Status status = turn_.Emit(report); !status.ok()) {
+          LogWarn("a registering agent's report does not fit",
+                  {{"node", hello_.node()}, {"job", report.task.job.value}, {"error", status}});
+        }
+        return true;
+      case ReportVerdict::kSuperseded:
+      case ReportVerdict::kUnknown:
+        return false;
+    }
+    return false;
+  }
+
+  void MissTasks() {
+    for (const TaskKey& key : Tasks()) {
+      const Task& task = turn_.state().jobs().At(key.job).tasks.at(key.task);
+      auto held = held_.find(key);
+      if (held != held_.end() && held->second == task.attempt) continue;
+      if (task.state == TaskState::kBound && same_agent_) continue;
+      const ExitCause cause = same_boot_ ? ExitCause::kGone : ExitCause::kReboot;
+      const absl::Status status =
+          turn_.Emit(TaskReported{.task = key,
+                                  .attempt = task.attempt,
+                                  .state = ReportState::kExited,
+                                  .cause = cause,
+                                  .message = "its agent came back without it"});
+      if (!status.ok()) {
+        LogError("a task that its agent lost cannot end",
+                 {{"job", key.job.value}, {"task", key.task}, {"error", status}});
+      }
+    }
+  }
+
+  void Repeat() {
+    LaunchCapture capture(turn_.state());
+    for (const TaskKey& key : Tasks()) capture.AddByState(key);
+    result_.orders = capture.Take();
+  }
+
+  // Those that occupy the node, in order. A copy: events change the node's list.
+  std::vector<TaskKey> Tasks() const {
+    const Node& node = turn_.state().nodes().At(result_.node);
+    std::vector<TaskKey> tasks(node.tasks.begin(), node.tasks.end());
+    std::sort(tasks.begin(), tasks.end());
+    return tasks;
+  }
+
+  Turn& turn_;
+  const v1::Hello& hello_;
+  bool same_agent_ = false;
+  bool same_boot_ = false;
+  std::map<TaskKey, uint32_t> held_;  // attempts
+  Registration result_;
+};
+
+}  // namespace
+
+absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello) {
+  return Registrar(turn, hello).Run();
+}
+
+ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report) {
+  const Job* job = state.jobs().Find(report.task.job);
+  if (job == nullptr || report.task.task >= job->tasks.size()) return ReportVerdict::kUnknown;
+  const Task& task = job->tasks[report.task.task];
+  if (report.attempt == 0 || report.attempt > task.attempt) return ReportVerdict::kUnknown;
+  if (report.attempt < task.attempt) return ReportVerdict::kSuperseded;
+  if (task.node != node) return ReportVerdict::kUnknown;
+  if (!Occupies(task.state)) return ReportVerdict::kSuperseded;
+  const bool lost = task.state == TaskState::kLost;
+  const TaskState now = lost ? task.before_lost : task.state;
+  return IsNews(now, report.state) ? ReportVerdict::kNews : ReportVerdict::kKnown;
+}
+
+}  // namespace berth

@@ -1,0 +1,50 @@
+// What a Hello does to the state: the node gets its next epoch, and what the agent still holds is
+// brought together with what the state believes.
+//
+//   the state has it, the agent too      the agent's report counts, if it says something new
+//   the state has it, the agent not      Bound, and the agent is the one it was bound to: the
+//                                        Prepare got lost, and is sent again (the journal of that
+//                                        agent would know of a start); else it is gone
+//   the agent has it, the state not      forget: the agent kills and drops it
+//
+// Then everything that the agent should be doing is said again: Prepare, Start, Kill.
+#ifndef BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
+#define BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "berth/v1/agent.pb.h"
+#include "server/controllers/launch.h"
+#include "server/turn.h"
+
+namespace berth {
+
+// What to tell the agent once it is durable.
+struct Registration {
+  NodeId node;
+  uint64_t epoch = 0;
+  std::vector<v1::TaskKey> forget;
+  std::vector<uint64_t> acks;  // report ids of the Hello's tasks
+  std::vector<LaunchOrder> orders;
+};
+
+// Emits NodeRegistered and the reports that follow. `hello` has passed ValidateHello.
+// ALREADY_EXISTS: another agent holds the name, and its node is not lost. Other errors: the state
+// cannot take this node. On an error nothing has changed.
+absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello);
+
+// What a report means, given the state.
+enum class ReportVerdict : uint8_t {
+  kNews,        // becomes an event
+  kKnown,       // says nothing new: said before, or overtaken
+  kSuperseded,  // of an attempt that is over: the agent may drop it
+  kUnknown,     // the node never had this task or attempt
+};
+ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_REGISTRATION_H_

@@ -1,0 +1,104 @@
+#include "server/convert_agent.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace berth {
+namespace {
+
+Device ToDevice(const v1::Device& device) {
+  return {.kind = device.kind(),
+          .uuid = device.uuid(),
+          .model = device.model(),
+          .memory_bytes = device.memory_bytes(),
+          .numa_node = device.numa_node(),
+          .pci_bus_id = device.pci_bus_id(),
+          .unhealthy = device.unhealthy()};
+}
+
+ExitCause ToCause(v1::TaskReport::Cause cause) {
+  switch (cause) {
+    case v1::TaskReport::KILLED:
+      return ExitCause::kKilled;
+    case v1::TaskReport::LEASE_LAPSED:
+      return ExitCause::kLeaseLapsed;
+    case v1::TaskReport::AGENT_REBOOT:
+      return ExitCause::kReboot;
+    case v1::TaskReport::SUPERVISOR_LOST:
+      return ExitCause::kSupervisorLost;
+    default:
+      return ExitCause::kItself;
+  }
+}
+
+absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
+  switch (state) {
+    case v1::TaskReport::PREPARED:
+      return ReportState::kPrepared;
+    case v1::TaskReport::REFUSED:
+      return ReportState::kRefused;
+    case v1::TaskReport::RUNNING:
+      return ReportState::kRunning;
+    case v1::TaskReport::EXITED:
+      return ReportState::kExited;
+    default:
+      return absl::InvalidArgumentError("the report has no known state");
+  }
+}
+
+// Cut at a character's beginning, so that it stays UTF-8.
+std::string Shortened(std::string text) {
+  if (text.size() <= kMaxReportMessageBytes) return text;
+  size_t end = kMaxReportMessageBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+}  // namespace
+
+NodeSpec ToNodeSpec(const v1::Hello& hello) {
+  const v1::NodeInventory& inventory = hello.inventory();
+  NodeSpec spec;
+  spec.name = hello.node();
+  spec.address = inventory.address().empty() ? hello.node() : inventory.address();
+  spec.cpu_millis = inventory.cpu_millis();
+  spec.memory_bytes = inventory.memory_bytes();
+  spec.os = inventory.os();
+  spec.architecture = inventory.architecture();
+  for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
+  std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {
+    return std::tie(a.kind, a.pci_bus_id, a.uuid) < std::tie(b.kind, b.pci_bus_id, b.uuid);
+  });
+  for (const auto& [name, amount] : inventory.extended()) spec.extended.push_back({name, amount});
+  std::sort(spec.extended.begin(), spec.extended.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  for (const auto& [key, value] : inventory.labels()) spec.labels.emplace(key, value);
+  for (const v1::Taint& taint : inventory.taints()) {
+    spec.taints.push_back({taint.key(), taint.value()});
+  }
+  return spec;
+}
+
+absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
+  absl::StatusOr<ReportState> state = ToState(report.state());
+  if (!state.ok()) return state.status();
+  if (!std::in_range<uint8_t>(report.exit_signal()) || report.exit_signal() > 127) {
+    return absl::InvalidArgumentError("exit_signal is no signal");
+  }
+  if (!std::in_range<uint16_t>(report.reserved_port())) {
+    return absl::InvalidArgumentError("reserved_port is no port");
+  }
+  return TaskReported{.task = {JobId{report.key().job_uid()}, report.key().task()},
+                      .attempt = report.key().attempt(),
+                      .state = *state,
+                      .exit_code = report.exit_code(),
+                      .exit_signal = static_cast<uint8_t>(report.exit_signal()),
+                      .cause = ToCause(report.cause()),
+                      .port = static_cast<uint16_t>(report.reserved_port()),
+                      .message = Shortened(report.message())};
+}
+
+}  // namespace berth

@@ -1,0 +1,200 @@
+#include "server/loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "storage/keys.h"
+#include "support/errors.h"
+#include "support/log.h"
+
+namespace berth {
+
+// One turn in progress: what its commands and decisions did.
+class Loop::ActiveTurn final : public Turn {
+ public:
+  ActiveTurn(ClusterState& state, TurnRecorder& recorder, uint64_t revision, Time now,
+             TurnOutput& output)
+      : state_(state), recorder_(recorder), revision_(revision), now_(now), output_(output) {}
+
+  const ClusterState& state() const override { return state_; }
+  Time now() const override { return now_; }
+  uint64_t revision() const override { return revision_; }
+
+  absl::Status Emit(EventBody body) override {
+    Event event{now_, std::move(body)};
+    absl::Status status = recorder_.Apply(event);
+    if (status.ok()) output_.events.push_back(std::move(event));
+    return status;
+  }
+
+  void Put(Record record) override { recorder_.Put(std::move(record)); }
+
+  void PutCold(JobId job, ColdPart part) override {
+    recorder_.Put({RecordKind::kJobSpec, JobKey(job), *part});
+    output_.cold.insert_or_assign(job, std::move(part));
+  }
+
+  void OnDurable(Effect effect) override { output_.effects.push_back(std::move(effect)); }
+
+ private:
+  ClusterState& state_;
+  TurnRecorder& recorder_;
+  const uint64_t revision_;
+  const Time now_;
+  TurnOutput& output_;
+};
+
+Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
+    : deps_(deps),
+      options_(options),
+      state_(std::move(state)),
+      recorder_(state_, deps.preserved),
+      revision_(revision),
+      sequence_(revision),
+      handed_over_(revision),
+      budget_(options.cycle_target),
+      outbox_(revision) {}
+
+Loop::~Loop() = default;
+
+absl::Status Loop::Post(Command command, CommandClass command_class, size_t weight) {
+  const bool essential = command_class == CommandClass::kEssential;
+  std::string refusal = essential ? "" : PausedReason();
+  const size_t room = options_.pending_commands + (essential ? options_.essential_commands : 0);
+  bool was_empty = false;
+  if (refusal.empty()) {
+    absl::MutexLock lock(&queue_mutex_);
+    was_empty = queue_.empty();
+    if (was_empty || queued_weight_ + weight <= room) {
+      queue_.push_back({std::move(command), weight});
+      queued_weight_ += weight;
+    } else {
+      refusal = "too many requests wait already";
+    }
+  }
+  if (!refusal.empty()) {
+    ++counters_.commands_refused;
+    return RetryLaterError(absl::StatusCode::kResourceExhausted, refusal, options_.retry_delay);
+  }
+  if (was_empty) Wake();
+  return absl::OkStatus();
+}
+
+bool Loop::ShouldNotWait() const {
+  if (outbox_.durable() >= handed_over_.load()) return true;
+  absl::MutexLock lock(&queue_mutex_);
+  return queued_weight_ >= options_.commands_per_turn;
+}
+
+TurnResult Loop::RunTurn() {
+  if (sequence_ - outbox_.durable() >= options_.backlog_batches) return TurnResult::kBlocked;
+  std::vector<Pending> commands = TakeCommands();
+  now_ = std::max(now_, deps_.clock->Now());
+  if (commands.empty() && !plan_again_ && now_ < wake_at_) return TurnResult::kIdle;
+
+  const absl::Duration begin = deps_.clock->Steady();
+  TurnOutput output;
+  {
+    absl::MutexLock lock(&state_mutex_);
+    output = RunLocked(std::move(commands));
+  }
+  HandOver(std::move(output));
+  ++counters_.turns;
+  counters_.turn_nanos += absl::ToInt64Nanoseconds(deps_.clock->Steady() - begin);
+  return TurnResult::kWorked;
+}
+
+std::vector<Loop::Pending> Loop::TakeCommands() {
+  std::vector<Pending> taken;
+  absl::MutexLock lock(&queue_mutex_);
+  for (size_t weight = 0; !queue_.empty() && weight < options_.commands_per_turn;) {
+    weight += queue_.front().weight;
+    queued_weight_ -= queue_.front().weight;
+    taken.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  counters_.pending_commands = queued_weight_;
+  return taken;
+}
+
+Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
+  TurnOutput output;
+  recorder_.Begin(sequence_ + 1, now_);
+  ActiveTurn turn(state_, recorder_, sequence_ + 1, now_, output);
+  for (Pending& command : commands) std::move(command.run)(turn);
+  counters_.commands += commands.size();
+
+  if (!output.events.empty() || plan_again_ || now_ >= wake_at_) RunCycle(turn);
+  counters_.events += output.events.size();
+
+  output.batch = recorder_.Finish();
+  if (output.batch.has_value()) {
+    BERTH_CHECK(output.batch->sequence == sequence_ + 1);
+    revision_ = ++sequence_;
+    Observe(output);
+  }
+  return output;
+}
+
+// A decision that Apply refuses is a bug of the planner: going on would act on a plan that is
+// wrong.
+void Loop::RunCycle(ActiveTurn& turn) {
+  const uint64_t budget = budget_.Get();
+  const absl::Duration begin = deps_.clock->Steady();
+  Plan plan = PlanCycle(state_, *deps_.policies, now_, budget);
+  const absl::Duration elapsed = deps_.clock->Steady() - begin;
+  budget_.Note(plan.counters.work, elapsed);
+  const size_t decisions = plan.decisions.size();
+  for (EventBody& decision : plan.decisions) {
+    const size_t kind = decision.index();
+    const absl::Status status = turn.Emit(std::move(decision));
+    if (status.ok()) continue;
+    LogError("the planner decided what cannot be", {{"decision", kind}, {"error", status}});
+    FlushLog();
+    BERTH_CHECK(status.ok());
+  }
+  plan_again_ = plan.exhausted || decisions > 0;
+  wake_at_ = plan.wake_at;
+  ++counters_.cycles;
+  counters_.cycles_exhausted += plan.exhausted ? 1 : 0;
+  counters_.decisions += decisions;
+  counters_.tasks_placed += plan.counters.tasks_placed;
+  counters_.jobs_considered += plan.counters.jobs_considered;
+  counters_.cycle_nanos += absl::ToInt64Nanoseconds(elapsed);
+  counters_.cycle_budget = budget;
+}
+
+void Loop::Observe(TurnOutput& output) {
+  for (TurnObserver* observer : observers_) {
+    Effect effect = observer->OnTurnApplied(state_, output.events, output.cold);
+    if (effect != nullptr) output.effects.push_back(std::move(effect));
+  }
+}
+
+// The outbox learns of the turn before the committer does: a committer may be done at once.
+void Loop::HandOver(TurnOutput output) {
+  Outbox::Entry entry{.revision = sequence_, .effects = std::move(output.effects)};
+  if (!output.batch.has_value()) {
+    if (!entry.effects.empty()) outbox_.Add(std::move(entry));
+    return;
+  }
+  entry.events = std::make_shared<const std::vector<Event>>(std::move(output.events));
+  entry.turn = std::make_shared<const std::string>(output.batch->log);
+  outbox_.Add(std::move(entry));
+  handed_over_ = sequence_;
+  deps_.committer->Commit(std::move(*output.batch), [this, sequence = sequence_] {
+    outbox_.NoteDurable(sequence);
+    Wake();
+  });
+}
+
+// What was planned for `wake_at_` is due by the wall clock, which may jump: LoopThread looks at
+// least once a second.
+Time Loop::NextWake() const { return plan_again_ ? absl::InfinitePast() : wake_at_; }
+
+void Loop::Wake() {
+  if (waker_ != nullptr) waker_();
+}
+
+}  // namespace berth

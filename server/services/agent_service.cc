@@ -1,0 +1,163 @@
+#include "server/services/agent_service.h"
+
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "support/errors.h"
+
+namespace berth {
+namespace {
+
+using Reactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>;
+
+// The outgoing half of a stream. The gateway may hold it for longer than gRPC keeps the stream:
+// once Detach was called it drops what is sent.
+class StreamLink final : public AgentLink {
+ public:
+  StreamLink(grpc::CallbackServerContext* context, Reactor* reactor)
+      : context_(context), reactor_(reactor) {}
+
+  void Send(v1::ServerMessage message) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    const size_t bytes = message.ByteSizeLong();
+    absl::MutexLock lock(&mutex_);
+    if (closing_) return;
+    if (queue_.size() >= kMaxQueuedMessages || queued_bytes_ + bytes > kMaxQueuedBytes) {
+      return Cut(absl::ResourceExhaustedError("the agent does not read what it is sent"));
+    }
+    queue_.push_back({std::move(message), bytes});
+    queued_bytes_ += bytes;
+    Advance();
+  }
+
+  void Close(absl::Status status) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (closing_) return;
+    closing_ = true;
+    status_ = std::move(status);
+    Advance();
+  }
+
+  void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    queued_bytes_ -= queue_.front().bytes;
+    queue_.pop_front();
+    if (!ok) DropQueue();
+    Advance();
+  }
+
+  // The agent is gone: nothing more can be written.
+  void OnCancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    DropQueue();
+    Advance();
+  }
+
+  bool open() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return !closing_;
+  }
+
+  // gRPC is done with the stream.
+  void Detach() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    finished_ = true;
+    queue_.clear();
+  }
+
+ private:
+  struct Queued {
+    v1::ServerMessage message;
+    size_t bytes;
+  };
+
+  // Writes the next message, or finishes when none is left and no more will come.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || finished_) return;
+    if (!queue_.empty()) {
+      writing_ = true;
+      reactor_->StartWrite(&queue_.front().message);
+    } else if (closing_) {
+      finished_ = true;
+      reactor_->Finish(ToGrpcStatus(status_));
+    }
+  }
+
+  // An agent that does not read would not read a last word either.
+  void Cut(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    closing_ = true;
+    status_ = std::move(status);
+    DropQueue();
+    context_->TryCancel();
+    Advance();
+  }
+
+  // All but what is being written.
+  void DropQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    closing_ = true;
+    while (queue_.size() > (writing_ ? 1u : 0u)) {
+      queued_bytes_ -= queue_.back().bytes;
+      queue_.pop_back();
+    }
+  }
+
+  grpc::CallbackServerContext* const context_;
+  Reactor* const reactor_;
+  absl::Mutex mutex_;
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // the front one is being written
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;   // takes no more messages
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called, or gRPC is done
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One stream. Owned by gRPC; deletes itself when gRPC is done with it.
+class AgentStream final : public Reactor {
+ public:
+  AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway)
+      : gateway_(gateway),
+        link_(std::make_shared<StreamLink>(context, this)),
+        session_(gateway->OnConnect(link_)) {
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return link_->Close(absl::OkStatus());
+    gateway_->OnMessage(session_, std::move(message_));
+    message_.Clear();
+    if (link_->open()) StartRead(&message_);
+  }
+  void OnWriteDone(bool ok) override { link_->OnWritten(ok); }
+  void OnCancel() override { link_->OnCancelled(); }
+  void OnDone() override {
+    link_->Detach();
+    gateway_->OnClosed(session_);
+    delete this;
+  }
+
+ private:
+  AgentGateway* const gateway_;
+  const std::shared_ptr<StreamLink> link_;
+  const SessionId session_;
+  v1::AgentMessage message_;
+};
+
+}  // namespace
+
+Reactor* AgentService::Connect(grpc::CallbackServerContext* context) {
+  return new AgentStream(context, gateway_);
+}
+
+void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder) {
+  const auto lease_ms = static_cast<int>(absl::ToInt64Milliseconds(lease));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, lease_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lease_ms / 2);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, lease_ms / 4);
+}
+
+}  // namespace berth

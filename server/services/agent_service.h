@@ -1,0 +1,32 @@
+// AgentService over gRPC: each stream becomes an AgentLink of the gateway.
+#ifndef BERTH_SERVER_SERVICES_AGENT_SERVICE_H_
+#define BERTH_SERVER_SERVICES_AGENT_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/time/time.h"
+#include "berth/v1/agent.grpc.pb.h"
+#include "server/controllers/agent_gateway.h"
+
+namespace berth {
+
+class AgentService final : public v1::AgentService::CallbackService {
+ public:
+  // The gateway outlives the service and its streams. Before the gRPC server is shut down, end the
+  // streams with AgentGateway::DisconnectAll.
+  explicit AgentService(AgentGateway* gateway) : gateway_(gateway) {}
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  AgentGateway* const gateway_;
+};
+
+// Lets gRPC find streams whose other end hangs without closing: pings after `lease` of silence, and
+// gives up half a lease later. Agents may ping as often.
+void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_AGENT_SERVICE_H_

@@ -1,0 +1,139 @@
+#include "server/validation/hello.h"
+
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/resources.h"
+#include "server/validation/findings.h"
+#include "server/validation/resources.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+void CheckText(const FieldPath& path, absl::string_view text, bool required, size_t most,
+               Findings& findings) {
+  if (required && text.empty()) findings.Invalid(path, "is missing");
+  if (text.size() > most) findings.Invalid(path, absl::StrCat("has more than ", most, " bytes"));
+  CheckNoNul(path, text, findings);
+}
+
+void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& findings) {
+  const FieldPath kind(path, "kind"), uuid(path, "uuid"), model(path, "model");
+  const FieldPath memory(path, "memory_bytes"), numa(path, "numa_node"), pci(path, "pci_bus_id");
+  if (!IsResourceName(device.kind())) {
+    findings.Invalid(kind, absl::StrCat(Quoted(device.kind()), " cannot name a kind of device"));
+  }
+  CheckText(uuid, device.uuid(), true, kMaxAgentTextBytes, findings);
+  CheckText(model, device.model(), false, kMaxAgentTextBytes, findings);
+  CheckText(pci, device.pci_bus_id(), false, kMaxAgentTextBytes, findings);
+  CheckRange(memory, device.memory_bytes(), 0, kMaxAmount, findings);
+  CheckRange(numa, device.numa_node(), -1, 1 << 16, findings);
+}
+
+void CheckDevices(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+  const FieldPath all(path, "devices");
+  if (inventory.devices_size() > static_cast<int>(kMaxDevicesPerNode)) {
+    findings.Invalid(all, absl::StrCat(inventory.devices_size(), " devices; at most ",
+                                       kMaxDevicesPerNode, " per node"));
+    return;
+  }
+  absl::flat_hash_set<std::string> uuids;
+  for (int i = 0; i < inventory.devices_size(); ++i) {
+    const FieldPath one(path, "devices", i);
+    CheckDevice(one, inventory.devices(i), findings);
+    const FieldPath uuid(one, "uuid");
+    if (!uuids.insert(inventory.devices(i).uuid()).second) {
+      findings.Invalid(uuid, absl::StrCat(Quoted(inventory.devices(i).uuid()),
+                                          " is the id of an earlier device of this node too"));
+    }
+  }
+}
+
+// Device kinds and extended resources share their names with each other.
+void CheckExtended(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+  std::set<std::string> kinds;
+  for (const v1::Device& device : inventory.devices()) kinds.insert(device.kind());
+  for (const auto& [name, amount] : inventory.extended()) {
+    const FieldPath one(path, "extended", name);
+    if (!IsResourceName(name)) findings.Invalid(one, "cannot name a resource");
+    if (!kinds.insert(name).second) findings.Invalid(one, "is a kind of device too");
+    CheckRange(one, amount, 0, kMaxAmount, findings);
+  }
+  if (kinds.size() > static_cast<size_t>(kMaxNamedKinds)) {
+    findings.Invalid(path, absl::StrCat(kinds.size(), " kinds of devices and extended resources; ",
+                                        "at most ", kMaxNamedKinds));
+  }
+}
+
+void CheckTaints(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+  const FieldPath all(path, "taints");
+  if (inventory.taints_size() > kMaxTaints) {
+    findings.Invalid(all, absl::StrCat("more than ", kMaxTaints, " taints"));
+  }
+  for (int i = 0; i < inventory.taints_size(); ++i) {
+    const v1::Taint& taint = inventory.taints(i);
+    const FieldPath one(path, "taints", i);
+    const FieldPath key(one, "key"), value(one, "value"), effect(one, "effect");
+    if (!IsLabelKey(taint.key())) findings.Invalid(key, "is no label key");
+    if (!IsLabelValue(taint.value())) findings.Invalid(value, "is no label value");
+    CheckEnum(effect, taint.effect(), findings);
+    if (taint.effect() == v1::Taint::NO_EXECUTE) findings.Unbuilt(effect, "taints that evict");
+  }
+}
+
+void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+  const FieldPath cpu(path, "cpu_millis"), memory(path, "memory_bytes"), address(path, "address");
+  const FieldPath os(path, "os"), architecture(path, "architecture");
+  CheckRange(cpu, inventory.cpu_millis(), 0, kMaxAmount, findings);
+  CheckRange(memory, inventory.memory_bytes(), 0, kMaxAmount, findings);
+  CheckText(address, inventory.address(), false, kMaxDnsNameBytes, findings);
+  CheckText(os, inventory.os(), false, kMaxAgentTextBytes, findings);
+  CheckText(architecture, inventory.architecture(), false, kMaxAgentTextBytes, findings);
+  CheckDevices(path, inventory, findings);
+  CheckExtended(path, inventory, findings);
+  CheckLabels(path, "labels", inventory.labels(), findings);
+  CheckTaints(path, inventory, findings);
+}
+
+void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& findings) {
+  const FieldPath all(root, "tasks");
+  if (hello.tasks_size() > kMaxTasksInHello) {
+    findings.Invalid(all, absl::StrCat("more than ", kMaxTasksInHello, " tasks"));
+    return;
+  }
+  std::set<std::tuple<uint64_t, uint32_t, uint32_t>> keys;
+  for (int i = 0; i < hello.tasks_size(); ++i) {
+    const v1::TaskReport& report = hello.tasks(i);
+    const FieldPath one(root, "tasks", i);
+    const FieldPath state(one, "state"), key(one, "key");
+    CheckEnum(state, report.state(), findings);
+    if (report.state() == v1::TaskReport::STATE_UNSPECIFIED) findings.Invalid(state, "is missing");
+    const v1::TaskKey& task = report.key();
+    if (!keys.emplace(task.job_uid(), task.task(), task.attempt()).second) {
+      findings.Invalid(key, "is that of an earlier task too");
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status ValidateHello(const v1::Hello& hello) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath node(root, "node"), agent_id(root, "agent_id"), boot_id(root, "boot_id");
+  const FieldPath version(root, "agent_version"), inventory(root, "inventory");
+  CheckDnsName(node, hello.node(), findings);
+  CheckText(agent_id, hello.agent_id(), true, kMaxAgentTextBytes, findings);
+  CheckText(boot_id, hello.boot_id(), true, kMaxAgentTextBytes, findings);
+  CheckText(version, hello.agent_version(), false, kMaxAgentTextBytes, findings);
+  CheckInventory(inventory, hello.inventory(), findings);
+  CheckTasks(root, hello, findings);
+  return findings.ok() ? absl::OkStatus() : findings.ToStatus();
+}
+
+}  // namespace berth

@@ -1,0 +1,19 @@
+// Rules for what an agent says of its node when it registers.
+#ifndef BERTH_SERVER_VALIDATION_HELLO_H_
+#define BERTH_SERVER_VALIDATION_HELLO_H_
+
+#include "absl/status/status.h"
+#include "berth/v1/agent.pb.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxAgentTextBytes = 128;  // ids, versions, models
+inline constexpr int kMaxTaints = 32;
+inline constexpr int kMaxTasksInHello = 100'000;
+
+// OK, or every violation with its path from the Hello.
+absl::Status ValidateHello(const v1::Hello& hello);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_HELLO_H_
