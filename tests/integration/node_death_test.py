@@ -147,6 +147,21 @@ class NodeDeath(unittest.TestCase):
         self.cluster.wait_nodes(3)
         print(f"cut network: tasks behind it lived {lived:.1f} s, were replaced after {waited:.1f} s, node came back")
 
+    def test_stopped_agent_cannot_keep_its_tasks_alive(self):
+        """The supervisors watch the lease, too: an agent that hangs does not defeat fencing."""
+        for name in ("n1", "n2", "n3"):
+            self.cluster.add_agent(name)
+        self.cluster.wait_nodes(3)
+        agent = self.cluster.agents[self.start_gang()[1]]
+        stopped = time.time()
+        agent.signal(signal.SIGSTOP)
+        self.addCleanup(agent.signal, signal.SIGCONT)
+        self.wait_second_attempt(FENCE_S + 20)
+        lived = self.last_tick(1, 1) - stopped
+        self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5)
+        self.assert_no_overlap()
+        print(f"stopped agent: its task lived {lived:.1f} s longer")
+
     def test_short_silence_is_no_death(self):
         for name in ("n1", "n2"):
             self.cluster.add_agent(name)
