@@ -58,7 +58,8 @@ class Findings {
   // UNIMPLEMENTED: a field that is understood but not built.
   void Unbuilt(const FieldPath& path, absl::string_view feature);
 
-  bool ok() const { return invalid_.empty() && refused_.empty() && unbuilt_.empty(); }
+  bool ok() const { return size() == 0; }
+  size_t size() const { return invalid_.size() + refused_.size() + unbuilt_.size(); }
   absl::Status ToStatus() const;
 
  private:

@@ -1,5 +1,6 @@
 #include "server/validation/job.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -147,33 +148,28 @@ std::string DescribeCycle(const v1::SubmitJobsRequest& request, const std::vecto
   return absl::StrCat(text, request.jobs(cycle.front()).name());
 }
 
+void CheckNamesUnique(const v1::SubmitJobsRequest& request, const JobPositions& first_of,
+                      Findings& findings) {
+  const FieldPath root;
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    const std::string& name = request.jobs(i).name();
+    if (name.empty()) continue;
+    const int first = first_of.at(name);
+    if (first == i) continue;
+    const FieldPath path(root, "jobs", i);
+    findings.Invalid({path, "name"},
+                     absl::StrCat(Quoted(name), " is already the name of jobs[", first, "]"));
+  }
+}
+
 // Names within the call are unique, and its jobs do not wait for each other in a circle.
 void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
-  const FieldPath root;
-  absl::flat_hash_map<absl::string_view, int> index;
-  index.reserve(static_cast<size_t>(request.jobs_size()));
-  bool dependencies = false;
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const v1::Job& job = request.jobs(i);
-    dependencies |= !job.spec().dependencies().empty();
-    if (job.name().empty()) continue;
-    const auto [first, added] = index.emplace(job.name(), i);
-    if (added) continue;
-    const FieldPath path(root, "jobs", i);
-    findings.Invalid(
-        {path, "name"},
-        absl::StrCat(Quoted(job.name()), " is already the name of jobs[", first->second, "]"));
-  }
-  if (!dependencies) return;
-  Graph graph(static_cast<size_t>(request.jobs_size()));
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    for (const v1::JobDependency& dependency : request.jobs(i).spec().dependencies()) {
-      const auto found = index.find(dependency.job());
-      if (found != index.end()) graph[static_cast<size_t>(i)].push_back(found->second);
-    }
-  }
-  const std::vector<int> cycle = FindCycle(graph);
+  const auto index = JobsByName(request);
+  CheckNamesUnique(request, index, findings);
+  if (!HasDependencies(request)) return;
+  const std::vector<int> cycle = FindCycle(DependencyGraph(request, index));
   if (cycle.empty()) return;
+  const FieldPath root;
   const FieldPath path(root, "jobs", cycle.front());
   const FieldPath spec(path, "spec");
   findings.Invalid({spec, "dependencies"},
@@ -181,6 +177,31 @@ void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
 }
 
 }  // namespace
+
+JobPositions JobsByName(const v1::SubmitJobsRequest& request) {
+  JobPositions result;
+  result.reserve(static_cast<size_t>(request.jobs_size()));
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    if (!request.jobs(i).name().empty()) result.emplace(request.jobs(i).name(), i);
+  }
+  return result;
+}
+
+bool HasDependencies(const v1::SubmitJobsRequest& request) {
+  return std::any_of(request.jobs().begin(), request.jobs().end(),
+                     [](const v1::Job& job) { return !job.spec().dependencies().empty(); });
+}
+
+Graph DependencyGraph(const v1::SubmitJobsRequest& request, const JobPositions& index) {
+  Graph graph(static_cast<size_t>(request.jobs_size()));
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    for (const v1::JobDependency& dependency : request.jobs(i).spec().dependencies()) {
+      const auto found = index.find(dependency.job());
+      if (found != index.end()) graph[static_cast<size_t>(i)].push_back(found->second);
+    }
+  }
+  return graph;
+}
 
 void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
               Findings& findings) {
@@ -203,21 +224,19 @@ void CheckRequestId(absl::string_view request_id, Findings& findings) {
                    absl::StrCat("at most ", kMaxRequestIdBytes, " bytes, has ", request_id.size()));
 }
 
-absl::Status ValidateSubmit(const v1::SubmitJobsRequest& request,
-                            const config::v1::Limits& limits) {
-  Findings findings;
+void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+                 Findings& findings) {
   const FieldPath root;
   CheckRequestId(request.request_id(), findings);
   if (request.jobs().empty() || request.jobs_size() > limits.jobs_per_call()) {
     findings.Invalid({root, "jobs"}, absl::StrCat("must be 1..", limits.jobs_per_call(),
                                                   " jobs, are ", request.jobs_size()));
-    return findings.ToStatus();
+    return;
   }
   for (int i = 0; i < request.jobs_size(); ++i) {
     CheckJob({root, "jobs", i}, request.jobs(i), limits, findings);
   }
   CheckBatch(request, findings);
-  return findings.ToStatus();
 }
 
 absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {

@@ -3,10 +3,13 @@
 #ifndef BERTH_SERVER_VALIDATION_JOB_H_
 #define BERTH_SERVER_VALIDATION_JOB_H_
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/job.pb.h"
 #include "server/validation/findings.h"
+#include "server/validation/graph.h"
 
 namespace berth {
 
@@ -19,13 +22,22 @@ inline constexpr int kMaxRetries = 1000;
 inline constexpr int32_t kMaxPriority = 1'000'000;
 inline constexpr size_t kMaxRequestIdBytes = 128;
 
-// `limits` with all defaults filled in (server/config.h). Pure.
-absl::Status ValidateSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits);
+// Every job of the call, and what they are to each other. `limits` with all defaults filled in
+// (server/config.h). Pure.
+void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+                 Findings& findings);
 absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request);
 
 // One job, by itself.
 void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
               Findings& findings);
+
+// Dependencies between the jobs of one call.
+using JobPositions =
+    absl::flat_hash_map<absl::string_view, int>;  // by name; the first of that name
+JobPositions JobsByName(const v1::SubmitJobsRequest& request);
+bool HasDependencies(const v1::SubmitJobsRequest& request);
+Graph DependencyGraph(const v1::SubmitJobsRequest& request, const JobPositions& index);
 
 void CheckRequestId(absl::string_view request_id, Findings& findings);
 

@@ -1,0 +1,60 @@
+// What the services share.
+#ifndef BERTH_SERVER_SERVICES_CONTEXT_H_
+#define BERTH_SERVER_SERVICES_CONTEXT_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "berth/config/v1/config.pb.h"
+#include "server/convert_job.h"
+#include "server/loop.h"
+#include "server/read_view.h"
+#include "server/request_table.h"
+#include "server/services/reply.h"
+#include "storage/store.h"
+#include "support/clock.h"
+
+namespace berth {
+
+// All outlive the services.
+struct ServiceContext {
+  Loop* loop = nullptr;
+  const Store* store = nullptr;
+  Clock* clock = nullptr;
+  RequestTable* requests = nullptr;  // loop thread
+  config::v1::Limits limits;         // completed
+  JobDefaults defaults;
+};
+
+// A write: `change` runs on the loop thread. If it returns OK the call is answered once the turn is
+// durable, with what `change` put into the response; else at once, but not before what it saw is
+// durable. It must not fail after it emitted an event.
+template <class Response, class Change>
+void Write(const ServiceContext& context, Reply<Response> reply, CommandClass command_class,
+           size_t weight, Change change) {
+  // The reply is shared with this frame for the case that the command is refused and dropped.
+  auto shared = std::make_shared<Reply<Response>>(std::move(reply));
+  const absl::Status posted = context.loop->Post(
+      [shared, change = std::move(change)](Turn& turn) mutable {
+        absl::Status status = change(turn, shared->response());
+        turn.OnDurable([shared = std::move(shared), status] { shared->Finish(status); });
+      },
+      command_class, weight);
+  if (!posted.ok()) shared->Finish(posted);
+}
+
+// A read: `look` gets the state under the reader lock and fills the response. One step.
+template <class Response, class Look>
+void ReadOnce(const ServiceContext& context, Reply<Response> reply, Look look) {
+  ReadView view(*context.loop);
+  absl::Status status =
+      view.Step([&](const ClusterState& state) { return look(state, reply.response()); });
+  view.Answer([reply = std::move(reply), status](absl::Status durable) mutable {
+    reply.Finish(durable.ok() ? status : durable);
+  });
+}
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_CONTEXT_H_

@@ -1,0 +1,214 @@
+#include "server/submission.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/model/interner.h"
+#include "server/convert_cold.h"
+#include "server/validation/graph.h"
+#include "server/validation/job_state.h"
+#include "server/validation/text.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kFullQueueRetry = absl::Seconds(5);
+
+// What makes two calls the same call.
+std::string FingerprintOf(const v1::SubmitJobsRequest& request) {
+  Fingerprint fingerprint("SubmitJobs");
+  for (const v1::Job& job : request.jobs()) fingerprint.Add(job);
+  return fingerprint.Finish();
+}
+
+// The answer as it is remembered: only what the repeated body does not tell, which is the first
+// uid.
+std::string AnswerOf(JobId first) {
+  v1::SubmitJobsResponse answer;
+  answer.add_jobs()->set_uid(first.value);
+  return answer.SerializeAsString();
+}
+
+JobId FirstIdFrom(const std::string& answer) {
+  v1::SubmitJobsResponse parsed;
+  BERTH_CHECK(parsed.ParseFromString(answer) && parsed.jobs_size() == 1);
+  return {parsed.jobs(0).uid()};
+}
+
+}  // namespace
+
+std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
+
+Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+                       const JobDefaults& defaults)
+    : request_(&request), active_jobs_limit_(limits.active_jobs()) {
+  if (!request.request_id().empty()) fingerprint_ = FingerprintOf(request);
+  const auto jobs = static_cast<size_t>(request.jobs_size());
+  specs_.reserve(jobs);
+  colds_.reserve(jobs);
+  queue_of_.reserve(jobs);
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    const v1::JobSpec& spec = request.jobs(i).spec();
+    specs_.push_back(JobSpecFrom(spec, defaults));
+    specs_.back().name = request.jobs(i).name();
+    colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));
+    queue_of_.push_back(QueueIndex(spec.queue()));
+    NoteKinds(specs_.back());
+  }
+  if (HasDependencies(request)) OrderByDependencies();
+}
+
+void Submission::OrderByDependencies() {
+  by_name_ = JobsByName(*request_);
+  order_ = DependencyOrder(DependencyGraph(*request_, by_name_));
+  position_.resize(order_.size());
+  for (size_t p = 0; p < order_.size(); ++p) position_[static_cast<size_t>(order_[p])] = p;
+}
+
+size_t Submission::QueueIndex(const std::string& name) {
+  // Nearly always the same as the job's before.
+  size_t i = queues_.size();
+  while (i > 0 && queues_[i - 1].name != name) --i;
+  if (i == 0) {
+    queues_.push_back({name, 0});
+    i = queues_.size();
+  }
+  ++queues_[i - 1].jobs;
+  return i - 1;
+}
+
+void Submission::NoteKinds(const JobSpec& spec) {
+  for (const GroupSpec& group : spec.groups) {
+    if (group.shape.devices.empty() && group.shape.extended.empty()) continue;
+    for (const absl::string_view kind : KindNames(group.shape)) {
+      if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.emplace_back(kind);
+    }
+  }
+}
+
+absl::Status Submission::CheckNames(const ClusterState& state) const {
+  std::vector<Violation> taken;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].name.empty()) continue;
+    const Job* job = state.FindJob(specs_[i].name);
+    if (job == nullptr) continue;
+    taken.push_back(
+        {absl::StrCat("jobs[", i, "].name"),
+         absl::StrCat("there is a job ", Quoted(job->name), " already, uid ", job->id.value)});
+    if (taken.size() == kMaxViolationsInError) break;
+  }
+  if (taken.empty()) return absl::OkStatus();
+  return ViolationsError(absl::StatusCode::kAlreadyExists, taken);
+}
+
+absl::Status Submission::CheckBounds(const ClusterState& state) const {
+  const int64_t active = state.queues().At(kRootQueue).active_jobs;
+  if (active + static_cast<int64_t>(specs_.size()) > active_jobs_limit_) {
+    return RetryLaterError(
+        absl::StatusCode::kResourceExhausted,
+        absl::StrCat("the cluster has ", active, " jobs that have not ended, at most ",
+                     active_jobs_limit_, " (limits.active_jobs)"),
+        kFullQueueRetry);
+  }
+  absl::flat_hash_map<QueueId, int64_t> added;
+  for (const QueueUse& use : queues_) {
+    for (QueueId id = state.FindQueue(use.name)->id; id != kRootQueue;
+         id = state.queues().At(id).spec.parent) {
+      const Queue& queue = state.queues().At(id);
+      const int64_t jobs = queue.active_jobs + (added[id] += use.jobs);
+      if (queue.spec.max_jobs == 0 || jobs <= queue.spec.max_jobs) continue;
+      return RetryLaterError(
+          absl::StatusCode::kResourceExhausted,
+          absl::StrCat("queue ", Quoted(queue.spec.name), " takes at most ", queue.spec.max_jobs,
+                       " jobs that have not ended (max_jobs) and has ", queue.active_jobs),
+          kFullQueueRetry);
+    }
+  }
+  return state.interner().CanAddKinds({kinds_.begin(), kinds_.end()});
+}
+
+absl::Status Submission::Check(const ClusterState& state) const {
+  Findings findings;
+  CheckJobsAgainst(state, *request_, findings);
+  if (!findings.ok()) return findings.ToStatus();
+  if (absl::Status status = CheckNames(state); !status.ok()) return status;
+  return CheckBounds(state);
+}
+
+std::vector<JobDependency> Submission::ResolveDependencies(const ClusterState& state, size_t job,
+                                                           JobId first) const {
+  std::vector<JobDependency> result;
+  for (const auto& dependency : request_->jobs(static_cast<int>(job)).spec().dependencies()) {
+    const auto here = by_name_.find(dependency.job());
+    const JobId id = here != by_name_.end() ? IdOf(static_cast<size_t>(here->second), first)
+                                            : state.FindJob(dependency.job())->id;
+    result.push_back({id, ConditionFrom(dependency.condition())});
+  }
+  return result;
+}
+
+JobId Submission::IdOf(size_t job, JobId first) const {
+  return {first.value + (position_.empty() ? job : position_[job])};
+}
+
+absl::Status Submission::Emit(Turn& turn, JobId first) {
+  std::vector<QueueId> queue_ids;
+  for (const QueueUse& use : queues_) queue_ids.push_back(turn.state().FindQueue(use.name)->id);
+  for (size_t p = 0; p < specs_.size(); ++p) {
+    const size_t i = order_.empty() ? p : static_cast<size_t>(order_[p]);
+    const JobId id{first.value + p};
+    JobSpec& spec = specs_[i];
+    spec.queue = queue_ids[queue_of_[i]];
+    if (spec.name.empty()) spec.name = GivenJobName(id);
+    if (!order_.empty()) spec.dependencies = ResolveDependencies(turn.state(), i, first);
+    absl::Status status = turn.Emit(JobSubmitted{id, std::move(spec)});
+    if (!status.ok()) {
+      // Check and Apply disagree: our bug. Nothing of a batch may stay, so it matters at which job.
+      LogError("a checked job was refused", {{"job", id.value}, {"error", status}});
+      BERTH_CHECK(p == 0);
+      return absl::InternalError(absl::StrCat("the job was refused: ", status.message()));
+    }
+    turn.PutCold(id, std::move(colds_[i]));
+  }
+  return absl::OkStatus();
+}
+
+void Submission::Fill(JobId first, v1::SubmitJobsResponse& response) const {
+  response.Clear();
+  response.mutable_jobs()->Reserve(request_->jobs_size());
+  for (int i = 0; i < request_->jobs_size(); ++i) {
+    const JobId id = IdOf(static_cast<size_t>(i), first);
+    auto* job = response.add_jobs();
+    const std::string& name = request_->jobs(i).name();
+    job->set_name(name.empty() ? GivenJobName(id) : name);
+    job->set_uid(id.value);
+  }
+}
+
+absl::Status Submission::Commit(Turn& turn, RequestTable& requests,
+                                v1::SubmitJobsResponse& response) {
+  const std::string& request_id = request_->request_id();
+  if (!request_id.empty()) {
+    absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
+    if (!known.ok()) return known.status();
+    if (*known != nullptr) {
+      Fill(FirstIdFrom(**known), response);
+      return absl::OkStatus();
+    }
+  }
+  if (absl::Status status = Check(turn.state()); !status.ok()) return status;
+  const JobId first = turn.state().next_job_id();
+  if (absl::Status status = Emit(turn, first); !status.ok()) return status;
+  Fill(first, response);
+  if (!request_id.empty()) {
+    requests.Remember(turn, {request_id, fingerprint_, turn.now(), AnswerOf(first)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace berth

@@ -1,0 +1,73 @@
+// A SubmitJobs call on its way into the state. Made by the handler, which does the heavy work:
+// names become indexes, and the specs core values and cold bytes. The loop thread then checks only
+// what depends on the state, and emits.
+#ifndef BERTH_SERVER_SUBMISSION_H_
+#define BERTH_SERVER_SUBMISSION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/job.pb.h"
+#include "core/model/cluster_state.h"
+#include "server/convert_job.h"
+#include "server/request_table.h"
+#include "server/turn.h"
+#include "server/validation/job.h"
+
+namespace berth {
+
+class Submission {
+ public:
+  // Only for a request that CheckSubmit had nothing against; it must outlive the submission.
+  Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+             const JobDefaults& defaults);
+
+  // What the state says against it: queues and dependencies (INVALID_ARGUMENT,
+  // FAILED_PRECONDITION), names in use (ALREADY_EXISTS), bounds (RESOURCE_EXHAUSTED). Reader lock
+  // or loop thread.
+  absl::Status Check(const ClusterState& state) const;
+
+  // All jobs or none. Loop thread, once. A repeated request id gets its first answer and changes
+  // nothing.
+  absl::Status Commit(Turn& turn, RequestTable& requests, v1::SubmitJobsResponse& response);
+
+ private:
+  struct QueueUse {
+    std::string name;
+    int64_t jobs = 0;
+  };
+
+  size_t QueueIndex(const std::string& name);
+  void NoteKinds(const JobSpec& spec);
+  void OrderByDependencies();
+  absl::Status CheckNames(const ClusterState& state) const;
+  absl::Status CheckBounds(const ClusterState& state) const;
+  std::vector<JobDependency> ResolveDependencies(const ClusterState& state, size_t job,
+                                                 JobId first) const;
+  JobId IdOf(size_t job, JobId first) const;
+  absl::Status Emit(Turn& turn, JobId first);
+  void Fill(JobId first, v1::SubmitJobsResponse& response) const;
+
+  const v1::SubmitJobsRequest* request_;
+  int64_t active_jobs_limit_;
+  std::string fingerprint_;     // if there is a request id
+  std::vector<JobSpec> specs_;  // parallel to the request's jobs, as the next two
+  std::vector<ColdPart> colds_;
+  std::vector<size_t> queue_of_;  // index into queues_
+  std::vector<QueueUse> queues_;
+  std::vector<std::string> kinds_;  // device kinds and extended resources, each once
+  // Only if the request has dependencies:
+  JobPositions by_name_;
+  std::vector<int> order_;        // the order of uids: every job after those that it depends on
+  std::vector<size_t> position_;  // of each job in order_
+};
+
+// The name of a job that was submitted without one.
+std::string GivenJobName(JobId id);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SUBMISSION_H_

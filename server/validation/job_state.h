@@ -1,0 +1,19 @@
+// The API's rules for jobs against the state as it stands.
+#ifndef BERTH_SERVER_VALIDATION_JOB_STATE_H_
+#define BERTH_SERVER_VALIDATION_JOB_STATE_H_
+
+#include "berth/v1/job.pb.h"
+#include "core/model/cluster_state.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+// Queues that are unknown or have children, and unknown jobs to depend on, are invalid; closed
+// queues are refused. Reader lock or loop thread. Costs little where neighbouring jobs name the
+// same queue.
+void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
+                      Findings& findings);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_JOB_STATE_H_
