@@ -15,8 +15,20 @@ class Policies;  // core/engine/policies.h: the configured actions, filters, sco
 
 // A reason why a class of equal jobs waits. Codes match berth.v1.WaitReason.
 enum class WaitCode : uint8_t {
-  kNone, kInsufficientResources, kQueueLimit, kQueueClosed, kNoMatchingNode, kNeverFits, kDependency, kStartTime,
-  kUserHold, kRetryBackoff, kNotConsidered, kQueueRunningJobs, kGroupDependency, kNodeFencing
+  kNone,
+  kInsufficientResources,
+  kQueueLimit,
+  kQueueClosed,
+  kNoMatchingNode,
+  kNeverFits,
+  kDependency,
+  kStartTime,
+  kUserHold,
+  kRetryBackoff,
+  kNotConsidered,
+  kQueueRunningJobs,
+  kGroupDependency,
+  kNodeFencing
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;
@@ -32,24 +44,37 @@ struct WaitReason {
 };
 
 struct PlanCounters {
-  uint64_t work = 0;            // counted: nodes looked at and tasks placed
+  uint64_t work = 0;  // counted: nodes looked at and tasks placed
   uint64_t jobs_considered = 0;
   uint64_t tasks_placed = 0;
   bool operator==(const PlanCounters&) const = default;
 };
 
-// Plain data. `decisions` in order; each of them passes Apply on the state as it was before the cycle.
+// What one stage of the cycle did.
+struct StageCounters {
+  std::string name;  // "lifecycle", then the actions
+  uint64_t work = 0;
+  uint64_t decisions = 0;
+  bool operator==(const StageCounters&) const = default;
+};
+
+// Plain data. `decisions` in order; each of them passes Apply on the state as it was before the
+// cycle.
 struct Plan {
   std::vector<EventBody> decisions;
   PlanCounters counters;
-  bool exhausted = false;                    // the budget cut it: call again
-  Time wake_at = absl::InfiniteFuture();     // nothing to do before, unless something happens
+  std::vector<StageCounters> stages;  // those that ran, in order
+  bool exhausted = false;             // the budget cut it: call again
+  // Nothing to do before, unless something happens; applying decisions is something: with any, it
+  // is `now`.
+  Time wake_at = absl::InfiniteFuture();
 };
 
-// One cycle: the lifecycle stage (what follows from reports, timers and requests), then the configured actions.
-// The state is used for trying things out, and is as before when it returns, except for derived caches (why a class
-// of jobs is blocked). `budget` is in units of PlanCounters::work; the same state, policies, now and budget give the
-// same plan on every machine.
+// One cycle: the lifecycle stage (what follows from reports, timers and requests), then the
+// configured actions. The state is used for trying things out, and is as before when it returns,
+// except for derived caches (why a class of jobs is blocked, which jobs are settled): that holds if
+// the decisions are then applied. `budget` is in units of PlanCounters::work; the same state,
+// policies, now and budget give the same plan on every machine.
 Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
 // Why the job waits, most important first; empty if it does not.

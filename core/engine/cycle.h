@@ -1,0 +1,48 @@
+// What the stages of one cycle share: the state with what was tried so far, and the budget.
+#ifndef BERTH_CORE_ENGINE_CYCLE_H_
+#define BERTH_CORE_ENGINE_CYCLE_H_
+
+#include <cstdint>
+
+#include "core/engine/plan.h"
+#include "core/engine/policies.h"
+#include "core/engine/transaction.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+// Lives for one PlanCycle. Not thread-safe.
+class Cycle {
+ public:
+  Cycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget)
+      : state_(state), policies_(policies), now_(now), budget_(budget), transaction_(state, now) {}
+
+  // With the effect of the decisions so far.
+  const ClusterState& state() const { return state_; }
+  const Policies& policies() const { return policies_; }
+  Time now() const { return now_; }
+  Transaction& transaction() { return transaction_; }
+
+  // Asked between jobs, never within one: whatever the budget, a stage finishes the job that it has
+  // begun. Counted work only, so that the same inputs stop at the same place everywhere.
+  bool SpentUp() const { return counters_.work >= budget_; }
+  void CountWork(uint64_t units) { counters_.work += units; }
+  // A stage that stops because the budget is spent, with more to do, says so; later stages do not
+  // run, as what they would do may depend on it.
+  void Cut() { cut_ = true; }
+  bool cut() const { return cut_; }
+  PlanCounters& counters() { return counters_; }
+
+ private:
+  ClusterState& state_;
+  const Policies& policies_;
+  const Time now_;
+  const uint64_t budget_;
+  PlanCounters counters_;
+  bool cut_ = false;
+  Transaction transaction_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_CYCLE_H_

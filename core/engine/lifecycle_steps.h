@@ -1,0 +1,73 @@
+// The parts that lifecycle steps are made of. Private to core/engine/lifecycle*.cc.
+#ifndef BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
+#define BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/engine/lifecycle.h"
+
+namespace berth {
+
+using TaskList = std::vector<uint32_t>;  // indexes, ascending
+
+// "worker-3"
+std::string TaskName(const Job& job, uint32_t task);
+// " on n12", or "" if it never had a node.
+std::string OnNode(const Look& look, uint32_t task);
+
+TaskList TasksWhere(const Job& job, absl::FunctionRef<bool(const Task&)> test);
+// Occupies, and was not told to stop.
+bool Holds(const Task& task);
+
+// The job's status with a change.
+template <class Change>
+EventBody WithStatus(const Look& look, Change&& change) {
+  JobStatus status = look.job.status;
+  change(status);
+  return JobStatusChanged{.job = look.job.id, .status = std::move(status)};
+}
+
+// True if the members besides `leaving` still make the job's and each begun group's minimum.
+bool KeepsMinimum(const Job& job, const TaskList& leaving);
+
+// The outcome is decided: ends the job, or stops first what still occupies.
+Step Conclude(const Look& look, JobState outcome, const std::string& message);
+
+// Stops or requeues the tasks, so that each waits for another start.
+void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step* step);
+
+// The whole job waits for another start, not before `hold_until`. Work that is certainly done is
+// kept: groups that succeeded as a whole, and succeeded tasks of elastic groups, unless
+// `rerun_all`.
+Step RestartJob(const Look& look, ReleaseReason reason, const std::string& message, Time hold_until,
+                int32_t retries, bool rerun_all);
+
+// These tasks lost their place through no fault of the job: replaced alone if the rest keeps the
+// minimum, else the whole job starts again. No retry is used.
+Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
+              const std::string& message);
+
+// The wait before the given retry (1 = the first): doubles each time, up to 64 times.
+Duration RetryBackoff(const Job& job, int32_t retries);
+
+// Stages of life, in the order in which NextStep asks them. Empty = nothing to do.
+Step Expire(const Look& look);  // ended: time to live                       lifecycle_end.cc
+Step Finish(const Look& look);  // Completing: stop, then end
+Step CompleteIfDone(const Look& look);  // every task ended
+Step Suspend(const Look& look);       // the user's hold                           lifecycle_hold.cc
+Step Admit(const Look& look);         // Held or Pending
+Step AwaitRestart(const Look& look);  // Restarting: until nothing occupies, and back-off is over
+Step BlameNodes(const Look& look);    // refusals and prepare timeouts             lifecycle_gang.cc
+Step LeaveDraining(const Look& look);
+Step StartPrepared(const Look& look);
+Step ReachRunning(const Look& look);
+Step ApplyPolicies(
+    const Look& look);  // failures, lost nodes, completion, walltime   lifecycle_policy.cc
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/engine/cycle.h"
+#include "core/engine/lifecycle.h"
+#include "core/engine/plan.h"
+#include "core/model/state_editor.h"
+
+namespace berth {
+namespace {
+
+// In debug builds, small states are rebuilt and compared after each cycle.
+#ifdef NDEBUG
+constexpr size_t kCheckedObjects = 0;
+#else
+constexpr size_t kCheckedObjects = 64;
+#endif
+
+bool Small(const ClusterState& state) {
+  return state.jobs().size() + state.nodes().size() <= kCheckedObjects;
+}
+
+// Every stage runs through here: whether it runs at all, and what it did.
+template <class Stage>
+void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* counters,
+              Stage&& stage) {
+  if (cycle.cut()) return;
+  const uint64_t work = cycle.counters().work;
+  const size_t decisions = cycle.transaction().decisions();
+  stage();
+  counters->push_back({.name = std::string(name),
+                       .work = cycle.counters().work - work,
+                       .decisions = cycle.transaction().decisions() - decisions});
+}
+
+// Decisions change what is due: the next cycle, right after they are applied, knows.
+Time WakeAt(const ClusterState& state, const Plan& plan, Time now) {
+  if (plan.exhausted || !plan.decisions.empty()) return now;
+  Time wake = absl::InfiniteFuture();
+  if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
+  const bool waiting = state.pending().job_count() > 0;
+  if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
+  return wake;
+}
+
+Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
+  Plan plan;
+  Cycle cycle(state, policies, now, budget);
+  RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
+  for (const auto& action : policies.actions()) {
+    RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
+  }
+  plan.decisions = cycle.transaction().Commit();
+  plan.counters = cycle.counters();
+  plan.exhausted = cycle.cut();
+  plan.wake_at = WakeAt(state, plan, now);
+  return plan;
+}
+
+}  // namespace
+
+Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
+  if (!Small(state)) return RunCycle(state, policies, now, budget);
+  const uint64_t before = Fingerprint(state);
+  Plan plan = RunCycle(state, policies, now, budget);
+  BERTH_CHECK(Fingerprint(state) == before);
+  BERTH_CHECK(CheckConsistency(state).ok());
+  return plan;
+}
+
+}  // namespace berth

@@ -1,0 +1,49 @@
+#include "core/engine/policies.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/check.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Makes the named policies of one plug point; what is wrong with the names goes to `errors`.
+template <class Point>
+std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<std::string>& names,
+                                            std::vector<std::string>* errors) {
+  std::vector<std::unique_ptr<Point>> policies;
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    std::unique_ptr<Point> policy = MakePolicy<Point>(name);
+    if (policy == nullptr) errors->push_back(absl::StrCat("unknown ", what, " \"", name, "\""));
+    if (!seen.insert(name).second) errors->push_back(absl::StrCat(what, " \"", name, "\" twice"));
+    policies.push_back(std::move(policy));
+  }
+  return policies;
+}
+
+}  // namespace
+
+Policies Policies::Default() {
+  absl::StatusOr<Policies> policies = Create(PolicyConfig{});
+  BERTH_CHECK(policies.ok());
+  return *std::move(policies);
+}
+
+absl::StatusOr<Policies> Policies::Create(const PolicyConfig& config) {
+  std::vector<std::string> errors;
+  Policies policies;
+  policies.actions_ = MakeAll<Action>("action", config.actions, &errors);
+  policies.filters_ = MakeAll<NodeFilter>("filter", config.filters, &errors);
+  policies.scores_ = MakeAll<NodeScore>("score", config.scores, &errors);
+  policies.job_orders_ = MakeAll<JobOrder>("job order", config.job_orders, &errors);
+  policies.lifecycle_ = config.lifecycle;
+  if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
+  return policies;
+}
+
+}  // namespace berth

@@ -1,0 +1,148 @@
+// The plug points of planning, and the configured set of them.
+//
+// Each plug point is one narrow interface with a name and a prepare step that returns a cheap
+// callable: what depends only on the request is worked out once per task shape and cycle, what
+// depends on the node is asked per node.
+//
+//   NodeFilter  may a task of this shape go there?            resources/devices, node_selector,
+//   taints NodeScore   which of the nodes that may is best?          best_fit JobOrder    which of
+//   two waiting jobs goes first?         priority_then_submit Action      one stage of a cycle, in
+//   configured order     allocate
+//
+// Fair shares between queues (QueueShare) and the protection of running jobs (EvictionGuard) join
+// this list with the actions that ask them. The only list of what is built in is
+// core/policies/registry.cc.
+//
+// Policies hold no state of their own between calls and may be used by one cycle at a time.
+#ifndef BERTH_CORE_ENGINE_POLICIES_H_
+#define BERTH_CORE_ENGINE_POLICIES_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+class Cycle;  // core/engine/cycle.h
+
+// What a node has to give: as it is now, or as it would have if nothing ran there. A view.
+struct Offer {
+  const Node& node;
+  const Resources& free;
+  DeviceSet used;
+};
+
+// One shape, as interned, and the names of resource kinds.
+struct ShapeRequest {
+  const ShapeEntry& entry;
+  const Interner& interner;
+};
+
+using NodeTest = std::function<bool(const Offer&)>;
+
+// Asked only about nodes that take new tasks (FreeIndex), and, of all nodes as if they were empty,
+// when a job that waits is told why.
+class NodeFilter {
+ public:
+  virtual ~NodeFilter() = default;
+  virtual absl::string_view name() const = 0;
+  // An empty function when every node passes. The request outlives it.
+  virtual NodeTest Prepare(const ShapeRequest& request) const = 0;
+};
+
+// Lower is better. Several scores are levels: the second decides where the first is equal, and the
+// order of FreeIndex (free devices, free cpu, id) decides at last.
+using NodeRank = std::function<int64_t(const Offer&)>;
+
+class NodeScore {
+ public:
+  virtual ~NodeScore() = default;
+  virtual absl::string_view name() const = 0;
+  // An empty function when this score is the order of FreeIndex itself: levels after it have no
+  // say, and without one before it the first node that fits is the best. Otherwise every node that
+  // has enough free is ranked.
+  virtual NodeRank Prepare(const ShapeRequest& request) const = 0;
+};
+
+// Negative: `a` goes before `b`; 0: as it may. Several orders are levels; the job id decides at
+// last. Jobs of one class (core/model/pending_index.h) are served by priority, then id, whatever
+// the order says between classes.
+using JobCompare = std::function<int(const Job& a, const Job& b)>;
+
+class JobOrder {
+ public:
+  virtual ~JobOrder() = default;
+  virtual absl::string_view name() const = 0;
+  // An empty function when this order is that of PendingIndex: levels after it have no say, and
+  // without one before it the next job is found at once. Otherwise the heads of all classes are
+  // compared for each.
+  virtual JobCompare Prepare(const ClusterState& state, Time now) const = 0;
+};
+
+// One stage of a cycle. Leaves the transaction with whole decisions only, and asks the budget
+// between jobs.
+class Action {
+ public:
+  virtual ~Action() = default;
+  virtual absl::string_view name() const = 0;
+  virtual void Run(Cycle& cycle) const = 0;
+};
+
+// What the lifecycle stage may be told.
+struct LifecycleParameters {
+  int32_t drain_after_refusals = 5;  // in a row; 0 = never
+  Duration refusal_backoff =
+      absl::Seconds(1);  // after the first refusal, doubled by each further one
+  Duration refusal_backoff_max = absl::Minutes(5);
+};
+
+// Names, in order. A name that the registry does not have is an error of Policies::Create.
+struct PolicyConfig {
+  std::vector<std::string> actions = {"allocate"};
+  std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
+  std::vector<std::string> scores = {"best_fit"};
+  std::vector<std::string> job_orders = {"priority_then_submit"};
+  LifecycleParameters lifecycle;
+};
+
+// The configured set. Movable; must outlive the cycles that use it.
+class Policies {
+ public:
+  static Policies Default();
+  // INVALID_ARGUMENT naming every name that is unknown or given twice.
+  static absl::StatusOr<Policies> Create(const PolicyConfig& config);
+
+  const std::vector<std::unique_ptr<Action>>& actions() const { return actions_; }
+  const std::vector<std::unique_ptr<NodeFilter>>& filters() const { return filters_; }
+  const std::vector<std::unique_ptr<NodeScore>>& scores() const { return scores_; }
+  const std::vector<std::unique_ptr<JobOrder>>& job_orders() const { return job_orders_; }
+  const LifecycleParameters& lifecycle() const { return lifecycle_; }
+
+ private:
+  std::vector<std::unique_ptr<Action>> actions_;
+  std::vector<std::unique_ptr<NodeFilter>> filters_;
+  std::vector<std::unique_ptr<NodeScore>> scores_;
+  std::vector<std::unique_ptr<JobOrder>> job_orders_;
+  LifecycleParameters lifecycle_;
+};
+
+using PolicyFactory =
+    std::variant<std::unique_ptr<Action> (*)(), std::unique_ptr<NodeFilter> (*)(),
+                 std::unique_ptr<NodeScore> (*)(), std::unique_ptr<JobOrder> (*)()>;
+
+// Adds a policy from outside the tree, to be named in a PolicyConfig. Before the first
+// Policies::Create, from one thread (a program's main). ALREADY_EXISTS if the plug point has one of
+// that name.
+absl::Status RegisterPolicy(absl::string_view name, PolicyFactory factory);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_POLICIES_H_

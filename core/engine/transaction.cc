@@ -1,0 +1,143 @@
+#include "core/engine/transaction.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+
+Transaction::Transaction(ClusterState& state, Time now)
+    : state_(state), now_(now), editor_(state, EditMode::kTentative) {}
+
+Transaction::~Transaction() { RollbackTo({}); }
+
+Transaction::Mark Transaction::mark() const {
+  BERTH_CHECK(placed_.empty());
+  return {.edits = edits_.size(), .decisions = decisions_.size()};
+}
+
+void Transaction::RollbackTo(const Mark& mark) {
+  BERTH_CHECK(mark.edits <= edits_.size() && mark.decisions <= decisions_.size());
+  while (edits_.size() > mark.edits) UndoLast();
+  decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
+  placed_.clear();
+  editor_.Sync();
+}
+
+void Transaction::UndoLast() {
+  const Edited kind = edits_.back();
+  edits_.pop_back();
+  if (kind == Edited::kTask) {
+    editor_.SetTask(tasks_.back().key, tasks_.back().task);
+    tasks_.pop_back();
+  } else if (kind == Edited::kStatus) {
+    editor_.SetJobStatus(statuses_.back().job, std::move(statuses_.back().status));
+    statuses_.pop_back();
+  } else {
+    editor_.SetNodeStatus(nodes_.back().node, std::move(nodes_.back().status));
+    nodes_.pop_back();
+  }
+}
+
+void Transaction::SetTask(TaskKey key, const Task& task) {
+  tasks_.push_back({key, editor_.SetTask(key, task)});
+  edits_.push_back(Edited::kTask);
+}
+
+void Transaction::SetStatus(JobId job, JobStatus status) {
+  statuses_.push_back({job, editor_.SetJobStatus(job, std::move(status))});
+  edits_.push_back(Edited::kStatus);
+}
+
+void Transaction::SetNode(NodeId node, NodeStatus status) {
+  nodes_.push_back({node, state_.nodes().At(node).status});
+  editor_.SetNodeStatus(node, std::move(status));
+  edits_.push_back(Edited::kNode);
+}
+
+void Transaction::Place(JobId job, const Placement& placement) {
+  const Task& before = state_.jobs().At(job).tasks[placement.task];
+  BERTH_CHECK(Waits(before.state));
+  SetTask({job, placement.task}, BoundTask(before, placement, now_));
+  placed_.push_back(placement);
+}
+
+void Transaction::BindPlaced(JobId job, bool gang) {
+  BERTH_CHECK(!placed_.empty());
+  if (gang) {
+    JobStatus status = state_.jobs().At(job).status;
+    ++status.starts;
+    SetStatus(job, std::move(status));
+  }
+  decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
+  placed_.clear();
+}
+
+void Transaction::Decide(EventBody decision) {
+  BERTH_CHECK(placed_.empty());
+  std::visit(
+      [this](const auto& body) {
+        if constexpr (requires { this->Enact(body); }) {
+          Enact(body);
+        } else {
+          BERTH_CHECK(false);  // a fact from outside, or TasksBound: see Place
+        }
+      },
+      decision);
+  decisions_.push_back(std::move(decision));
+}
+
+void Transaction::Enact(const TasksStarted& decision) {
+  for (uint32_t index : decision.tasks) {
+    const TaskKey key{decision.job, index};
+    SetTask(key, StartedTask(state_.jobs().At(decision.job).tasks[index], now_));
+  }
+}
+
+void Transaction::Enact(const TasksReleased& decision) {
+  for (uint32_t index : decision.tasks) {
+    const TaskKey key{decision.job, index};
+    Task task = ReleasedTask(state_.jobs().At(decision.job).tasks[index], decision.requeue, now_);
+    // As in Apply: a node that is lost will not say any more that it is gone.
+    const bool unreachable = state_.nodes().At(task.node).status.state == NodeState::kLost;
+    if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now_);
+    SetTask(key, task);
+  }
+}
+
+void Transaction::Enact(const TasksRequeued& decision) {
+  for (uint32_t index : decision.tasks) {
+    const TaskKey key{decision.job, index};
+    SetTask(key, RequeuedTask(state_.jobs().At(decision.job).tasks[index], now_));
+  }
+}
+
+void Transaction::Enact(const JobStatusChanged& decision) {
+  SetStatus(decision.job, decision.status);
+}
+
+void Transaction::Enact(const NodeRefused& decision) {
+  NodeStatus status = state_.nodes().At(decision.id).status;
+  status.refusals = decision.refusals;
+  status.backoff_until = decision.backoff_until;
+  SetNode(decision.id, std::move(status));
+}
+
+void Transaction::Enact(const NodeSteered& decision) {
+  NodeStatus status = state_.nodes().At(decision.id).status;
+  status.cordoned = decision.cordoned;
+  status.draining = decision.draining;
+  status.reason = decision.reason;
+  SetNode(decision.id, std::move(status));
+}
+
+std::vector<EventBody> Transaction::Commit() {
+  BERTH_CHECK(placed_.empty());
+  std::vector<EventBody> decisions = std::move(decisions_);
+  decisions_.clear();
+  RollbackTo({});
+  return decisions;
+}
+
+}  // namespace berth

@@ -1,0 +1,104 @@
+// Transaction: tries decisions out on the live state. No copy of the cluster is made: every edit
+// goes through StateEditor, which returns the value before, and undoing is setting those again in
+// reverse order. So free capacity, queue sums and the pending index follow what is tried, at the
+// cost of what is tried.
+//
+//   Transaction trial(state, now);
+//   const auto mark = trial.mark();
+//   trial.Place(job, task, node, devices);      // member by member
+//   if (!fits) trial.RollbackTo(mark);          // as if nothing had been tried since
+//   else trial.BindPlaced(job, /*gang=*/true);  // what was placed since the last decision
+//   std::vector<EventBody> decisions = trial.Commit();
+//
+// The state itself changes through Apply alone: when the transaction ends, committed or not, it is
+// as it was before. One transaction per state at a time. No thread safety.
+#ifndef BERTH_CORE_ENGINE_TRANSACTION_H_
+#define BERTH_CORE_ENGINE_TRANSACTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "core/model/cluster_state.h"
+#include "core/model/state_editor.h"
+
+namespace berth {
+
+class Transaction {
+ public:
+  struct Mark {
+    size_t edits = 0;
+    size_t decisions = 0;
+  };
+
+  Transaction(ClusterState& state, Time now);
+  ~Transaction();  // rolls back
+
+  // Not between Place and BindPlaced.
+  Mark mark() const;
+  // Edits, decisions and placements since the mark never were. The mark must be of this
+  // transaction, and not before the last Commit.
+  void RollbackTo(const Mark& mark);
+
+  // A waiting task gets a place that is free.
+  void Place(JobId job, const Placement& placement);
+  // Decides for what was placed since the last call: one TasksBound.
+  void BindPlaced(JobId job, bool gang);
+  // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has none before it is
+  // applied.
+  void Decide(EventBody decision);
+
+  // Brings the pending index up to date with what was tried.
+  void Sync() { editor_.Sync(); }
+  // For planning's caches, which no rollback touches.
+  StateEditor& editor() { return editor_; }
+  size_t decisions() const { return decisions_.size(); }
+  // Placed and not yet bound.
+  const std::vector<Placement>& placed() const { return placed_; }
+
+  // What was decided, in order; leaves the state as it was before the transaction.
+  std::vector<EventBody> Commit();
+
+ private:
+  struct TaskBefore {
+    TaskKey key;
+    Task task;
+  };
+  struct StatusBefore {
+    JobId job;
+    JobStatus status;
+  };
+  struct NodeBefore {
+    NodeId node;
+    NodeStatus status;
+  };
+  enum class Edited : uint8_t { kTask, kStatus, kNode };
+
+  void SetTask(TaskKey key, const Task& task);
+  void SetStatus(JobId job, JobStatus status);
+  void SetNode(NodeId node, NodeStatus status);
+  void UndoLast();
+  void Enact(const TasksStarted& decision);
+  void Enact(const TasksReleased& decision);
+  void Enact(const TasksRequeued& decision);
+  void Enact(const JobStatusChanged& decision);
+  void Enact(const NodeRefused& decision);
+  void Enact(const NodeSteered& decision);
+  void Enact(const JobDeleted&) {}
+
+  ClusterState& state_;
+  const Time now_;
+  StateEditor editor_;
+  // What was edited, in order; the values before, by kind, likewise.
+  std::vector<Edited> edits_;
+  std::vector<TaskBefore> tasks_;
+  std::vector<StatusBefore> statuses_;
+  std::vector<NodeBefore> nodes_;
+  std::vector<EventBody> decisions_;
+  std::vector<Placement> placed_;  // not yet in a decision
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_TRANSACTION_H_

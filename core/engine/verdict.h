@@ -1,0 +1,31 @@
+// Why a class of waiting jobs cannot be placed now, with numbers. Verdicts are kept with the class
+// (PendingClass::blocked) and shown to users (WhyWaiting).
+#ifndef BERTH_CORE_ENGINE_VERDICT_H_
+#define BERTH_CORE_ENGINE_VERDICT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "core/engine/node_search.h"
+#include "core/engine/plan.h"
+
+namespace berth {
+
+// What all of these needs take together.
+Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
+
+// The queue or an ancestor is closed, or has as many running jobs as it may.
+std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job);
+
+// The first queue, from the job's own upward, whose limit the request would break. There must be
+// one (ClusterState::WithinLimits).
+BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request);
+
+// Too little is free: `placed` of the tasks had found a place. `state` is as it was then, so with
+// those tasks in place. kNoMatchingNode and kNeverFits are found by looking at empty nodes.
+BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, const Job& job,
+                               const JobNeeds& needs, int32_t placed, uint64_t* work);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_VERDICT_H_

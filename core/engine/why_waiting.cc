@@ -1,0 +1,123 @@
+#include "absl/strings/str_cat.h"
+#include "core/engine/plan.h"
+#include "core/model/pending_index.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+WaitReason Reason(WaitCode code) {
+  WaitReason reason;
+  reason.code = code;
+  return reason;
+}
+
+WaitReason Until(WaitCode code, Time until) {
+  WaitReason reason = Reason(code);
+  reason.until = until;
+  return reason;
+}
+
+std::vector<WaitReason> WhyHeld(const ClusterState& state, const Job& job, Time now) {
+  std::vector<WaitReason> reasons;
+  if (job.status.suspended) reasons.push_back(Reason(WaitCode::kUserHold));
+  for (const JobDependency& dependency : job.dependencies) {
+    const Job* before = state.jobs().Find(dependency.job);
+    if (job.status.starts > 0 || before == nullptr || Ended(before->status.state)) continue;
+    WaitReason reason = Reason(WaitCode::kDependency);
+    reason.job = dependency.job;
+    reason.detail = absl::StrCat("job ", before->name, " has not ended");
+    reasons.push_back(std::move(reason));
+  }
+  if (job.start_after > now) reasons.push_back(Until(WaitCode::kStartTime, job.start_after));
+  return reasons;
+}
+
+// Members that are still somewhere and must go before the job can start again.
+std::vector<WaitReason> WhyNotGone(const ClusterState& state, const Job& job) {
+  std::vector<WaitReason> reasons;
+  int64_t stopping = 0;
+  for (const Task& task : job.tasks) {
+    if (task.state == TaskState::kLost && reasons.empty()) {
+      WaitReason reason = Reason(WaitCode::kNodeFencing);
+      reason.detail = absl::StrCat("node ", state.nodes().At(task.node).spec.name, " is silent");
+      reasons.push_back(std::move(reason));
+    }
+    if (task.state == TaskState::kReleasing) ++stopping;
+  }
+  if (stopping == 0) return reasons;
+  WaitReason reason = Reason(WaitCode::kNotConsidered);
+  reason.detail = absl::StrCat(stopping, " members are still being stopped");
+  reasons.push_back(std::move(reason));
+  return reasons;
+}
+
+std::vector<WaitReason> WhyRestarting(const ClusterState& state, const Job& job, Time now) {
+  std::vector<WaitReason> reasons = WhyNotGone(state, job);
+  if (job.status.hold_until > now) {
+    reasons.push_back(Until(WaitCode::kRetryBackoff, job.status.hold_until));
+  }
+  return reasons;
+}
+
+WaitReason OfClass(const PendingClass& of) {
+  if (of.blocked == nullptr) return Reason(WaitCode::kNotConsidered);
+  const BlockedVerdict& verdict = *of.blocked;
+  WaitReason reason = Reason(static_cast<WaitCode>(verdict.code));
+  reason.resource = verdict.resource;
+  reason.needed = verdict.needed;
+  reason.free = verdict.free;
+  reason.limit = verdict.limit;
+  reason.queue = verdict.queue;
+  reason.detail = verdict.detail;
+  return reason;
+}
+
+void AddClosedGroups(const Job& job, std::vector<WaitReason>* reasons) {
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.tallies[g].Waiting() == 0 || GroupOpen(job, g)) continue;
+    WaitReason reason = Reason(WaitCode::kGroupDependency);
+    for (const GroupDependency& dependency : job.groups[g].depends_on) {
+      const bool running = dependency.condition == GroupCondition::kRunning;
+      absl::StrAppend(&reason.detail, reason.detail.empty() ? "" : "; ", "group ",
+                      job.groups[g].name, " waits until ", job.groups[dependency.group].name,
+                      running ? " runs" : " has completed");
+    }
+    reasons->push_back(std::move(reason));
+  }
+}
+
+std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
+  std::vector<WaitReason> reasons;
+  const PendingClass* of = state.pending().FindClass(job.pending_class);
+  const bool below_minimum = of != nullptr && of->demand.gang;
+  if (job.status.state == JobState::kPending || below_minimum) {
+    if (of != nullptr) {
+      reasons.push_back(OfClass(*of));
+    } else {
+      reasons = WhyNotGone(state, job);
+    }
+    AddClosedGroups(job, &reasons);
+  }
+  return reasons;
+}
+
+}  // namespace
+
+std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Time now) {
+  switch (job.status.state) {
+    case JobState::kHeld:
+    case JobState::kSuspended:
+      return WhyHeld(state, job, now);
+    case JobState::kRestarting:
+      return WhyRestarting(state, job, now);
+    case JobState::kPending:
+    case JobState::kBinding:
+    case JobState::kRunning:
+      return WhyPending(state, job);
+    default:
+      return {};
+  }
+}
+
+}  // namespace berth

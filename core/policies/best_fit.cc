@@ -1,0 +1,19 @@
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Fewest free devices left, then least free CPU: what is whole stays whole. FreeIndex keeps nodes
+// in this very order, so there is nothing to rank. Tasks without devices thereby prefer nodes
+// without devices.
+class BestFitScore final : public NodeScore {
+ public:
+  absl::string_view name() const override { return "best_fit"; }
+  NodeRank Prepare(const ShapeRequest&) const override { return nullptr; }
+};
+
+}  // namespace
+
+std::unique_ptr<NodeScore> MakeBestFitScore() { return std::make_unique<BestFitScore>(); }
+
+}  // namespace berth

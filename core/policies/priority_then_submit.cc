@@ -1,0 +1,20 @@
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Higher priority first; then in order of submission, which is that of ids. PendingIndex keeps its
+// classes in this very order.
+class PriorityThenSubmitOrder final : public JobOrder {
+ public:
+  absl::string_view name() const override { return "priority_then_submit"; }
+  JobCompare Prepare(const ClusterState&, Time) const override { return nullptr; }
+};
+
+}  // namespace
+
+std::unique_ptr<JobOrder> MakePriorityThenSubmitOrder() {
+  return std::make_unique<PriorityThenSubmitOrder>();
+}
+
+}  // namespace berth

@@ -1,0 +1,26 @@
+// Finds policies by name. The list is in registry.cc.
+#ifndef BERTH_CORE_POLICIES_REGISTRY_H_
+#define BERTH_CORE_POLICIES_REGISTRY_H_
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "core/engine/policies.h"
+
+namespace berth {
+
+// A new policy of that plug point (Action, NodeFilter, NodeScore or JobOrder) and name, or null.
+template <class Point>
+std::unique_ptr<Point> MakePolicy(absl::string_view name);
+
+// Built in: one line each, defined in the file of the same name.
+std::unique_ptr<Action> MakeAllocate();
+std::unique_ptr<NodeFilter> MakeResourcesFilter();
+std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
+std::unique_ptr<NodeFilter> MakeTaintsFilter();
+std::unique_ptr<NodeScore> MakeBestFitScore();
+std::unique_ptr<JobOrder> MakePriorityThenSubmitOrder();
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_POLICIES_REGISTRY_H_

@@ -1,0 +1,23 @@
+#include "core/engine/device_choice.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Amounts of everything, and devices that satisfy the request's models, memory and uuid lists.
+class ResourcesFilter final : public NodeFilter {
+ public:
+  absl::string_view name() const override { return "resources/devices"; }
+  NodeTest Prepare(const ShapeRequest& request) const override {
+    return [&needed = request.entry.resources,
+            devices = DeviceChoice(request)](const Offer& offer) {
+      return needed.FitsIn(offer.free) && (devices.any_will_do() || devices.SetsIn(offer, 1) == 1);
+    };
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<NodeFilter> MakeResourcesFilter() { return std::make_unique<ResourcesFilter>(); }
+
+}  // namespace berth
