@@ -2,6 +2,7 @@
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC REQUIRED)
+find_package(OpenSSL REQUIRED)
 find_package(RocksDB REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 find_package(civetweb REQUIRED)

@@ -55,8 +55,8 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Every record of the kinds that live in memory (not kLog, and of kJobSpec the whole value), kind
-  // by kind in key order. Stops at the visitor's first error and returns it.
+  // Every record of the kinds that live in memory (not kLog, nor the store's own; of kJobSpec the
+  // whole value), kind by kind in key order. Stops at the visitor's first error and returns it.
   virtual absl::Status Load(
       absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
           visit) = 0;
@@ -64,20 +64,24 @@ class Store {
   // Sequence of the last durable batch; 0 for an empty store.
   virtual uint64_t LastSequence() const = 0;
 
+  // Made with the store, never changed.
+  virtual std::string ClusterId() const = 0;
+
   // Writes batches that follow LastSequence() without a gap, all in one atomic write, synced when
-  // it returns. RESOURCE_EXHAUSTED: the disk is full, nothing was written, the same batches may be
-  // tried again. Any other error: nothing is known about the disk; the process must end and start
-  // again (an fsync is never retried).
+  // it returns. INVALID_ARGUMENT: a gap, or a record that belongs to the store itself; nothing was
+  // written. RESOURCE_EXHAUSTED: the disk is full, nothing was written, the same batches may be
+  // tried again. Any other: nothing is known about the disk; the process must end and start again
+  // (an fsync is never retried).
   virtual absl::Status Append(const std::vector<const Batch*>& batches) = 0;
 
   // The value of one record, or NOT_FOUND. Thread-safe beside Append.
   virtual absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const = 0;
 
-  // Up to `limit` log entries with sequence > after, in order. OUT_OF_RANGE if `after` + 1 is no
-  // longer kept. Thread-safe beside Append.
+  // Up to `limit` log entries with sequence > after, in order; fewer do not mean the end, none
+  // does. OUT_OF_RANGE if `after` + 1 is no longer kept. Thread-safe beside Append.
   virtual absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const = 0;
 
-  // Lets log entries up to `sequence` age out. Thread-safe beside Append.
+  // Lets log entries up to `sequence` age out, but never the last one. Thread-safe beside Append.
   virtual absl::Status TrimLog(uint64_t sequence) = 0;
 };
 

@@ -1,0 +1,125 @@
+#include "storage/fsck.h"
+
+#include <rocksdb/env.h>
+
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/apply.h"
+#include "core/model/state_editor.h"
+#include "storage/codec.h"
+#include "storage/keys.h"
+#include "storage/load.h"
+#include "storage/rocksdb/rocksdb_store.h"
+
+namespace berth {
+namespace {
+
+std::string PrintHash(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
+
+// Folds the log, as long as it begins at the beginning.
+struct Folding {
+  ClusterState state;
+  bool whole = false;
+  uint64_t turns = 0;
+  uint64_t events = 0;
+
+  absl::Status Take(uint64_t sequence, absl::string_view turn) {
+    if (turns++ == 0) whole = sequence == 1;
+    const absl::StatusOr<LoggedTurn> logged = DecodeTurn(turn);
+    if (!logged.ok()) return logged.status();
+    if (logged->sequence != sequence) {
+      return absl::DataLossError(absl::StrCat("log ", sequence, ": says it is ", logged->sequence));
+    }
+    events += logged->events.size();
+    return whole ? Fold(*logged) : absl::OkStatus();
+  }
+
+ private:
+  absl::Status Fold(const LoggedTurn& logged) {
+    for (const Event& event : logged.events) {
+      const absl::Status status = Apply(state, event);
+      if (status.ok()) continue;
+      return absl::DataLossError(absl::StrCat(
+          "log ", logged.sequence, ": an event that cannot have been: ", status.message()));
+    }
+    state.StampDirty(logged.sequence);
+    state.TakeDirty();
+    return absl::OkStatus();
+  }
+};
+
+absl::Status CheckRecords(RocksDbStore& store, ClusterState& state, std::ostream& report) {
+  const absl::StatusOr<LoadSummary> summary = LoadState(
+      store, state, [](StoredRequest) {}, nullptr);
+  if (!summary.ok()) return summary.status();
+  report << "records    " << summary->queues << " queues, " << summary->nodes << " nodes, "
+         << summary->jobs << " jobs, " << summary->job_statuses << " job statuses, "
+         << summary->tasks << " tasks, " << summary->requests << " requests: all decode and fit\n";
+  if (absl::Status status = CheckConsistency(state); !status.ok()) {
+    return absl::DataLossError(absl::StrCat("state: ", status.message()));
+  }
+  report << "state      consistent, fingerprint " << PrintHash(Fingerprint(state)) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status CheckFold(const Folding& folding, const ClusterState& loaded, std::ostream& report) {
+  if (!folding.whole) {
+    report << "fold       skipped: the log's beginning has aged out\n";
+    return absl::OkStatus();
+  }
+  const uint64_t folded = Fingerprint(folding.state);
+  if (folded != Fingerprint(loaded)) {
+    return absl::DataLossError(absl::StrCat("the records are not what the log says: fingerprint ",
+                                            PrintHash(folded), " from the log"));
+  }
+  report << "fold       the log's events give the same state\n";
+  return absl::OkStatus();
+}
+
+absl::Status CheckAll(RocksDbStore& store, std::ostream& report) {
+  report << "open       batch " << store.LastSequence() << ", cluster " << store.ClusterId()
+         << ", format " << kStoreFormat << "\n";
+  if (absl::Status status = store.VerifyChecksums(); !status.ok()) return status;
+  report << "checksums  every table block\n";
+
+  Folding folding;
+  absl::Status status = store.VerifyChain(
+      [&](uint64_t sequence, absl::string_view turn) { return folding.Take(sequence, turn); });
+  if (!status.ok()) return status;
+  report << "log        " << folding.turns << " batches, " << folding.events
+         << " events: chain whole, all decode\n";
+
+  ClusterState loaded;
+  if (status = CheckRecords(store, loaded, report); !status.ok()) return status;
+  return CheckFold(folding, loaded, report);
+}
+
+}  // namespace
+
+absl::Status Fsck(const std::string& directory, std::ostream& report) {
+  rocksdb::Env* env = rocksdb::Env::Default();
+  if (env->FileExists(directory + "/CURRENT").IsNotFound()) {
+    return absl::NotFoundError(directory + ": no store there");
+  }
+  // A read-only open takes no lock of its own, and would see a live store half changed.
+  rocksdb::FileLock* lock = nullptr;
+  const rocksdb::Status locked = env->LockFile(directory + "/LOCK", &lock);
+  if (!locked.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(directory, ": in use by another process (", locked.ToString(), ")"));
+  }
+  const absl::Cleanup unlock = [&] { env->UnlockFile(lock); };
+
+  absl::StatusOr<std::unique_ptr<RocksDbStore>> store =
+      RocksDbStore::Open({.directory = directory, .read_only = true});
+  if (!store.ok()) return store.status();
+  absl::Status status = CheckAll(**store, report);
+  report << (status.ok() ? "clean\n" : absl::StrCat("DAMAGED    ", status.message(), "\n"));
+  return status;
+}
+
+}  // namespace berth

@@ -1,0 +1,150 @@
+#include "storage/load.h"
+
+#include <string>
+#include <utility>
+
+#include "core/model/state_editor.h"
+#include "storage/keys.h"
+
+namespace berth {
+namespace {
+
+// Takes records in the order of their kinds: what others refer to comes first.
+class Loader {
+ public:
+  Loader(ClusterState& state, absl::FunctionRef<void(StoredRequest)> request, Preserved* preserved)
+      : editor_(state), request_(request), preserved_(preserved) {}
+
+  absl::Status Take(RecordKind kind, absl::string_view key, absl::string_view value) {
+    absl::Status status = Dispatch(kind, key, value);
+    if (!unknown_.empty() && preserved_ != nullptr) {
+      preserved_->Keep(kind, key, std::exchange(unknown_, {}));
+    }
+    return status;
+  }
+
+  // Ids are checked against all records, so they come last.
+  absl::StatusOr<LoadSummary> Finish() {
+    if (has_ids_) {
+      absl::Status status = editor_.LoadNextIds(ids_.job, ids_.node, ids_.queue);
+      if (!status.ok()) return AsDataLoss(status, RecordKind::kMeta, kNextIdsKey);
+    }
+    editor_.FinishLoad();
+    return summary_;
+  }
+
+ private:
+  static absl::Status AsDataLoss(const absl::Status& status, RecordKind kind,
+                                 absl::string_view key) {
+    if (status.ok()) return status;
+    return NameRecord(absl::DataLossError(status.message()), kind, key);
+  }
+
+  absl::Status Dispatch(RecordKind kind, absl::string_view key, absl::string_view value) {
+    switch (kind) {
+      case RecordKind::kMeta:
+        return TakeMeta(key, value);
+      case RecordKind::kQueue:
+        return TakeQueue(key, value);
+      case RecordKind::kNode:
+        return TakeNode(key, value);
+      case RecordKind::kJobSpec:
+        return TakeJob(key, value);
+      case RecordKind::kJobStatus:
+        return TakeJobStatus(key, value);
+      case RecordKind::kTask:
+        return TakeTask(key, value);
+      case RecordKind::kRequest:
+        return TakeRequest(key, value);
+      case RecordKind::kHyperNode:
+      case RecordKind::kLog:
+        break;
+    }
+    return AsDataLoss(absl::DataLossError("records of a kind that this version does not use"), kind,
+                      key);
+  }
+
+  absl::Status TakeMeta(absl::string_view key, absl::string_view value) {
+    if (key != kNextIdsKey) return absl::OkStatus();  // of a newer version
+    absl::StatusOr<NextIds> ids = DecodeNextIds(value, &unknown_);
+    if (!ids.ok()) return ids.status();
+    ids_ = *ids;
+    has_ids_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeQueue(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredQueue> queue = DecodeQueueRecord(key, value, &unknown_);
+    if (!queue.ok()) return queue.status();
+    ++summary_.queues;
+    return AsDataLoss(
+        editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision),
+        RecordKind::kQueue, key);
+  }
+
+  absl::Status TakeNode(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredNode> node = DecodeNodeRecord(key, value, &unknown_);
+    if (!node.ok()) return node.status();
+    ++summary_.nodes;
+    return AsDataLoss(
+        editor_.LoadNode(node->id, std::move(node->spec), std::move(node->status), node->revision),
+        RecordKind::kNode, key);
+  }
+
+  absl::Status TakeJob(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredJob> job = DecodeJobSpecRecord(key, value);
+    if (!job.ok()) return job.status();
+    ++summary_.jobs;
+    return AsDataLoss(editor_.LoadJob(job->id, job->spec, job->submit, job->revision),
+                      RecordKind::kJobSpec, key);
+  }
+
+  absl::Status TakeJobStatus(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredJobStatus> status = DecodeJobStatusRecord(key, value, &unknown_);
+    if (!status.ok()) return status.status();
+    ++summary_.job_statuses;
+    return AsDataLoss(editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
+                                            std::move(status->labels), status->revision),
+                      RecordKind::kJobStatus, key);
+  }
+
+  absl::Status TakeTask(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredTask> task = DecodeTaskRecord(key, value, &unknown_);
+    if (!task.ok()) return task.status();
+    ++summary_.tasks;
+    return AsDataLoss(editor_.LoadTask(task->key, task->task, task->message), RecordKind::kTask,
+                      key);
+  }
+
+  absl::Status TakeRequest(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredRequest> request = DecodeRequestRecord(key, value, &unknown_);
+    if (!request.ok()) return request.status();
+    ++summary_.requests;
+    request_(*std::move(request));
+    return absl::OkStatus();
+  }
+
+  StateEditor editor_;
+  absl::FunctionRef<void(StoredRequest)> request_;
+  Preserved* const preserved_;
+  std::string unknown_;
+  NextIds ids_;
+  bool has_ids_ = false;
+  LoadSummary summary_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
+                                      absl::FunctionRef<void(StoredRequest)> request,
+                                      Preserved* preserved) {
+  Loader loader(state, request, preserved);
+  absl::Status status =
+      store.Load([&](RecordKind kind, absl::string_view key, absl::string_view value) {
+        return loader.Take(kind, key, value);
+      });
+  if (!status.ok()) return status;
+  return loader.Finish();
+}
+
+}  // namespace berth

@@ -1,0 +1,106 @@
+#include "storage/memory/memory_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "storage/keys.h"
+
+namespace berth {
+
+void MemoryStore::SetFault(std::function<absl::Status()> fault) {
+  absl::MutexLock lock(&mutex_);
+  fault_ = std::move(fault);
+}
+
+absl::Status MemoryStore::Load(
+    absl::FunctionRef<absl::Status(RecordKind, absl::string_view, absl::string_view)> visit) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t kind = 0; kind < kRecordKinds; ++kind) {
+    for (const auto& [key, value] : records_[kind]) {
+      absl::Status status = visit(static_cast<RecordKind>(kind), key, value);
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t MemoryStore::LastSequence() const {
+  absl::MutexLock lock(&mutex_);
+  return last_sequence_;
+}
+
+absl::Status MemoryStore::Append(const std::vector<const Batch*>& batches) {
+  absl::MutexLock lock(&mutex_);
+  if (!dead_.ok()) return dead_;
+  if (absl::Status status = Check(batches); !status.ok()) return status;
+  const absl::Status fault = fault_ == nullptr ? absl::OkStatus() : fault_();
+  if (!fault.ok()) {
+    if (!absl::IsResourceExhausted(fault)) dead_ = fault;
+    return fault;
+  }
+  for (const Batch* batch : batches) Put(*batch);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::Check(const std::vector<const Batch*>& batches) const {
+  uint64_t expected = last_sequence_;
+  for (const Batch* batch : batches) {
+    if (batch->sequence != ++expected) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("batch ", batch->sequence, " where batch ", expected, " must follow"));
+    }
+    for (const Record& record : batch->records) {
+      if (record.kind == RecordKind::kLog ||
+          (record.kind == RecordKind::kMeta && record.key == kStoreKey)) {
+        return absl::InvalidArgumentError("a batch holds a record that belongs to the store");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void MemoryStore::Put(const Batch& batch) {
+  for (const Record& record : batch.records) {
+    Records& records = records_[static_cast<size_t>(record.kind)];
+    if (record.value.has_value()) {
+      records.insert_or_assign(record.key, *record.value);
+    } else {
+      records.erase(record.key);
+    }
+  }
+  log_.emplace(batch.sequence, batch.log);
+  last_sequence_ = batch.sequence;
+}
+
+absl::StatusOr<std::string> MemoryStore::Read(RecordKind kind, absl::string_view key) const {
+  absl::MutexLock lock(&mutex_);
+  const Records& records = records_[static_cast<size_t>(kind)];
+  const auto found = records.find(std::string_view(key.data(), key.size()));
+  if (found != records.end()) return found->second;
+  return absl::NotFoundError(
+      absl::StrCat(RecordKindName(kind), " ", PrintableKey(kind, key), ": no such record"));
+}
+
+absl::StatusOr<std::vector<LogEntry>> MemoryStore::ReadLog(uint64_t after, size_t limit) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<LogEntry> entries;
+  if (after >= last_sequence_) return entries;
+  auto entry = log_.find(after + 1);
+  if (entry == log_.end()) {
+    return absl::OutOfRangeError(absl::StrCat("log ", after + 1, ": no longer kept"));
+  }
+  for (; entry != log_.end() && entries.size() < limit; ++entry) {
+    entries.push_back({.sequence = entry->first, .turn = entry->second});
+  }
+  return entries;
+}
+
+absl::Status MemoryStore::TrimLog(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  if (last_sequence_ == 0) return absl::OkStatus();
+  log_.erase(log_.begin(), log_.upper_bound(std::min(sequence, last_sequence_ - 1)));
+  return absl::OkStatus();
+}
+
+}  // namespace berth

@@ -1,0 +1,59 @@
+// MemoryStore: a store without a disk, for tests and simulation. It keeps what a disk would across
+// a "crash" (the object outlives the server that uses it), and fails as told.
+#ifndef BERTH_STORAGE_MEMORY_MEMORY_STORE_H_
+#define BERTH_STORAGE_MEMORY_MEMORY_STORE_H_
+
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/store.h"
+
+namespace berth {
+
+// Thread-safe.
+class MemoryStore final : public Store {
+ public:
+  explicit MemoryStore(std::string cluster_id = "memory") : cluster_id_(std::move(cluster_id)) {}
+
+  // Asked before each Append; an error is returned by it, and nothing is written. It must follow
+  // the contract: RESOURCE_EXHAUSTED may be followed by success, any other error ends this store
+  // (all later writes fail with it).
+  void SetFault(std::function<absl::Status()> fault) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Status Load(
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) override ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t LastSequence() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string ClusterId() const override { return cluster_id_; }
+  absl::Status Append(const std::vector<const Batch*>& batches) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TrimLog(uint64_t sequence) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Records = std::map<std::string, std::string, std::less<>>;
+
+  absl::Status Check(const std::vector<const Batch*>& batches) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Put(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string cluster_id_;
+  mutable absl::Mutex mutex_;
+  std::array<Records, kRecordKinds> records_ ABSL_GUARDED_BY(mutex_);  // all but the log
+  std::map<uint64_t, std::string> log_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::function<absl::Status()> fault_ ABSL_GUARDED_BY(mutex_);
+  absl::Status dead_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_MEMORY_MEMORY_STORE_H_

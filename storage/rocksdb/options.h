@@ -1,0 +1,51 @@
+// How RocksDB is set up, and what it complained about. All tuning is here.
+#ifndef BERTH_STORAGE_ROCKSDB_OPTIONS_H_
+#define BERTH_STORAGE_ROCKSDB_OPTIONS_H_
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/options.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace berth {
+
+// Memory that the store may take, in bytes: half for writes that are not yet in tables, the rest
+// for reads. The whole server has 1,536 MiB for a million jobs.
+inline constexpr size_t kWriteBufferBytes = size_t{64} << 20;
+inline constexpr size_t kBlockCacheBytes = size_t{32} << 20;
+// Bounds what a restart replays.
+inline constexpr size_t kMaxWalBytes = size_t{128} << 20;
+
+// Keeps RocksDB's last warnings, which name the file where its status does not, and passes them on
+// to our log.
+class ComplaintLog final : public rocksdb::Logger {
+ public:
+  explicit ComplaintLog(std::string directory);
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override;
+  void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override;
+
+  // The last few, oldest first, joined with "; ". Thread-safe.
+  std::string Recent() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::string directory_;
+  mutable absl::Mutex mutex_;
+  std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::Logger> log);
+
+// "default", which stays empty, and one per RecordKind, in its order.
+std::vector<rocksdb::ColumnFamilyDescriptor> ColumnFamilies();
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ROCKSDB_OPTIONS_H_

@@ -1,0 +1,109 @@
+// RocksDbStore: the store in one local directory (storage/FORMAT.md). One process at a time has it
+// open.
+//
+// A damaged store, one with a gap and one of a newer format are refused when it is opened, naming
+// file and reason. Append and Load: one thread at a time; Read, ReadLog and TrimLog: any thread.
+#ifndef BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
+#define BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/hash_chain.h"
+#include "storage/rocksdb/options.h"
+#include "storage/rocksdb/watched_file_system.h"
+#include "storage/store.h"
+
+namespace berth {
+
+// Of the records and the log together. A greater one is refused; a smaller one would be converted
+// when opened.
+inline constexpr uint32_t kStoreFormat = 1;
+
+// How much of the log's end is checked against the chain when the store is opened. fsck checks all
+// of it.
+inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
+// What one ReadLog returns at most, if the first entry is not larger.
+inline constexpr size_t kMaxReadLogBytes = size_t{8} << 20;
+
+struct RocksDbOptions {
+  std::string directory = {};   // made if it is not there (its parent must be)
+  std::string cluster_id = {};  // of a store that is made now; "" = a random one
+  bool read_only = false;       // for fsck: nothing is made or changed; Append fails
+  std::shared_ptr<rocksdb::FileSystem> file_system =
+      {};  // null = the machine's; tests inject faults
+};
+
+class RocksDbStore final : public Store {
+ public:
+  // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: newer format. DATA_LOSS:
+  // damaged. NOT_FOUND: there is none (read_only). RESOURCE_EXHAUSTED: no space. INTERNAL: other
+  // trouble with the disk.
+  static absl::StatusOr<std::unique_ptr<RocksDbStore>> Open(RocksDbOptions options);
+  ~RocksDbStore() override;
+
+  absl::Status Load(
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) override;
+  uint64_t LastSequence() const override { return last_sequence_.load(); }
+  std::string ClusterId() const override { return cluster_id_; }
+  absl::Status Append(const std::vector<const Batch*>& batches) override;
+  absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
+  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override;
+  absl::Status TrimLog(uint64_t sequence) override;
+
+  // Reads every block of every table and compares checksums. DATA_LOSS naming the file.
+  absl::Status VerifyChecksums();
+  // Checks the whole kept log against the chain; calls visit(sequence, turn) for each entry.
+  absl::Status VerifyChain(
+      absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)> visit) const;
+
+ private:
+  explicit RocksDbStore(RocksDbOptions options);
+
+  absl::Status OpenDatabase();
+  absl::Status CheckFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& known);
+  absl::Status ReadMeta();
+  absl::Status MakeMeta();
+  absl::Status VerifyTail() const;
+  absl::Status VerifyFrom(
+      uint64_t first,
+      absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)> visit) const;
+  absl::Status LoadKind(
+      RecordKind kind,
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) const;
+  absl::Status AddBatch(const Batch& batch, uint64_t sequence, ChainHash* hash);
+  absl::Status Write(bool sync);
+  std::string EncodeMeta(uint64_t sequence, const ChainHash& hash) const;
+  absl::Status Translate(const rocksdb::Status& status) const;
+  absl::Status Damaged(absl::string_view reason) const;
+  std::unique_ptr<rocksdb::Iterator> Iterate(RecordKind kind, bool fill_cache) const;
+  rocksdb::ColumnFamilyHandle* Family(RecordKind kind) const {
+    return families_[static_cast<size_t>(kind) + 1];
+  }
+
+  const RocksDbOptions options_;
+  const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<ComplaintLog> complaints_;
+  std::unique_ptr<rocksdb::Env> env_;  // outlives the database
+  std::unique_ptr<rocksdb::DB> database_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;  // owned; "default" first
+
+  std::string cluster_id_;
+  std::string
+      meta_rest_;  // encoded fields of Meta that do not change, and those that are not known
+  std::atomic<uint64_t> last_sequence_{0};
+  ChainHash last_hash_{};
+  bool full_ = false;            // the last write found no space: RocksDB must be resumed first
+  rocksdb::WriteBatch pending_;  // used again
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_

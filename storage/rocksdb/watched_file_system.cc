@@ -1,0 +1,165 @@
+#include "storage/rocksdb/watched_file_system.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+namespace {
+
+using rocksdb::DataVerificationInfo;
+using rocksdb::FSDirectory;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  WatchedFile(std::unique_ptr<FSWritableFile> file, std::string name,
+              std::shared_ptr<DiskTroubles> troubles)
+      : FSWritableFileOwnerWrapper(std::move(file)),
+        name_(std::move(name)),
+        troubles_(std::move(troubles)) {}
+
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    return Wrote(target()->Append(data, options, debug));
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options, const DataVerificationInfo& info,
+                  IODebugContext* debug) override {
+    return Wrote(target()->Append(data, options, info, debug));
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            IODebugContext* debug) override {
+    return Wrote(target()->PositionedAppend(data, offset, options, debug));
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
+                            const DataVerificationInfo& info, IODebugContext* debug) override {
+    return Wrote(target()->PositionedAppend(data, offset, options, info, debug));
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* debug) override {
+    return Wrote(target()->Flush(options, debug));
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* debug) override {
+    return Wrote(target()->Truncate(size, options, debug));
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+    return Wrote(target()->Close(options, debug));
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
+    return Synced(target()->Sync(options, debug));
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return Synced(target()->Fsync(options, debug));
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                     IODebugContext* debug) override {
+    return Synced(target()->RangeSync(offset, bytes, options, debug));
+  }
+
+ private:
+  IOStatus Wrote(IOStatus status) {
+    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/false);
+    return status;
+  }
+  IOStatus Synced(IOStatus status) {
+    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
+    return status;
+  }
+
+  const std::string name_;
+  const std::shared_ptr<DiskTroubles> troubles_;
+};
+
+class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  WatchedDirectory(std::unique_ptr<FSDirectory> directory, std::string name,
+                   std::shared_ptr<DiskTroubles> troubles)
+      : FSDirectoryWrapper(std::move(directory)),
+        name_(std::move(name)),
+        troubles_(std::move(troubles)) {}
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return Synced(FSDirectoryWrapper::Fsync(options, debug));
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
+                               const rocksdb::DirFsyncOptions& directory_options) override {
+    return Synced(FSDirectoryWrapper::FsyncWithDirOptions(options, debug, directory_options));
+  }
+
+ private:
+  IOStatus Synced(IOStatus status) {
+    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
+    return status;
+  }
+
+  const std::string name_;
+  const std::shared_ptr<DiskTroubles> troubles_;
+};
+
+}  // namespace
+
+void DiskTroubles::Note(const IOStatus& status, absl::string_view file, bool was_sync) {
+  if (status.IsNotSupported()) return;  // RangeSync, on file systems without it
+  const std::string text = absl::StrCat(file, ": ", status.ToString());
+  // A table that could not be finished is given up; what it was made from is still in the log.
+  const bool harmless = status.IsNoSpace() && absl::EndsWith(file, ".sst");
+  absl::MutexLock lock(&mutex_);
+  if (was_sync && !harmless && failed_sync_.empty()) failed_sync_ = text;
+  if (status.IsNoSpace()) no_space_ = text;
+}
+
+std::string DiskTroubles::FailedSync() const {
+  absl::MutexLock lock(&mutex_);
+  return failed_sync_;
+}
+
+std::string DiskTroubles::NoSpace() const {
+  absl::MutexLock lock(&mutex_);
+  return no_space_;
+}
+
+IOStatus WatchedFileSystem::Watch(const std::string& name, IOStatus status,
+                                  std::unique_ptr<FSWritableFile>* file) {
+  if (!status.ok()) {
+    troubles_->Note(status, name, /*was_sync=*/false);
+    return status;
+  }
+  *file = std::make_unique<WatchedFile>(std::move(*file), name, troubles_);
+  return status;
+}
+
+IOStatus WatchedFileSystem::NewWritableFile(const std::string& name,
+                                            const rocksdb::FileOptions& options,
+                                            std::unique_ptr<FSWritableFile>* file,
+                                            IODebugContext* debug) {
+  return Watch(name, target()->NewWritableFile(name, options, file, debug), file);
+}
+
+IOStatus WatchedFileSystem::ReopenWritableFile(const std::string& name,
+                                               const rocksdb::FileOptions& options,
+                                               std::unique_ptr<FSWritableFile>* file,
+                                               IODebugContext* debug) {
+  return Watch(name, target()->ReopenWritableFile(name, options, file, debug), file);
+}
+
+IOStatus WatchedFileSystem::ReuseWritableFile(const std::string& name, const std::string& old_name,
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<FSWritableFile>* file,
+                                              IODebugContext* debug) {
+  return Watch(name, target()->ReuseWritableFile(name, old_name, options, file, debug), file);
+}
+
+IOStatus WatchedFileSystem::NewDirectory(const std::string& name, const IOOptions& options,
+                                         std::unique_ptr<FSDirectory>* directory,
+                                         IODebugContext* debug) {
+  IOStatus status = target()->NewDirectory(name, options, directory, debug);
+  if (status.ok()) {
+    *directory = std::make_unique<WatchedDirectory>(std::move(*directory), name, troubles_);
+  }
+  return status;
+}
+
+}  // namespace berth

@@ -1,0 +1,65 @@
+// A file system that remembers what went wrong below RocksDB: which sync failed, and which file met
+// a full disk. RocksDB's own status cannot tell a write that found no space (nothing is lost: try
+// again later) from a sync that reported it (what was written before may be gone: never go on).
+#ifndef BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
+#define BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
+
+#include <rocksdb/file_system.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace berth {
+
+// Thread-safe. Shared by the file system and all its files.
+class DiskTroubles {
+ public:
+  void Note(const rocksdb::IOStatus& status, absl::string_view file, bool was_sync)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // "FILE: REASON" of the first failed sync ever, but for tables that met a full disk; empty if
+  // none failed.
+  std::string FailedSync() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // "FILE: REASON" of the latest write that found no space; empty if there was none.
+  std::string NoSpace() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::string failed_sync_ ABSL_GUARDED_BY(mutex_);
+  std::string no_space_ ABSL_GUARDED_BY(mutex_);
+};
+
+class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  WatchedFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
+                    std::shared_ptr<DiskTroubles> troubles)
+      : FileSystemWrapper(target), troubles_(std::move(troubles)) {}
+
+  const char* Name() const override { return "BerthWatched"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                      rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
+
+ private:
+  rocksdb::IOStatus Watch(const std::string& name, rocksdb::IOStatus status,
+                          std::unique_ptr<rocksdb::FSWritableFile>* file);
+
+  const std::shared_ptr<DiskTroubles> troubles_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
