@@ -44,6 +44,8 @@ function(berth_tests name directory)
     return()
   endif()
   add_executable(${name} ${sources} ${PROJECT_SOURCE_DIR}/tests/catch_main.cc)
+  # It includes catch.hpp in its own way.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/catch_main.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   target_link_libraries(${name} PRIVATE ${arg_LINK} Catch2::Catch2 berth::flags)
   if(BERTH_SANITIZE STREQUAL "thread")
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/tsan_annotations.cc)
