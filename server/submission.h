@@ -25,7 +25,7 @@ class Submission {
   Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
              const JobDefaults& defaults);
 
-  // What the state says against it: queues and dependencies (INVALID_ARGUMENT,
+  // What the state says against it: queues and dependencies (NOT_FOUND,
   // FAILED_PRECONDITION), names in use (ALREADY_EXISTS), bounds (RESOURCE_EXHAUSTED). Reader lock
   // or loop thread.
   absl::Status Check(const ClusterState& state) const;

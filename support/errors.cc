@@ -12,7 +12,7 @@ namespace {
 // As google.protobuf.Any names types; also the key of the payload in an absl::Status.
 constexpr absl::string_view kBadRequestType = "type.googleapis.com/google.rpc.BadRequest";
 constexpr absl::string_view kRetryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
-constexpr size_t kViolationsInMessage = 5;
+constexpr size_t kViolationsInMessage = 8;
 
 std::string Summary(const std::vector<Violation>& violations) {
   std::string text;

@@ -3,9 +3,12 @@
 #define BERTH_SERVER_SERVICES_CONTEXT_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
 #include "server/convert_job.h"
 #include "server/loop.h"
@@ -17,12 +20,37 @@
 
 namespace berth {
 
+// What updates have changed in the turn under way. Revisions are stamped at its end, so that an
+// etag alone cannot tell the second of two updates in one turn from the first. Loop thread only.
+class TurnEdits {
+ public:
+  void Note(const Turn& turn, const std::string& object) {
+    if (revision_ != turn.revision()) objects_.clear();
+    revision_ = turn.revision();
+    objects_.insert(object);
+  }
+  // ABORTED if the etag, unless empty, is not that of the object as it stands.
+  absl::Status CheckEtag(const Turn& turn, const std::string& object, uint64_t object_revision,
+                         const std::string& etag) const {
+    const bool edited = revision_ == turn.revision() && objects_.contains(object);
+    const uint64_t revision = edited ? turn.revision() : object_revision;
+    if (etag.empty() || etag == absl::StrCat(revision)) return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat(object, " has changed: its etag is ", revision, ", not ",
+                                           etag, "; read it again and decide anew"));
+  }
+
+ private:
+  uint64_t revision_ = 0;
+  absl::flat_hash_set<std::string> objects_;
+};
+
 // All outlive the services.
 struct ServiceContext {
   Loop* loop = nullptr;
   const Store* store = nullptr;
   Clock* clock = nullptr;
   RequestTable* requests = nullptr;  // loop thread
+  TurnEdits* edits = nullptr;        // loop thread
   config::v1::Limits limits;         // completed
   JobDefaults defaults;
 };
@@ -50,6 +78,16 @@ void ReadOnce(const ServiceContext& context, Reply<Response> reply, Look look) {
   ReadView view(*context.loop);
   absl::Status status =
       view.Step([&](const ClusterState& state) { return look(state, reply.response()); });
+  view.Answer([reply = std::move(reply), status](absl::Status durable) mutable {
+    reply.Finish(durable.ok() ? status : durable);
+  });
+}
+
+// A read in several steps: `list` fills the response through the view.
+template <class Response, class List>
+void AnswerList(const ServiceContext& context, Reply<Response> reply, List list) {
+  ReadView view(*context.loop);
+  absl::Status status = list(view);
   view.Answer([reply = std::move(reply), status](absl::Status durable) mutable {
     reply.Finish(durable.ok() ? status : durable);
   });

@@ -13,18 +13,25 @@ std::string FieldPath::ToString() const {
   return path;
 }
 
+void Findings::Add(Gravity gravity, const FieldPath& path, std::string description) {
+  if (++count_ <= kMax) found_[gravity].push_back({path.ToString(), std::move(description)});
+}
+
 void Findings::Unbuilt(const FieldPath& path, absl::string_view feature) {
-  Add(unbuilt_, path, absl::StrCat(feature, " is not built yet"));
+  Add(kUnbuilt, path, absl::StrCat(feature, " is not built yet"));
 }
 
 absl::Status Findings::ToStatus() const {
   if (ok()) return absl::OkStatus();
-  std::vector<Violation> all = invalid_;
-  all.insert(all.end(), refused_.begin(), refused_.end());
-  all.insert(all.end(), unbuilt_.begin(), unbuilt_.end());
-  const absl::StatusCode code = !invalid_.empty()   ? absl::StatusCode::kInvalidArgument
-                                : !refused_.empty() ? absl::StatusCode::kFailedPrecondition
-                                                    : absl::StatusCode::kUnimplemented;
+  constexpr std::array<absl::StatusCode, kGravities> kCodes = {
+      absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
+      absl::StatusCode::kFailedPrecondition, absl::StatusCode::kUnimplemented};
+  std::vector<Violation> all;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  for (size_t i = 0; i < kGravities; ++i) {
+    if (all.empty() && !found_[i].empty()) code = kCodes[i];
+    all.insert(all.end(), found_[i].begin(), found_[i].end());
+  }
   return ViolationsError(code, all);
 }
 

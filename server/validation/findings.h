@@ -5,7 +5,9 @@
 #ifndef BERTH_SERVER_VALIDATION_FINDINGS_H_
 #define BERTH_SERVER_VALIDATION_FINDINGS_H_
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,9 +41,9 @@ class FieldPath {
   bool has_key_ = false;
 };
 
-// Collects what is wrong. The answer's code is that of the gravest finding: a request that is both
-// wrong and asks for something that is not built is INVALID_ARGUMENT; its details name all
-// findings, the gravest kind first.
+// Collects what is wrong. The answer's code is that of the gravest finding, so a request that is
+// both wrong and asks for something that is not built is INVALID_ARGUMENT; its details name all
+// findings, the gravest first.
 class Findings {
  public:
   static constexpr size_t kMax =
@@ -49,27 +51,29 @@ class Findings {
 
   // INVALID_ARGUMENT: what is wrong, and what would be right.
   void Invalid(const FieldPath& path, std::string description) {
-    Add(invalid_, path, std::move(description));
+    Add(kInvalid, path, std::move(description));
+  }
+  // NOT_FOUND: names something that does not exist.
+  void Missing(const FieldPath& path, std::string description) {
+    Add(kMissing, path, std::move(description));
   }
   // FAILED_PRECONDITION: right in itself, but not as things stand.
   void Refused(const FieldPath& path, std::string description) {
-    Add(refused_, path, std::move(description));
+    Add(kRefused, path, std::move(description));
   }
-  // UNIMPLEMENTED: a field that is understood but not built.
+  // UNIMPLEMENTED: a field that is understood but not built. `feature` begins the sentence.
   void Unbuilt(const FieldPath& path, absl::string_view feature);
 
-  bool ok() const { return size() == 0; }
-  size_t size() const { return invalid_.size() + refused_.size() + unbuilt_.size(); }
+  bool ok() const { return count_ == 0; }
+  size_t size() const { return count_; }
   absl::Status ToStatus() const;
 
  private:
-  static void Add(std::vector<Violation>& to, const FieldPath& path, std::string description) {
-    if (to.size() < kMax) to.push_back({path.ToString(), std::move(description)});
-  }
+  enum Gravity { kInvalid, kMissing, kRefused, kUnbuilt, kGravities };
+  void Add(Gravity gravity, const FieldPath& path, std::string description);
 
-  std::vector<Violation> invalid_;
-  std::vector<Violation> refused_;
-  std::vector<Violation> unbuilt_;
+  size_t count_ = 0;
+  std::array<std::vector<Violation>, kGravities> found_;
 };
 
 }  // namespace berth

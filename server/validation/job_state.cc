@@ -11,7 +11,7 @@ void CheckQueue(const ClusterState& state, const FieldPath& path, const std::str
                 Findings& findings) {
   const Queue* queue = state.FindQueue(name);
   if (queue == nullptr || queue->id == kRootQueue) {
-    findings.Invalid(path, absl::StrCat("there is no queue ", Quoted(name)));
+    findings.Missing(path, absl::StrCat("there is no queue ", Quoted(name)));
   } else if (!queue->children.empty()) {
     const Queue& child = state.queues().At(queue->children[0]);
     findings.Invalid(path, absl::StrCat(Quoted(name), " has children, such as ",
@@ -33,7 +33,7 @@ void CheckDependencies(const ClusterState& state, const v1::SubmitJobsRequest& r
       const std::string& name = dependencies[d].job();
       if (here.contains(name) || state.FindJob(name) != nullptr) continue;
       const FieldPath entry(spec, "dependencies", d);
-      findings.Invalid({entry, "job"},
+      findings.Missing({entry, "job"},
                        absl::StrCat("there is no job ", Quoted(name), ", here or in this call"));
     }
   }

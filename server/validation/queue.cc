@@ -60,7 +60,7 @@ absl::Status CheckParent(const ClusterState& state, const v1::Queue& queue) {
   const Queue* parent = state.FindQueue(name);
   if (parent == nullptr) {
     return ViolationsError(
-        absl::StatusCode::kInvalidArgument,
+        absl::StatusCode::kNotFound,
         {{"queue.spec.parent", absl::StrCat("there is no queue ", Quoted(name))}});
   }
   if (parent->children.empty() && parent->jobs > 0) {

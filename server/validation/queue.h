@@ -14,7 +14,7 @@ inline constexpr int kMaxQueueDepth = 16;
 absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request);
 absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request);
 
-// May this queue be made now? ALREADY_EXISTS, INVALID_ARGUMENT (no such parent),
+// May this queue be made now? ALREADY_EXISTS, NOT_FOUND (no such parent),
 // FAILED_PRECONDITION (the parent has jobs), RESOURCE_EXHAUSTED (too many queues or kinds). Reader
 // lock or loop thread.
 absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue);

@@ -1,0 +1,23 @@
+// ListJobs and ListTasks: pages over the state, in steps.
+#ifndef BERTH_SERVER_SERVICES_JOB_LIST_H_
+#define BERTH_SERVER_SERVICES_JOB_LIST_H_
+
+#include "absl/status/status.h"
+#include "berth/v1/job.pb.h"
+#include "server/read_view.h"
+
+namespace berth {
+
+// Fill the response through the view; the caller answers when the view is durable. INVALID_ARGUMENT
+// for a bad page or filter; NOT_FOUND.
+absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
+                      v1::ListJobsResponse& response);
+absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,
+                       v1::ListTasksResponse& response);
+
+// "there is no job "x""
+absl::Status NoSuchJob(absl::string_view name);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_JOB_LIST_H_

@@ -1,0 +1,286 @@
+#include "server/services/job_service.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_cold.h"
+#include "server/convert_values.h"
+#include "server/services/job_list.h"
+#include "server/services/log_stream.h"
+#include "server/services/unbuilt.h"
+#include "server/submission.h"
+#include "server/validation/job.h"
+#include "server/validation/job_state.h"
+#include "server/validation/reason.h"
+#include "server/validation/text.h"
+#include "storage/codec.h"
+#include "storage/keys.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+// All that is wrong with the request: by itself and, if it is wrong by itself, against the state
+// too, so that its author sees everything at once. A request that is fine by itself meets the state
+// on the loop thread.
+absl::Status CheckAll(ReadView& view, const v1::SubmitJobsRequest& request,
+                      const config::v1::Limits& limits) {
+  Findings findings;
+  CheckSubmit(request, limits, findings);
+  if (findings.ok()) return absl::OkStatus();
+  view.Step([&](const ClusterState& state) {
+    CheckJobsAgainst(state, request, findings);
+    return 0;
+  });
+  return findings.ToStatus();
+}
+
+void LogSubmitted(const v1::SubmitJobsResponse& response) {
+  if (!LogEnabled(LogLevel::kDebug)) return;
+  for (const auto& job : response.jobs()) {
+    LogDebug("job submitted", {{"job", job.name()}, {"uid", job.uid()}});
+  }
+}
+
+std::string ObjectName(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
+
+// A write to one job, answered with the job as it then is. change(turn, job) returns the event to
+// emit, or nullopt if there is nothing to change.
+template <class Change>
+void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string name,
+               CommandClass command_class, Change change) {
+  Write(context, std::move(reply), command_class, 1,
+        [name = std::move(name), change = std::move(change), edits = context.edits](
+            Turn& turn, v1::Job& response) -> absl::Status {
+          const Job* job = turn.state().FindJob(name);
+          if (job == nullptr) return NoSuchJob(name);
+          const JobId id = job->id;
+          absl::StatusOr<std::optional<EventBody>> event = change(turn, *job);
+          if (!event.ok()) return event.status();
+          const bool changed = event->has_value();
+          if (changed) {
+            absl::Status status = turn.Emit(**std::move(event));
+            if (!status.ok()) return status;
+            edits->Note(turn, ObjectName(turn.state().jobs().At(id)));
+          }
+          RenderJob(turn.state(), turn.state().jobs().At(id), turn.now(), &response);
+          if (changed) response.set_etag(absl::StrCat(turn.revision()));
+          return absl::OkStatus();
+        });
+}
+
+using MaybeEvent = absl::StatusOr<std::optional<EventBody>>;
+
+MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
+                  const v1::UpdateJobRequest& request) {
+  absl::Status current = edits.CheckEtag(turn, ObjectName(job), job.revision, request.job().etag());
+  if (!current.ok()) return current;
+  JobUpdated update{job.id, job.priority, job.labels};
+  for (const std::string& path : request.update_mask().paths()) {
+    if (path == "spec.priority") update.priority = request.job().spec().priority();
+    if (path == "spec.labels") update.labels = LabelsFrom(request.job().spec().labels());
+  }
+  if (update.priority == job.priority && update.labels == job.labels) return std::nullopt;
+  return std::optional<EventBody>(std::move(update));
+}
+
+MaybeEvent Cancel(const Job& job, const std::string& reason) {
+  const JobStatus& status = job.status;
+  if (status.cancelled || status.state == JobState::kCancelled) return std::nullopt;
+  if (Ended(status.state)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        ObjectName(job),
+        " has ended: ", ShortName(v1::JobState_Name(JobStateToApi(status.state)), "JOB_")));
+  }
+  return std::optional<EventBody>(JobCancelled{job.id, reason});
+}
+
+MaybeEvent Suspend(const Job& job, bool suspended) {
+  if (job.status.suspended == suspended) return std::nullopt;
+  if (Ended(job.status.state) || job.status.state == JobState::kCompleting) {
+    return absl::FailedPreconditionError(absl::StrCat(ObjectName(job), " has ended"));
+  }
+  return std::optional<EventBody>(JobSuspended{job.id, suspended});
+}
+
+absl::Status Delete(Turn& turn, const std::string& name) {
+  const Job* job = turn.state().FindJob(name);
+  if (job == nullptr) return NoSuchJob(name);
+  if (!Ended(job->status.state)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", Quoted(name), " has not ended; cancel it first"));
+  }
+  const std::vector<JobId> dependents = turn.state().Dependents(job->id);
+  if (!dependents.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", Quoted(turn.state().jobs().At(dependents[0]).name),
+                     " depends on its outcome and has not started"));
+  }
+  return turn.Emit(JobDeleted{job->id});
+}
+
+// Adds command, environment and annotations from the store.
+absl::Status AddColdPart(const Store& store, v1::Job& job) {
+  const std::string key = JobKey(JobId{job.uid()});
+  absl::StatusOr<std::string> record = store.Read(RecordKind::kJobSpec, key);
+  if (absl::IsNotFound(record.status())) return NoSuchJob(job.name());
+  if (!record.ok()) return record.status();
+  absl::StatusOr<std::string> cold = DecodeCold(key, *record);
+  if (!cold.ok()) return cold.status();
+  return MergeCold(*cold, job.mutable_spec());
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* context,
+                                                 const v1::SubmitJobsRequest* request,
+                                                 v1::SubmitJobsResponse* response) {
+  Reply<v1::SubmitJobsResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ReadView view(*context_.loop);
+  if (absl::Status status = CheckAll(view, *request, context_.limits); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  Submission submission(*request, context_.limits, context_.defaults);
+  if (request->dry_run()) {
+    const absl::Status status =
+        view.Step([&](const ClusterState& state) { return submission.Check(state); });
+    for (const v1::Job& job : request->jobs()) response->add_jobs()->set_name(job.name());
+    reply.Finish(status);
+    return reactor;
+  }
+  const auto weight = static_cast<size_t>(request->jobs_size());
+  RequestTable* requests = context_.requests;
+  Write(context_, std::move(reply), CommandClass::kNewWork, weight,
+        [submission = std::move(submission), requests](Turn& turn,
+                                                       v1::SubmitJobsResponse& answer) mutable {
+          absl::Status status = submission.Commit(turn, *requests, answer);
+          if (status.ok()) LogSubmitted(answer);
+          return status;
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
+                                             const v1::GetJobRequest* request, v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ReadView view(*context_.loop);
+  const absl::Status found = view.Step([&](const ClusterState& state) {
+    const Job* job = state.FindJob(request->name());
+    if (job == nullptr) return NoSuchJob(request->name());
+    RenderJob(state, *job, context_.clock->Now(), response);
+    return absl::OkStatus();
+  });
+  if (!found.ok()) {
+    view.Answer([reply = std::move(reply), found](absl::Status) mutable { reply.Finish(found); });
+    return reactor;
+  }
+  // The cold part is there once the job is durable. Reading may touch the disk, so not on the
+  // thread that tells it.
+  view.Answer([this, reply = std::move(reply)](absl::Status durable) mutable {
+    if (!durable.ok()) return reply.Finish(durable);
+    executor_->Run([this, reply = std::move(reply)]() mutable {
+      const absl::Status status = AddColdPart(*context_.store, reply.response());
+      reply.Finish(status);
+    });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
+                                               const v1::ListJobsRequest* request,
+                                               v1::ListJobsResponse* response) {
+  Reply<v1::ListJobsResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  AnswerList(context_, std::move(reply), [&](ReadView& view) {
+    return berth::ListJobs(view, context_.clock->Now(), *request, *response);
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::ListTasks(grpc::CallbackServerContext* context,
+                                                const v1::ListTasksRequest* request,
+                                                v1::ListTasksResponse* response) {
+  Reply<v1::ListTasksResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  AnswerList(context_, std::move(reply),
+             [&](ReadView& view) { return berth::ListTasks(view, *request, *response); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* context,
+                                                const v1::UpdateJobRequest* request,
+                                                v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (absl::Status status = ValidateUpdateJob(*request); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  ChangeJob(context_, std::move(reply), request->job().name(), CommandClass::kNewWork,
+            [request, edits = context_.edits](Turn& turn, const Job& job) {
+              return Update(*edits, turn, job, *request);
+            });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
+                                                const v1::CancelJobRequest* request,
+                                                v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (absl::Status status = ValidateReason(request->reason()); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
+            [request](Turn&, const Job& job) { return Cancel(job, request->reason()); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* context,
+                                                 const v1::SuspendJobRequest* request,
+                                                 v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
+            [](Turn&, const Job& job) { return Suspend(job, true); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* context,
+                                                const v1::ResumeJobRequest* request,
+                                                v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
+            [](Turn&, const Job& job) { return Suspend(job, false); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* context,
+                                                const v1::DeleteJobRequest* request,
+                                                v1::DeleteJobResponse* response) {
+  Reply<v1::DeleteJobResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [request](Turn& turn, v1::DeleteJobResponse&) { return Delete(turn, request->name()); });
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
+    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
+  return StartLogStream(context_, logs_, *request);
+}
+
+grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* JobService::Exec(
+    grpc::CallbackServerContext*) {
+  return UnbuiltStream<v1::ExecRequest, v1::ExecResponse>("exec into a task");
+}
+
+}  // namespace berth

@@ -1,0 +1,192 @@
+#include "server/services/log_stream.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/services/job_list.h"
+#include "server/validation/findings.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+using Reactor = grpc::ServerWriteReactor<v1::ReadLogsResponse>;
+
+// Between the relay, which may call at any time, and the reactor, which lives until OnDone. One
+// write at a time.
+class LogPump final : public LogReader {
+ public:
+  LogPump(LogRelay* relay, Reactor* reactor) : relay_(relay), reactor_(reactor) {}
+
+  void OnChunk(v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    chunks_.push_back(std::move(chunk));
+    Advance();
+  }
+  void OnEnd(absl::Status status) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (!end_.has_value()) end_ = std::move(status);
+    Advance();
+  }
+
+  void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
+    relay_->Consumed(RequestOfWrite(), message_.data().size());
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok && !end_.has_value()) end_ = absl::CancelledError("the reader went away");
+    if (!ok) chunks_.clear();
+    Advance();
+  }
+  // The client is gone, or the request could not be opened.
+  void Abandon(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::optional<LogRelay::RequestId> opened;
+    {
+      absl::MutexLock lock(&mutex_);
+      abandoned_ = true;
+      opened = opened_;
+      chunks_.clear();
+      if (!end_.has_value()) end_ = std::move(status);
+      Advance();
+    }
+    if (opened.has_value()) relay_->Cancel(*opened);
+  }
+  void Opened(LogRelay::RequestId request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      opened_ = request;
+      if (!abandoned_) return;
+    }
+    relay_->Cancel(request);
+  }
+
+ private:
+  LogRelay::RequestId RequestOfWrite() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return write_request_;
+  }
+
+  // Begins the next write, or finishes. After Finish the reactor is not touched again.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || reactor_ == nullptr) return;
+    if (chunks_.empty()) {
+      if (end_.has_value()) std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(*end_));
+      return;
+    }
+    v1::LogChunk chunk = std::move(chunks_.front());
+    chunks_.pop_front();
+    write_request_ = chunk.request();
+    message_.set_data(std::move(*chunk.mutable_data()));
+    message_.set_stream(chunk.stream());
+    writing_ = true;
+    reactor_->StartWrite(&message_);
+  }
+
+  LogRelay* const relay_;
+  v1::ReadLogsResponse message_;  // of the write in flight
+
+  absl::Mutex mutex_;
+  Reactor* reactor_ ABSL_GUARDED_BY(mutex_);                 // null once finished
+  std::deque<v1::LogChunk> chunks_ ABSL_GUARDED_BY(mutex_);  // bounded by the relay
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  LogRelay::RequestId write_request_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<LogRelay::RequestId> opened_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+class LogStream final : public Reactor {
+ public:
+  explicit LogStream(LogRelay* relay) : pump_(std::make_shared<LogPump>(relay, this)) {}
+  const std::shared_ptr<LogPump>& pump() const { return pump_; }
+
+  void OnWriteDone(bool ok) override { pump_->OnWritten(ok); }
+  void OnCancel() override { pump_->Abandon(absl::CancelledError("the reader went away")); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<LogPump> pump_;
+};
+
+absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  CheckRange({root, "tail_lines"}, request.tail_lines(), 0, INT64_MAX, findings);
+  CheckEnum({root, "stream"}, request.stream(), findings);
+  return findings.ToStatus();
+}
+
+// "worker-3" -> index in the job. Group names may hold dashes: the number is what follows the last
+// one.
+std::optional<uint32_t> TaskIndex(const Job& job, const std::string& name) {
+  if (name.empty()) return 0;
+  const size_t dash = name.rfind('-');
+  int32_t index = -1;
+  if (dash == std::string::npos || !absl::SimpleAtoi(name.substr(dash + 1), &index)) {
+    return std::nullopt;
+  }
+  for (const Group& group : job.groups) {
+    if (name.compare(0, dash, group.name) != 0) continue;
+    if (index < 0 || index >= group.replicas) return std::nullopt;
+    return group.first_task + static_cast<uint32_t>(index);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request) {
+  if (absl::Status status = ValidateReadLogs(request); !status.ok()) return status;
+  const Job* job = state.FindJob(request.job());
+  if (job == nullptr) return NoSuchJob(request.job());
+  const std::optional<uint32_t> index = TaskIndex(*job, request.task());
+  if (!index.has_value()) {
+    return absl::NotFoundError(absl::StrCat("job ", Quoted(job->name), " has no task ",
+                                            Quoted(request.task()),
+                                            "; tasks are named GROUP-INDEX"));
+  }
+  const Task& task = job->tasks[*index];
+  if (task.attempt == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("task ", TaskName(*job, *index), " has not started yet"));
+  }
+  if (request.attempt() > task.attempt) {
+    return absl::NotFoundError(absl::StrCat("task ", TaskName(*job, *index), " is at attempt ",
+                                            task.attempt, ", there is no ", request.attempt()));
+  }
+  return LogRequest{.node = task.node,
+                    .task = {job->id, *index},
+                    .attempt = request.attempt() > 0 ? request.attempt() : task.attempt,
+                    .stream = request.stream(),
+                    .tail_lines = request.tail_lines(),
+                    .follow = request.follow()};
+}
+
+Reactor* StartLogStream(const ServiceContext& context, LogRelay* relay,
+                        const v1::ReadLogsRequest& request) {
+  auto* stream = new LogStream(relay);
+  const std::shared_ptr<LogPump> pump = stream->pump();
+  ReadView view(*context.loop);
+  const absl::StatusOr<LogRequest> log =
+      view.Step([&](const ClusterState& state) { return FindLog(state, request); });
+  if (!log.ok()) {
+    pump->Abandon(log.status());
+    return stream;
+  }
+  const absl::StatusOr<LogRelay::RequestId> opened = relay->Open(*log, pump);
+  if (opened.ok()) {
+    pump->Opened(*opened);
+  } else {
+    pump->Abandon(opened.status());
+  }
+  return stream;
+}
+
+}  // namespace berth

@@ -1,0 +1,24 @@
+// JobService.ReadLogs: passes on what the log relay brings, no faster than the client takes it.
+#ifndef BERTH_SERVER_SERVICES_LOG_STREAM_H_
+#define BERTH_SERVER_SERVICES_LOG_STREAM_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include "berth/v1/job.pb.h"
+#include "server/controllers/log_relay.h"
+#include "server/services/context.h"
+
+namespace berth {
+
+// Where the log asked for is. INVALID_ARGUMENT, NOT_FOUND, or FAILED_PRECONDITION if the task has
+// not started.
+absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request);
+
+// Ends by itself. The relay must outlive all streams.
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* StartLogStream(const ServiceContext& context,
+                                                               LogRelay* relay,
+                                                               const v1::ReadLogsRequest& request);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_LOG_STREAM_H_

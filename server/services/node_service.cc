@@ -1,0 +1,179 @@
+#include "server/services/node_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_node.h"
+#include "server/services/name_list.h"
+#include "server/validation/findings.h"
+#include "server/validation/reason.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+absl::Status NoSuchNode(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
+}
+
+const IdMap<NodeId, Node>& NodesOf(const ClusterState& state) { return state.nodes(); }
+
+bool Matches(const Node& node, const v1::NodeFilter& filter) {
+  const auto& states = filter.states();
+  if (!states.empty() &&
+      std::find(states.begin(), states.end(), NodeStateToApi(node.status.state)) == states.end()) {
+    return false;
+  }
+  for (const auto& [key, value] : filter.labels()) {
+    const auto found = node.spec.labels.find(key);
+    if (found == node.spec.labels.end() || found->second != value) return false;
+  }
+  return true;
+}
+
+absl::Status ValidateFilter(const v1::NodeFilter& filter) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath path(root, "filter");
+  for (int i = 0; i < filter.states_size(); ++i) {
+    CheckEnum({path, "states", i}, filter.states(i), findings);
+  }
+  CheckLabels(path, "labels", filter.labels(), findings);
+  return findings.ToStatus();
+}
+
+absl::Status List(ReadView& view, const v1::ListNodesRequest& request,
+                  v1::ListNodesResponse& response) {
+  if (absl::Status status = ValidateFilter(request.filter()); !status.ok()) return status;
+  const std::string scope = FingerprintOf("nodes", request.filter());
+  absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
+  if (!page.ok()) return page.status();
+  const auto size = static_cast<size_t>(page->size);
+  NamedRows<NodeId> rows = FirstByName<NodeId>(view, page->after, size + 1, NodesOf,
+                                               [&](const Node& node) -> std::optional<std::string> {
+                                                 if (!Matches(node, request.filter()))
+                                                   return std::nullopt;
+                                                 return node.spec.name;
+                                               });
+  if (rows.size() > size) {
+    rows.pop_back();
+    response.set_next_page_token(PageToken(rows.back().first, scope));
+  }
+  RenderRows<NodeId>(view, rows, NodesOf, [&](const ClusterState& state, const Node& node) {
+    RenderNode(state, node, false, response.add_nodes());
+  });
+  return absl::OkStatus();
+}
+
+absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& name,
+                       v1::Node& response) {
+  const Node* node = turn.state().FindNode(name);
+  if (node == nullptr) return NoSuchNode(name);
+  const NodeStatus& status = node->status;
+  const bool changed = status.cordoned != wish.cordoned || status.draining != wish.draining ||
+                       status.reason != wish.reason;
+  NodeSteered event = wish;
+  event.id = node->id;
+  if (changed) {
+    if (absl::Status emitted = turn.Emit(event); !emitted.ok()) return emitted;
+    LogInfo("node steered", {{"node", name},
+                             {"cordoned", wish.cordoned ? "yes" : "no"},
+                             {"draining", wish.draining ? "yes" : "no"},
+                             {"reason", wish.reason}});
+  }
+  RenderNode(turn.state(), turn.state().nodes().At(event.id), true, &response);
+  if (changed) response.set_etag(absl::StrCat(turn.revision()));
+  return absl::OkStatus();
+}
+
+absl::Status Delete(Turn& turn, const std::string& name) {
+  const Node* node = turn.state().FindNode(name);
+  if (node == nullptr) return NoSuchNode(name);
+  if (node->status.state == NodeState::kReady) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "node ", Quoted(name), " is ready; stop its agent and wait until it is silent"));
+  }
+  if (!node->tasks.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", Quoted(name), " may still run ", node->tasks.size(), " tasks"));
+  }
+  LogInfo("node deleted", {{"node", name}});
+  return turn.Emit(NodeDeleted{node->id});
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* context,
+                                               const v1::GetNodeRequest* request,
+                                               v1::Node* response) {
+  Reply<v1::Node> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ReadOnce(context_, std::move(reply), [&](const ClusterState& state, v1::Node& out) {
+    const Node* node = state.FindNode(request->name());
+    if (node == nullptr) return NoSuchNode(request->name());
+    RenderNode(state, *node, true, &out);
+    return absl::OkStatus();
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* context,
+                                                 const v1::ListNodesRequest* request,
+                                                 v1::ListNodesResponse* response) {
+  Reply<v1::ListNodesResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  AnswerList(context_, std::move(reply),
+             [&](ReadView& view) { return List(view, *request, *response); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeService::Steer(Reply<v1::Node> reply, const std::string& name,
+                                             bool cordoned, bool draining,
+                                             const std::string& reason) {
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (absl::Status status = ValidateReason(reason); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [wish = NodeSteered{NodeId{}, cordoned, draining, reason}, name](
+            Turn& turn, v1::Node& node) { return SteerNode(turn, wish, name, node); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* context,
+                                                  const v1::CordonNodeRequest* request,
+                                                  v1::Node* response) {
+  return Steer({context, response}, request->name(), true, false, request->reason());
+}
+
+grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext* context,
+                                                    const v1::UncordonNodeRequest* request,
+                                                    v1::Node* response) {
+  return Steer({context, response}, request->name(), false, false, "");
+}
+
+// Cordoned, and its jobs leave; with wait_for_jobs they may end by themselves, which is a cordon.
+grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* context,
+                                                 const v1::DrainNodeRequest* request,
+                                                 v1::Node* response) {
+  return Steer({context, response}, request->name(), true, !request->wait_for_jobs(),
+               request->reason());
+}
+
+grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* context,
+                                                  const v1::DeleteNodeRequest* request,
+                                                  v1::DeleteNodeResponse* response) {
+  Reply<v1::DeleteNodeResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
+        [request](Turn& turn, v1::DeleteNodeResponse&) { return Delete(turn, request->name()); });
+  return reactor;
+}
+
+}  // namespace berth

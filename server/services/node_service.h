@@ -1,0 +1,44 @@
+// NodeService over gRPC: what operators see of nodes, and how they steer them.
+#ifndef BERTH_SERVER_SERVICES_NODE_SERVICE_H_
+#define BERTH_SERVER_SERVICES_NODE_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "berth/v1/node.grpc.pb.h"
+#include "server/services/context.h"
+
+namespace berth {
+
+class NodeService final : public v1::NodeService::CallbackService {
+ public:
+  explicit NodeService(const ServiceContext* context) : context_(*context) {}
+
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
+                                    const v1::GetNodeRequest* request, v1::Node* response) override;
+  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
+                                      const v1::ListNodesRequest* request,
+                                      v1::ListNodesResponse* response) override;
+  grpc::ServerUnaryReactor* CordonNode(grpc::CallbackServerContext* context,
+                                       const v1::CordonNodeRequest* request,
+                                       v1::Node* response) override;
+  grpc::ServerUnaryReactor* UncordonNode(grpc::CallbackServerContext* context,
+                                         const v1::UncordonNodeRequest* request,
+                                         v1::Node* response) override;
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext* context,
+                                      const v1::DrainNodeRequest* request,
+                                      v1::Node* response) override;
+  grpc::ServerUnaryReactor* DeleteNode(grpc::CallbackServerContext* context,
+                                       const v1::DeleteNodeRequest* request,
+                                       v1::DeleteNodeResponse* response) override;
+
+ private:
+  // Sets what the operator wants of the node.
+  grpc::ServerUnaryReactor* Steer(Reply<v1::Node> reply, const std::string& name, bool cordoned,
+                                  bool draining, const std::string& reason);
+
+  const ServiceContext& context_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_NODE_SERVICE_H_

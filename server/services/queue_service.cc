@@ -1,0 +1,236 @@
+#include "server/services/queue_service.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_queue.h"
+#include "server/services/name_list.h"
+#include "server/validation/queue.h"
+#include "server/validation/text.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+absl::Status NoSuchQueue(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
+}
+
+std::string ObjectName(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
+
+const Queue* FindQueue(const ClusterState& state, const std::string& name) {
+  if (name == kRootQueueName) return &state.queues().At(kRootQueue);
+  return state.FindQueue(name);
+}
+
+const IdMap<QueueId, Queue>& QueuesOf(const ClusterState& state) { return state.queues(); }
+
+std::string BodyOf(const v1::CreateQueueRequest& request) {
+  return FingerprintOf("CreateQueue", request.queue());
+}
+
+// The queue as it is after this turn changed it.
+void RenderChanged(const Turn& turn, QueueId id, v1::Queue& response) {
+  RenderQueue(turn.state(), turn.state().queues().At(id), &response);
+  response.set_etag(absl::StrCat(turn.revision()));
+}
+
+absl::Status Create(Turn& turn, RequestTable& requests, const v1::CreateQueueRequest& request,
+                    v1::Queue& response) {
+  const std::string fingerprint = BodyOf(request);
+  if (!request.request_id().empty()) {
+    absl::StatusOr<const std::string*> known =
+        requests.Find(request.request_id(), fingerprint, turn.now());
+    if (!known.ok()) return known.status();
+    if (*known != nullptr) {
+      response.ParseFromString(**known);
+      return absl::OkStatus();
+    }
+  }
+  const ClusterState& state = turn.state();
+  if (absl::Status status = CheckQueueFits(state, request.queue()); !status.ok()) return status;
+  QueueSpec spec = QueueSpecFrom(request.queue());
+  const Queue* parent = FindQueue(state, request.queue().spec().parent());
+  spec.parent = parent != nullptr ? parent->id : kRootQueue;
+  const QueueId id = state.next_queue_id();
+  if (absl::Status status = turn.Emit(QueueCreated{id, std::move(spec)}); !status.ok()) {
+    return status;
+  }
+  RenderChanged(turn, id, response);
+  if (!request.request_id().empty()) {
+    requests.Remember(
+        turn, {request.request_id(), fingerprint, turn.now(), response.SerializeAsString()});
+  }
+  LogInfo("queue created", {{"queue", response.name()}});
+  return absl::OkStatus();
+}
+
+absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& request,
+                    v1::Queue& response) {
+  const Queue* queue = turn.state().FindQueue(request.queue().name());
+  if (queue == nullptr || queue->id == kRootQueue) return NoSuchQueue(request.queue().name());
+  const std::string object = ObjectName(queue->spec.name);
+  absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
+  if (!current.ok()) return current;
+  std::vector<absl::string_view> kinds;
+  for (const auto& [kind, amount] : request.queue().spec().limit().counts()) kinds.push_back(kind);
+  if (absl::Status room = turn.state().interner().CanAddKinds(kinds); !room.ok()) return room;
+  QueueSpec spec = queue->spec;
+  UpdateQueueSpec(request.update_mask(), QueueSpecFrom(request.queue()), spec);
+  const QueueId id = queue->id;
+  if (spec == queue->spec) {
+    RenderQueue(turn.state(), *queue, &response);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = turn.Emit(QueueUpdated{id, std::move(spec)}); !status.ok()) {
+    return status;
+  }
+  edits.Note(turn, object);
+  RenderChanged(turn, id, response);
+  LogInfo("queue updated", {{"queue", response.name()}});
+  return absl::OkStatus();
+}
+
+absl::Status Delete(Turn& turn, const TurnEdits& edits, const v1::DeleteQueueRequest& request) {
+  const Queue* queue = turn.state().FindQueue(request.name());
+  if (queue == nullptr || queue->id == kRootQueue) return NoSuchQueue(request.name());
+  absl::Status current =
+      edits.CheckEtag(turn, ObjectName(queue->spec.name), queue->revision, request.etag());
+  if (!current.ok()) return current;
+  if (absl::Status empty = CheckQueueEmpty(turn.state(), *queue); !empty.ok()) return empty;
+  LogInfo("queue deleted", {{"queue", request.name()}});
+  return turn.Emit(QueueDeleted{queue->id});
+}
+
+absl::Status OpenOrClose(Turn& turn, TurnEdits& edits, const std::string& name, bool open,
+                         v1::Queue& response) {
+  const Queue* queue = FindQueue(turn.state(), name);
+  if (queue == nullptr) return NoSuchQueue(name);
+  const QueueId id = queue->id;
+  if (queue->open == open) {
+    RenderQueue(turn.state(), *queue, &response);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = turn.Emit(QueueOpened{id, open}); !status.ok()) return status;
+  edits.Note(turn, ObjectName(name));
+  RenderChanged(turn, id, response);
+  LogInfo(open ? "queue opened" : "queue closed", {{"queue", name}});
+  return absl::OkStatus();
+}
+
+absl::Status List(ReadView& view, const v1::ListQueuesRequest& request,
+                  v1::ListQueuesResponse& response) {
+  const std::string scope = FingerprintOf("queues", v1::ListQueuesRequest());
+  absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
+  if (!page.ok()) return page.status();
+  const auto size = static_cast<size_t>(page->size);
+  NamedRows<QueueId> rows = FirstByName<QueueId>(
+      view, page->after, size + 1, QueuesOf, [](const Queue& queue) -> std::optional<std::string> {
+        if (queue.id == kRootQueue) return std::nullopt;  // read it with GetQueue
+        return queue.spec.name;
+      });
+  if (rows.size() > size) {
+    rows.pop_back();
+    response.set_next_page_token(PageToken(rows.back().first, scope));
+  }
+  RenderRows<QueueId>(view, rows, QueuesOf, [&](const ClusterState& state, const Queue& queue) {
+    RenderQueue(state, queue, response.add_queues());
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext* context,
+                                                    const v1::CreateQueueRequest* request,
+                                                    v1::Queue* response) {
+  Reply<v1::Queue> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (absl::Status status = ValidateCreateQueue(*request); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
+        [request, requests = context_.requests](Turn& turn, v1::Queue& queue) {
+          return Create(turn, *requests, *request, queue);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* context,
+                                                 const v1::GetQueueRequest* request,
+                                                 v1::Queue* response) {
+  Reply<v1::Queue> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  ReadOnce(context_, std::move(reply), [&](const ClusterState& state, v1::Queue& out) {
+    const Queue* queue = FindQueue(state, request->name());
+    if (queue == nullptr) return NoSuchQueue(request->name());
+    RenderQueue(state, *queue, &out);
+    return absl::OkStatus();
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* context,
+                                                   const v1::ListQueuesRequest* request,
+                                                   v1::ListQueuesResponse* response) {
+  Reply<v1::ListQueuesResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  AnswerList(context_, std::move(reply),
+             [&](ReadView& view) { return List(view, *request, *response); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext* context,
+                                                    const v1::UpdateQueueRequest* request,
+                                                    v1::Queue* response) {
+  Reply<v1::Queue> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (absl::Status status = ValidateUpdateQueue(*request); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
+        [request, edits = context_.edits](Turn& turn, v1::Queue& queue) {
+          return Update(turn, *edits, *request, queue);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::DeleteQueue(grpc::CallbackServerContext* context,
+                                                    const v1::DeleteQueueRequest* request,
+                                                    v1::DeleteQueueResponse* response) {
+  Reply<v1::DeleteQueueResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
+        [request, edits = context_.edits](Turn& turn, v1::DeleteQueueResponse&) {
+          return Delete(turn, *edits, *request);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::SetOpen(Reply<v1::Queue> reply, const std::string& name,
+                                                bool open) {
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [name, open, edits = context_.edits](Turn& turn, v1::Queue& queue) {
+          return OpenOrClose(turn, *edits, name, open, queue);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueueService::OpenQueue(grpc::CallbackServerContext* context,
+                                                  const v1::OpenQueueRequest* request,
+                                                  v1::Queue* response) {
+  return SetOpen(Reply<v1::Queue>(context, response), request->name(), true);
+}
+
+grpc::ServerUnaryReactor* QueueService::CloseQueue(grpc::CallbackServerContext* context,
+                                                   const v1::CloseQueueRequest* request,
+                                                   v1::Queue* response) {
+  return SetOpen(Reply<v1::Queue>(context, response), request->name(), false);
+}
+
+}  // namespace berth
