@@ -1,0 +1,147 @@
+#include "clients/agent/agent_config.h"
+
+#include <pwd.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <set>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/agent/supervisor/spec.h"
+
+namespace berth {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+std::string HostName() {
+  utsname info;
+  return uname(&info) == 0 ? info.nodename : "localhost";
+}
+
+void CheckDevices(const config::v1::Agent& config, Problems* problems) {
+  std::set<std::string> uuids;
+  for (const v1::Device& device : config.devices()) {
+    if (device.kind().empty() || device.uuid().empty()) {
+      problems->push_back("devices: each needs kind and uuid");
+    } else if (!uuids.insert(device.uuid()).second) {
+      problems->push_back(absl::StrCat("devices: uuid ", device.uuid(), " stands twice"));
+    }
+  }
+}
+
+void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems) {
+  if (config.task_user().empty()) {
+    if (uid == 0 && !config.allow_root_tasks()) {
+      problems->push_back(
+          "taskUser: required when the agent is root (or set allowRootTasks: true)");
+    }
+    return;
+  }
+  const passwd* user = getpwnam(config.task_user().c_str());
+  if (user == nullptr) {
+    problems->push_back(absl::StrCat("taskUser: there is no user ", config.task_user()));
+  } else if (user->pw_uid == 0 && !config.allow_root_tasks()) {
+    problems->push_back("taskUser: root needs allowRootTasks: true");
+  } else if (uid != 0 && user->pw_uid != uid) {
+    problems->push_back("taskUser: only an agent that is root can run tasks as another user");
+  }
+}
+
+// A port of the range must not be handed out by the kernel to somebody's outgoing connection
+// meanwhile.
+void CheckPorts(const config::v1::Agent& config, Problems* problems) {
+  if (config.first_port() < 1024 || config.last_port() > 65535 ||
+      config.first_port() > config.last_port()) {
+    problems->push_back("firstPort, lastPort: must be a range within 1024..65535");
+    return;
+  }
+  std::string text;
+  int low = 0;
+  int high = 0;
+  if (ReadWholeFile("/proc/sys/net/ipv4/ip_local_port_range", &text) != 0) return;
+  if (std::sscanf(text.c_str(), "%d %d", &low, &high) != 2) return;
+  if (config.first_port() <= high && config.last_port() >= low) {
+    problems->push_back(absl::StrCat("firstPort, lastPort: ", config.first_port(), "..",
+                                     config.last_port(), " overlaps the kernel's ephemeral ports ",
+                                     low, "..", high));
+  }
+}
+
+}  // namespace
+
+void SetAgentDefaults(config::v1::Agent* config) {
+  if (config->server().empty()) config->set_server("127.0.0.1:7070");
+  if (config->node_name().empty()) config->set_node_name(HostName());
+  if (config->address().empty()) config->set_address(HostName());
+  if (config->state_directory().empty()) config->set_state_directory("/var/lib/berth-agent");
+  if (config->cpu_millis() == 0) config->set_cpu_millis(1000 * sysconf(_SC_NPROCESSORS_ONLN));
+  if (config->memory_bytes() == 0)
+    config->set_memory_bytes(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+  if (config->first_port() == 0) config->set_first_port(20000);
+  if (config->last_port() == 0) config->set_last_port(24999);
+  if (config->log_file_bytes() == 0) config->set_log_file_bytes(int64_t{16} << 20);
+  if (config->log_files() == 0) config->set_log_files(4);
+  if (!config->has_keep_ended()) config->mutable_keep_ended()->set_seconds(24 * 3600);
+}
+
+absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
+  Problems problems;
+  CheckDevices(config, &problems);
+  CheckUser(config, uid, &problems);
+  CheckPorts(config, &problems);
+  if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
+    problems.push_back("cpu, memory: must not be negative");
+  if (config.log_file_bytes() < 4096) problems.push_back("logFileSize: at least 4Ki");
+  if (config.log_files() < 1 || config.log_files() > 1000) problems.push_back("logFiles: 1..1000");
+  if (FromProto(config.keep_ended()) < absl::ZeroDuration())
+    problems.push_back("keepEnded: must not be negative");
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
+  v1::NodeInventory inventory;
+  inventory.set_cpu_millis(config.cpu_millis());
+  inventory.set_memory_bytes(config.memory_bytes());
+  *inventory.mutable_devices() = config.devices();
+  *inventory.mutable_extended() = config.extended();
+  *inventory.mutable_labels() = config.labels();
+  *inventory.mutable_taints() = config.taints();
+  inventory.set_address(config.address());
+  utsname info;
+  if (uname(&info) == 0) {
+    inventory.set_os(absl::StrCat(info.sysname, " ", info.release));
+    inventory.set_architecture(info.machine);
+  }
+  return inventory;
+}
+
+absl::Status ReadBootId(std::string* boot_id) {
+  if (ReadWholeFile("/proc/sys/kernel/random/boot_id", boot_id) != 0 || boot_id->empty()) {
+    return absl::InternalError("cannot read /proc/sys/kernel/random/boot_id");
+  }
+  boot_id->erase(boot_id->find_last_not_of('\n') + 1);
+  return absl::OkStatus();
+}
+
+std::string NewAgentId() {
+  char bytes[16];
+  size_t done = 0;
+  while (done < sizeof bytes) {
+    const ssize_t n = getrandom(bytes + done, sizeof bytes - done, 0);
+    if (n > 0) done += static_cast<size_t>(n);
+  }
+  return absl::BytesToHexString(absl::string_view(bytes, sizeof bytes));
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+}  // namespace berth

@@ -1,0 +1,33 @@
+// From the configuration file to what the agent runs with; refuses what cannot work.
+#ifndef BERTH_CLIENTS_AGENT_AGENT_CONFIG_H_
+#define BERTH_CLIENTS_AGENT_AGENT_CONFIG_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/node.pb.h"
+
+namespace berth {
+
+// Fills in what is not set: server, node name, address, state directory, CPU and memory as the
+// kernel tells, ports, log bounds, keep_ended.
+void SetAgentDefaults(config::v1::Agent* config);
+
+// INVALID_ARGUMENT with every problem, one a line. `uid`: who the agent runs as. Root without
+// task_user is one of them, unless allow_root_tasks.
+absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid);
+
+v1::NodeInventory MakeInventory(const config::v1::Agent& config);
+
+// The kernel's id of this boot.
+absl::Status ReadBootId(std::string* boot_id);
+// 128 random bits in hex: an agent id.
+std::string NewAgentId();
+
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_AGENT_CONFIG_H_

@@ -1,0 +1,84 @@
+// The real agent: one thread that hands events to the logic, woken by descriptors and deadlines.
+#ifndef BERTH_CLIENTS_AGENT_AGENT_LOOP_H_
+#define BERTH_CLIENTS_AGENT_AGENT_LOOP_H_
+
+#include <grpcpp/channel.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/grpc_link.h"
+#include "clients/agent/journal.h"
+#include "clients/agent/log_files.h"
+#include "clients/agent/logic.h"
+#include "clients/agent/process_runner.h"
+#include "support/clock.h"
+#include "support/random.h"
+
+namespace berth {
+
+class AgentLoop final : public LinkEvents {
+ public:
+  // Opens the state directory (one agent at a time: FAILED_PRECONDITION otherwise), journal and
+  // runner. `config` is complete and checked.
+  static absl::StatusOr<std::unique_ptr<AgentLoop>> Create(const config::v1::Agent& config,
+                                                           const std::string& supervisor,
+                                                           std::shared_ptr<grpc::Channel> channel);
+  ~AgentLoop() override;
+
+  // Until Stop, or an error that leaves only ending the process. Tasks live on in both cases.
+  absl::Status Run();
+  // From any thread or signal handler.
+  void Stop();
+
+  void OnMessage(uint64_t connection, v1::ServerMessage message) override;
+  void OnDisconnected(uint64_t connection, const std::string& reason) override;
+
+ private:
+  struct LinkEvent {
+    uint64_t connection = 0;
+    bool disconnected = false;
+    v1::ServerMessage message;
+    std::string reason;
+  };
+
+  explicit AgentLoop(const config::v1::Agent& config);
+  absl::Status Init(const std::string& supervisor, std::shared_ptr<grpc::Channel> channel);
+  absl::Status OpenState();
+  absl::Status WriteIdentity(bool* rebooted);
+  void Post(LinkEvent event);
+  void Wait();
+  void HandleLink();
+  void HandleTasks();
+  void LogState();
+  Instant Now();
+
+  const config::v1::Agent config_;
+  int wake_fd_ = -1;
+  int lock_fd_ = -1;
+  std::atomic<bool> stopping_ = false;
+  std::string boot_id_;
+  bool rebooted_ = false;
+  std::unique_ptr<FileJournal> journal_;
+  std::unique_ptr<ProcessRunner> runner_;
+  std::unique_ptr<LogFiles> logs_;
+  std::unique_ptr<Random> random_;
+  std::unique_ptr<GrpcLink> link_;
+  std::unique_ptr<AgentLogic> logic_;
+  bool was_registered_ = false;
+  std::string logged_error_;
+
+  absl::Mutex mutex_;
+  std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_AGENT_LOOP_H_

@@ -1,0 +1,141 @@
+#include "clients/agent/environment.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace berth {
+namespace {
+
+constexpr char kPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr char kMarkerName[] = "BERTH_TASK_ID";
+
+std::map<std::string, std::string> UuidsByKind(const v1::TaskLaunch& launch) {
+  std::map<std::string, std::string> uuids;
+  for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    const std::string kind = i < launch.device_kinds_size() ? launch.device_kinds(i) : "device";
+    std::string& list = uuids[kind];
+    absl::StrAppend(&list, list.empty() ? "" : ",", launch.device_uuids(i));
+  }
+  return uuids;
+}
+
+// A node with GPUs hides them from tasks that got none.
+void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* env) {
+  std::map<std::string, std::string> uuids = UuidsByKind(launch);
+  for (const auto& [kind, list] : uuids) {
+    const std::string name =
+        absl::AsciiStrToUpper(absl::StrReplaceAll(kind, {{"-", "_"}, {".", "_"}}));
+    (*env)[absl::StrCat("BERTH_DEVICES_", name)] = list;
+  }
+  if (!node_has_gpus && !uuids.contains("gpu")) return;
+  (*env)["CUDA_VISIBLE_DEVICES"] = uuids["gpu"];
+  (*env)["NVIDIA_VISIBLE_DEVICES"] = uuids["gpu"].empty() ? "void" : uuids["gpu"];
+}
+
+void AddRanks(const v1::TaskLaunch& launch, Environment* env) {
+  (*env)["RANK"] = absl::StrCat(launch.rank());
+  (*env)["WORLD_SIZE"] = absl::StrCat(launch.world_size());
+  (*env)["LOCAL_RANK"] = absl::StrCat(launch.local_rank());
+  (*env)["LOCAL_WORLD_SIZE"] = absl::StrCat(launch.local_world_size());
+  (*env)["GROUP_RANK"] = absl::StrCat(launch.node_rank());
+  (*env)["NODE_RANK"] = absl::StrCat(launch.node_rank());
+}
+
+void AddRendezvous(const v1::Start& start, const EnvironmentContext& context, Environment* env) {
+  (*env)["MASTER_ADDR"] = start.master_address().empty() ? context.address : start.master_address();
+  if (start.master_port() != 0) (*env)["MASTER_PORT"] = absl::StrCat(start.master_port());
+  const std::string nodes =
+      start.nodes().empty() ? context.node : absl::StrJoin(start.nodes(), ",");
+  if (nodes.size() <= kMaxNodesVariableBytes) (*env)["BERTH_NODES"] = nodes;
+  (*env)["BERTH_HOSTFILE"] = context.hostfile;
+}
+
+void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) {
+  (*env)["BERTH_JOB"] = launch.job();
+  (*env)["BERTH_JOB_UID"] = absl::StrCat(id.job_uid);
+  (*env)["BERTH_TASK"] = absl::StrCat(launch.group(), "-", launch.index());
+  (*env)["BERTH_GROUP"] = launch.group();
+  (*env)["BERTH_GROUP_INDEX"] = absl::StrCat(launch.index());
+  (*env)["BERTH_GROUP_SIZE"] = absl::StrCat(launch.group_size());
+  (*env)["BERTH_ATTEMPT"] = absl::StrCat(id.attempt);
+  (*env)["BERTH_QUEUE"] = launch.queue();
+  (*env)["TORCHELASTIC_RESTART_COUNT"] = absl::StrCat(launch.restart_count());
+  (*env)["TORCHELASTIC_RUN_ID"] = absl::StrCat(launch.job(), "-", id.job_uid);
+}
+
+bool IsNameStart(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool IsNameChar(char c) {
+  return IsNameStart(c) || absl::ascii_isdigit(static_cast<unsigned char>(c));
+}
+
+// A reference at `text[at]` == '$': its name and length, or length 0 if it is none.
+struct Reference {
+  std::string name;
+  size_t length = 0;
+};
+Reference ReferenceAt(const std::string& text, size_t at) {
+  const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+  const size_t begin = at + (braces ? 2 : 1);
+  size_t end = begin;
+  if (begin >= text.size() || !IsNameStart(text[begin])) return {};
+  while (end < text.size() && IsNameChar(text[end])) ++end;
+  if (braces && (end >= text.size() || text[end] != '}')) return {};
+  return {text.substr(begin, end - begin), end + (braces ? 1 : 0) - at};
+}
+
+}  // namespace
+
+Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
+                             const EnvironmentContext& context) {
+  Environment env;
+  env["PATH"] = kPath;
+  env["USER"] = context.user;
+  env["LOGNAME"] = context.user;
+  env["HOME"] = context.home;
+  env["BERTH_NODE"] = context.node;
+  AddNames(id, launch, &env);
+  AddRanks(launch, &env);
+  AddRendezvous(start, context, &env);
+  AddDevices(launch, context.has_gpus, &env);
+  for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
+  env[kMarkerName] = ToString(id);
+  return env;
+}
+
+std::string TaskMarker(const TaskId& id) { return absl::StrCat(kMarkerName, "=", ToString(id)); }
+
+std::string HostfileText(const v1::Start& start, const EnvironmentContext& context) {
+  if (start.nodes().empty()) return absl::StrCat(context.address, "\n");
+  std::string text;
+  for (int i = 0; i < start.nodes_size(); ++i) {
+    const bool addressed = i < start.node_addresses_size() && !start.node_addresses(i).empty();
+    absl::StrAppend(&text, addressed ? start.node_addresses(i) : start.nodes(i), "\n");
+  }
+  return text;
+}
+
+std::string ExpandVariables(const std::string& text, const Environment& environment) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      out.push_back(text[at++]);
+      continue;
+    }
+    if (at + 1 < text.size() && text[at + 1] == '$') {
+      const Reference escaped = ReferenceAt(text, at + 1);
+      out.append(escaped.length > 0 ? text.substr(at + 1, escaped.length) : "$$");
+      at += escaped.length > 0 ? escaped.length + 1 : 2;
+      continue;
+    }
+    const Reference reference = ReferenceAt(text, at);
+    const auto found = reference.length > 0 ? environment.find(reference.name) : environment.end();
+    const size_t length = std::max<size_t>(reference.length, 1);
+    out.append(found != environment.end() ? found->second : text.substr(at, length));
+    at += length;
+  }
+  return out;
+}
+
+}  // namespace berth

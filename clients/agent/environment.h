@@ -1,0 +1,48 @@
+// What a task finds in its environment. The contract with users is docs/agent.md; change both
+// together.
+#ifndef BERTH_CLIENTS_AGENT_ENVIRONMENT_H_
+#define BERTH_CLIENTS_AGENT_ENVIRONMENT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "berth/v1/agent.pb.h"
+#include "clients/agent/task_id.h"
+
+namespace berth {
+
+using Environment = std::map<std::string, std::string>;
+
+// A longer BERTH_NODES is left out (the kernel takes 128 KiB a string); BERTH_HOSTFILE is always
+// there.
+inline constexpr size_t kMaxNodesVariableBytes = size_t{64} << 10;
+
+struct EnvironmentContext {
+  std::string node;
+  std::string address;  // how others reach this node
+  bool has_gpus = false;
+  std::string user;
+  std::string home;
+  std::string hostfile;  // path
+};
+
+// The user's own variables (launch.env) override all but BERTH_TASK_ID, by which the agent finds
+// the task's processes.
+Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
+                             const EnvironmentContext& context);
+
+// "NAME=value" of the variable that marks every process of the task.
+std::string TaskMarker(const TaskId& id);
+
+// One address a line, by node rank.
+std::string HostfileText(const v1::Start& start, const EnvironmentContext& context);
+
+// $NAME and ${NAME} become the variable's value; names that are not in the environment stay as they
+// are, so that shell scripts keep their own variables. "$$NAME" and "$${NAME}" give "$NAME" and
+// "${NAME}".
+std::string ExpandVariables(const std::string& text, const Environment& environment);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_ENVIRONMENT_H_

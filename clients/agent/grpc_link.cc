@@ -1,0 +1,165 @@
+#include "clients/agent/grpc_link.h"
+
+#include <grpcpp/create_channel.h>
+
+#include <deque>
+#include <utility>
+
+namespace berth {
+namespace {
+
+constexpr int kKeepaliveMs = 20'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+constexpr int kMaxConnectBackoffMs = 2'000;  // the agent's logic does the backing off
+constexpr int kMaxMessageBytes = 64 << 20;   // a Start for a 10,000-node gang, with room
+
+}  // namespace
+
+// One connection. gRPC's reactor keeps itself alive through self_ until OnDone.
+class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ServerMessage> {
+ public:
+  static std::shared_ptr<Stream> Begin(v1::AgentService::Stub& stub, LinkEvents& events,
+                                       std::shared_ptr<Streams> streams, uint64_t connection) {
+    auto stream = std::make_shared<Stream>(events, std::move(streams), connection);
+    stream->self_ = stream;
+    stub.async()->Connect(&stream->context_, stream.get());
+    stream->StartRead(&stream->incoming_);
+    stream->AddHold();  // until EndHold: writes come from outside of the callbacks
+    stream->StartCall();
+    return stream;
+  }
+
+  Stream(LinkEvents& events, std::shared_ptr<Streams> streams, uint64_t connection)
+      : events_(events), streams_(std::move(streams)), connection_(connection) {
+    absl::MutexLock lock(&streams_->mutex);
+    ++streams_->count;
+  }
+
+  void Write(const v1::AgentMessage& message) {
+    absl::MutexLock lock(&mutex_);
+    if (!open_) return;
+    queued_bytes_ += message.ByteSizeLong();
+    queue_.push_back(message);
+    if (!writing_) WriteNext();
+  }
+
+  void Cancel() {
+    {
+      absl::MutexLock lock(&mutex_);
+      silent_ = true;
+      EndHold();
+    }
+    context_.TryCancel();
+  }
+
+  size_t queued_bytes() const {
+    absl::MutexLock lock(&mutex_);
+    return queued_bytes_;
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      absl::MutexLock lock(&mutex_);
+      return EndHold();  // OnDone says why
+    }
+    if (!silent()) events_.OnMessage(connection_, std::move(incoming_));
+    incoming_.Clear();
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    queued_bytes_ -= queue_.front().ByteSizeLong();
+    queue_.pop_front();
+    if (!ok) return EndHold();
+    if (open_ && !queue_.empty()) WriteNext();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (!silent()) {
+      events_.OnDisconnected(connection_,
+                             status.ok() ? "the server ended the stream" : status.error_message());
+    }
+    const std::shared_ptr<Streams> streams = streams_;
+    self_.reset();  // may delete this
+    absl::MutexLock lock(&streams->mutex);
+    --streams->count;
+  }
+
+ private:
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    writing_ = true;
+    grpc::WriteOptions options;
+    if (queue_.size() > 1) options.set_buffer_hint();  // more follows: one packet for many
+    StartWrite(&queue_.front(), options);
+  }
+  void EndHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!open_) return;
+    open_ = false;
+    RemoveHold();
+  }
+  bool silent() const {
+    absl::MutexLock lock(&mutex_);
+    return silent_;
+  }
+
+  LinkEvents& events_;
+  const std::shared_ptr<Streams> streams_;
+  const uint64_t connection_;
+  std::shared_ptr<Stream> self_;
+  grpc::ClientContext context_;
+  v1::ServerMessage incoming_;  // the one read in flight owns it
+  mutable absl::Mutex mutex_;
+  std::deque<v1::AgentMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;     // writes may be started
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;  // nobody listens any more
+};
+
+GrpcLink::GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events)
+    : stub_(v1::AgentService::NewStub(channel)),
+      events_(events),
+      streams_(std::make_shared<Streams>()) {}
+
+GrpcLink::~GrpcLink() {
+  Disconnect();
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(streams_->mutex) {
+    return streams_->count == 0;
+  };
+  absl::MutexLock lock(&streams_->mutex, absl::Condition(&none));
+}
+
+void GrpcLink::Connect() {
+  Disconnect();
+  connection_ = ++connections_;
+  stream_ = Stream::Begin(*stub_, events_, streams_, connection_);
+}
+
+void GrpcLink::Send(const v1::AgentMessage& message) {
+  if (stream_ != nullptr) stream_->Write(message);
+}
+
+void GrpcLink::Disconnect() {
+  if (stream_ == nullptr) return;
+  stream_->Cancel();
+  stream_.reset();
+  connection_ = 0;
+}
+
+size_t GrpcLink::QueuedBytes() const { return stream_ == nullptr ? 0 : stream_->queued_bytes(); }
+
+std::shared_ptr<grpc::Channel> MakeAgentChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxConnectBackoffMs);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomChannel(server, credentials, arguments);
+}
+
+}  // namespace berth

@@ -1,0 +1,70 @@
+// The stream to the server over gRPC.
+//
+// Events come from gRPC's threads, never from inside a call of this class, and name their
+// connection: after a Disconnect one of the old connection may still be on its way, so a receiver
+// first compares with connection().
+#ifndef BERTH_CLIENTS_AGENT_GRPC_LINK_H_
+#define BERTH_CLIENTS_AGENT_GRPC_LINK_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/synchronization/mutex.h"
+#include "berth/v1/agent.grpc.pb.h"
+#include "clients/agent/interfaces.h"
+
+namespace berth {
+
+class LinkEvents {
+ public:
+  virtual ~LinkEvents() = default;
+  // In the order received; may block the stream, which then reads no further.
+  virtual void OnMessage(uint64_t connection, v1::ServerMessage message) = 0;
+  // Last event of a connection, unless Disconnect ended it.
+  virtual void OnDisconnected(uint64_t connection, const std::string& reason) = 0;
+};
+
+// Calls, the destructor too, come from one thread at a time.
+class GrpcLink final : public ServerLink {
+ public:
+  // `events` must outlive the link.
+  GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events);
+  // Ends the connection and waits until gRPC has let go of it. No lock that events take may be
+  // held.
+  ~GrpcLink() override;
+
+  void Connect() override;
+  void Send(const v1::AgentMessage& message) override;
+  void Disconnect() override;
+  size_t QueuedBytes() const override;
+
+  // Number of the present connection; 0 = none.
+  uint64_t connection() const { return connection_; }
+  // The receiver has taken OnDisconnected: there is no connection any more.
+  void Ended() { Disconnect(); }
+
+ private:
+  class Stream;
+  struct Streams {
+    absl::Mutex mutex;
+    int count ABSL_GUARDED_BY(mutex) = 0;  // that gRPC still has
+  };
+
+  const std::unique_ptr<v1::AgentService::Stub> stub_;
+  LinkEvents& events_;
+  const std::shared_ptr<Streams> streams_;
+  std::shared_ptr<Stream> stream_;
+  uint64_t connections_ = 0;
+  uint64_t connection_ = 0;
+};
+
+// A channel with keepalive, whose connection is not shared with other channels.
+std::shared_ptr<grpc::Channel> MakeAgentChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_GRPC_LINK_H_

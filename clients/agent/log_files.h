@@ -1,0 +1,27 @@
+// Reads what supervisors captured (supervisor/log_writer.h), while it is written and rotated.
+#ifndef BERTH_CLIENTS_AGENT_LOG_FILES_H_
+#define BERTH_CLIENTS_AGENT_LOG_FILES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "clients/agent/interfaces.h"
+
+namespace berth {
+
+// Output of the tasks below `tasks_directory`, each in its directory ToString(id). Output that
+// rotation removed before it was read is skipped. NOT_FOUND for a task without a directory.
+class LogFiles final : public LogSource {
+ public:
+  explicit LogFiles(std::string tasks_directory);
+  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId& id, v1::LogStream stream,
+                                                  int64_t tail_lines) override;
+
+ private:
+  const std::string tasks_directory_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_LOG_FILES_H_

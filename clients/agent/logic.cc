@@ -1,0 +1,235 @@
+#include "clients/agent/logic.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kSlowRetry = absl::Seconds(30);  // an operator has to do something first
+constexpr size_t kMaxUnackedHeartbeats = 64;
+
+absl::Duration ToDuration(const google::protobuf::Duration& d) {
+  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
+}
+
+std::set<std::string> DeviceUuids(const v1::NodeInventory& inventory) {
+  std::set<std::string> uuids;
+  for (const v1::Device& device : inventory.devices()) uuids.insert(device.uuid());
+  return uuids;
+}
+
+}  // namespace
+
+AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, TaskRunner& runner,
+                       LogSource& logs, Random& random)
+    : options_(std::move(options)),
+      link_(link),
+      runner_(runner),
+      random_(random),
+      book_({.device_uuids = DeviceUuids(options_.inventory), .keep_ended = options_.keep_ended},
+            journal, runner, [this](const v1::TaskReport& report) { SendReport(report); }),
+      pump_(
+          logs, [this](const TaskId& id) { return book_.Ended(id); },
+          [this](v1::LogChunk chunk) {
+            v1::AgentMessage message;
+            *message.mutable_log() = std::move(chunk);
+            Send(std::move(message));
+          }),
+      backoff_(kReconnect, &random) {}
+
+void AgentLogic::Begin(Instant now, const Recovered& recovered) {
+  book_.Recover(now, recovered.journal, recovered.rebooted);
+  lease_deadline_ = recovered.lease_deadline;
+  // Strict tasks without a known lease must not run on unbounded.
+  if (!lease_deadline_ && book_.live() > 0) lease_deadline_ = now.steady;
+  CheckLease(now);
+  Connect(now);
+}
+
+// Hello goes out at once; whether anybody is there shows in the answer.
+void AgentLogic::Connect(Instant now) {
+  link_.Connect();
+  v1::AgentMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_node(options_.node);
+  hello.set_agent_id(options_.agent_id);
+  hello.set_boot_id(options_.boot_id);
+  hello.set_agent_version(options_.version);
+  *hello.mutable_inventory() = options_.inventory;
+  for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
+  state_ = State::kHelloSent;
+  hello_sent_ = now.steady;
+  deadline_ = now.steady + kHelloTimeout;
+  link_.Send(message);
+}
+
+void AgentLogic::OnServerMessage(Instant now, const v1::ServerMessage& message) {
+  CheckLease(now);  // before a Start that lay in a buffer while this machine slept
+  switch (message.message_case()) {
+    case v1::ServerMessage::kWelcome:
+      return OnWelcome(now, message.welcome());
+    case v1::ServerMessage::kRefused:
+      return OnRefused(now, message.refused());
+    default:
+      break;
+  }
+  if (state_ != State::kRegistered) return;
+  OnTaskMessage(now, message);
+  pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
+}
+
+void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
+  switch (message.message_case()) {
+    case v1::ServerMessage::kHeartbeatAck:
+      return OnHeartbeatAck(message.heartbeat_ack());
+    case v1::ServerMessage::kReportAck:
+      return book_.Ack(message.report_ack().report_id());
+    case v1::ServerMessage::kPrepare:
+      return book_.Prepare(now, message.prepare(), LeaseHolds(now));
+    case v1::ServerMessage::kStart:
+      return book_.Start(now, message.start());
+    case v1::ServerMessage::kKill:
+      return book_.Kill(now, message.kill());
+    case v1::ServerMessage::kReadLog:
+      return pump_.Open(now.steady, message.read_log());
+    case v1::ServerMessage::kCancelLog:
+      return pump_.Cancel(message.cancel_log().request());
+    default:
+      return;  // of a newer server: nothing that this agent announced
+  }
+}
+
+// A Welcome counts as the ack of Hello, and only for this connection: a second one must bring a
+// newer epoch.
+void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
+  if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
+  if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
+  state_ = State::kRegistered;
+  backoff_.Reset();
+  epoch_ = welcome.epoch();
+  if (welcome.has_lease()) lease_ = ToDuration(welcome.lease());
+  if (welcome.has_heartbeat_interval())
+    heartbeat_interval_ = ToDuration(welcome.heartbeat_interval());
+  heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
+  unacked_heartbeats_.clear();
+  ExtendLease(hello_sent_ + lease_);
+  // The first beat comes at a random part of the interval: nodes that registered together spread
+  // out.
+  heartbeat_at_ = now.steady + heartbeat_interval_ * random_.Unit();
+  for (const v1::TaskKey& key : welcome.forget()) book_.Forget(now, ToTaskId(key));
+  for (const v1::TaskReport& report : book_.Unacked()) SendReport(report);
+}
+
+void AgentLogic::OnRefused(Instant now, const v1::Refused& refused) {
+  absl::Duration wait = ToDuration(refused.retry_after());
+  if (refused.code() == v1::Refused::NAME_IN_USE || refused.code() == v1::Refused::INVALID) {
+    wait = std::max(wait, kSlowRetry);
+  }
+  link_.Disconnect();
+  Retry(now, wait,
+        absl::StrCat("refused: ", v1::Refused::Code_Name(refused.code()), ": ", refused.message()));
+}
+
+void AgentLogic::OnDisconnected(Instant now, absl::string_view reason) {
+  if (state_ == State::kWaiting) return;
+  CheckLease(now);
+  Retry(now, absl::ZeroDuration(), reason);
+}
+
+// Full jitter, so that the agents of a restarted server spread out.
+void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view reason) {
+  state_ = State::kWaiting;
+  last_error_ = std::string(reason);
+  deadline_ = now.steady + backoff_.Next(at_least);
+  pump_.Clear();
+}
+
+void AgentLogic::OnHeartbeatAck(const v1::HeartbeatAck& ack) {
+  while (!unacked_heartbeats_.empty() && unacked_heartbeats_.front().sequence <= ack.sequence()) {
+    const Sent sent = unacked_heartbeats_.front();
+    unacked_heartbeats_.pop_front();
+    if (sent.sequence == ack.sequence()) ExtendLease(sent.when + lease_);
+  }
+}
+
+void AgentLogic::ExtendLease(absl::Duration deadline) {
+  if (lease_deadline_ && deadline <= *lease_deadline_) return;
+  lease_deadline_ = deadline;
+  fenced_ = false;
+  runner_.SetLease(deadline);
+}
+
+bool AgentLogic::LeaseHolds(Instant now) const {
+  return lease_deadline_ && now.steady < *lease_deadline_;
+}
+
+void AgentLogic::CheckLease(Instant now) {
+  if (fenced_ || !lease_deadline_ || now.steady < *lease_deadline_) return;
+  fenced_ = true;
+  book_.Fence(now);
+}
+
+void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
+  CheckLease(now);
+  book_.OnEvent(now, event);
+}
+
+void AgentLogic::SendHeartbeat(Instant now) {
+  v1::AgentMessage message;
+  message.mutable_heartbeat()->set_sequence(++heartbeat_sequence_);
+  unacked_heartbeats_.push_back({heartbeat_sequence_, now.steady});
+  if (unacked_heartbeats_.size() > kMaxUnackedHeartbeats) unacked_heartbeats_.pop_front();
+  heartbeat_at_ = now.steady + heartbeat_interval_;
+  Send(std::move(message));
+}
+
+void AgentLogic::Tick(Instant now) {
+  CheckLease(now);
+  book_.Tick(now);
+  switch (state_) {
+    case State::kWaiting:
+      if (now.steady < deadline_) break;
+      Connect(now);
+      break;
+    case State::kHelloSent:
+      if (now.steady < deadline_) break;
+      link_.Disconnect();
+      Retry(now, absl::ZeroDuration(), "no answer to Hello");
+      break;
+    case State::kRegistered:
+      // Beats that nobody acks for a whole lease: the stream is dead, whatever the transport
+      // thinks.
+      if (!unacked_heartbeats_.empty() && now.steady >= unacked_heartbeats_.front().when + lease_) {
+        link_.Disconnect();
+        Retry(now, absl::ZeroDuration(), "heartbeats are not acked");
+        break;
+      }
+      if (now.steady >= heartbeat_at_) SendHeartbeat(now);
+      pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
+      break;
+  }
+}
+
+absl::Duration AgentLogic::NextWake() const {
+  absl::Duration next = book_.NextWake();
+  if (lease_deadline_ && !fenced_) next = std::min(next, *lease_deadline_);
+  if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
+  if (state_ == State::kRegistered) next = std::min({next, heartbeat_at_, pump_.NextWake()});
+  return next;
+}
+
+void AgentLogic::Send(v1::AgentMessage message) {
+  message.set_epoch(epoch_);
+  link_.Send(message);
+}
+
+void AgentLogic::SendReport(const v1::TaskReport& report) {
+  if (state_ != State::kRegistered) return;
+  v1::AgentMessage message;
+  *message.mutable_report() = report;
+  Send(std::move(message));
+}
+
+}  // namespace berth

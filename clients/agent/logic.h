@@ -1,0 +1,119 @@
+// The agent of one node as a state machine: events in, calls of the small interfaces out.
+//
+//   Connect, Hello -> Welcome(epoch, lease) -> heartbeats, reports | Prepare, Start,
+//   Kill, ReadLog
+//        ^                                                        |
+//        '---------- back-off with full jitter <------ OnDisconnected, Refused, silence
+//
+// The lease counts on the steady clock from when the heartbeat that was acked was *sent* (Hello
+// counts as the first one). When it lapses, strict tasks are killed, whatever the connection looks
+// like; the supervisors know the deadline too, and keep it while no agent runs.
+//
+// No thread, clock, randomness or IO of its own: a simulation runs thousands from one seed. Not
+// thread-safe; calls must not nest.
+#ifndef BERTH_CLIENTS_AGENT_LOGIC_H_
+#define BERTH_CLIENTS_AGENT_LOGIC_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "clients/agent/interfaces.h"
+#include "clients/agent/journal_state.h"
+#include "clients/agent/log_pump.h"
+#include "clients/agent/task_book.h"
+#include "clients/cpp/retry.h"
+#include "support/random.h"
+
+namespace berth {
+
+inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(500),
+                                           .max_backoff = absl::Seconds(30)};
+inline constexpr absl::Duration kHelloTimeout =
+    absl::Seconds(10);  // less than a lease: it counts from Hello
+
+class AgentLogic {
+ public:
+  struct Options {
+    std::string node;
+    std::string agent_id;
+    std::string boot_id;
+    std::string version;
+    v1::NodeInventory inventory;
+    absl::Duration keep_ended = absl::Hours(24);
+  };
+  // What was found on disk. lease_deadline: on the steady clock of this boot, if one was ever
+  // granted in it.
+  struct Recovered {
+    JournalState journal;
+    bool rebooted = false;
+    std::optional<absl::Duration> lease_deadline;
+  };
+
+  AgentLogic(Options options, ServerLink& link, Journal& journal, TaskRunner& runner,
+             LogSource& logs, Random& random);
+
+  // Once, first: adopts what is there and connects.
+  void Begin(Instant now, const Recovered& recovered);
+  void OnServerMessage(Instant now, const v1::ServerMessage& message);
+  void OnDisconnected(Instant now, absl::string_view reason);
+  void OnTaskEvent(Instant now, const TaskEvent& event);
+  // Does what is due. To be called at NextWake, or earlier; more often does no harm.
+  void Tick(Instant now);
+  absl::Duration NextWake() const;  // on the steady clock
+
+  bool registered() const { return state_ == State::kRegistered; }
+  uint64_t epoch() const { return epoch_; }
+  size_t live_tasks() const { return book_.live(); }
+  // Why the last connection ended; for the log.
+  const std::string& last_error() const { return last_error_; }
+  // Not OK: the journal failed; end the process (tasks live on) and start again.
+  const absl::Status& fatal() const { return book_.fatal(); }
+
+ private:
+  enum class State { kWaiting, kHelloSent, kRegistered };
+  struct Sent {
+    uint64_t sequence;
+    absl::Duration when;
+  };
+
+  void Connect(Instant now);
+  void OnWelcome(Instant now, const v1::Welcome& welcome);
+  void OnRefused(Instant now, const v1::Refused& refused);
+  void OnHeartbeatAck(const v1::HeartbeatAck& ack);
+  void OnTaskMessage(Instant now, const v1::ServerMessage& message);
+  void SendHeartbeat(Instant now);
+  void ExtendLease(absl::Duration deadline);
+  void CheckLease(Instant now);
+  bool LeaseHolds(Instant now) const;
+  void Retry(Instant now, absl::Duration at_least, absl::string_view reason);
+  void Send(v1::AgentMessage message);
+  void SendReport(const v1::TaskReport& report);
+
+  const Options options_;
+  ServerLink& link_;
+  TaskRunner& runner_;
+  Random& random_;
+  TaskBook book_;
+  LogPump pump_;
+
+  State state_ = State::kWaiting;
+  std::string last_error_;
+  uint64_t epoch_ = 0;
+  Backoff backoff_;
+  absl::Duration deadline_;  // of the present state: reconnect at, give up Hello at
+  absl::Duration heartbeat_at_;
+  absl::Duration heartbeat_interval_ = absl::Seconds(5);
+  absl::Duration lease_ = absl::Seconds(15);
+  absl::Duration hello_sent_;
+  uint64_t heartbeat_sequence_ = 0;
+  std::deque<Sent> unacked_heartbeats_;
+  std::optional<absl::Duration> lease_deadline_;  // of the last lease
+  bool fenced_ = false;                           // what the last lapse demands was done
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_LOGIC_H_

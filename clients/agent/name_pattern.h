@@ -1,0 +1,22 @@
+// "rack[1-2]-n[01-64]" -> rack1-n01 ... rack2-n64. Numbers keep the width of the lower bound; lists
+// are "[1-3,7]".
+#ifndef BERTH_CLIENTS_AGENT_NAME_PATTERN_H_
+#define BERTH_CLIENTS_AGENT_NAME_PATTERN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxPatternNames = 200000;
+
+// In order, the last bracket turning fastest. INVALID_ARGUMENT for an unclosed bracket, a range
+// that runs backwards or is no number, or too many names.
+absl::StatusOr<std::vector<std::string>> ExpandNamePattern(absl::string_view pattern);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_NAME_PATTERN_H_

@@ -1,0 +1,455 @@
+#include "clients/agent/process_runner.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "clients/agent/disk.h"
+#include "clients/agent/leftovers.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kRecheckInterval = absl::Seconds(1);
+constexpr int kMaxEvents = 64;
+
+int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+bool IsExecutable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
+// Whether somebody holds the lock of a task's directory.
+bool IsLocked(const std::string& directory) {
+  const int fd = open((directory + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return locked;
+}
+
+SupervisorStatus ReadStatus(const std::string& directory) {
+  std::string text;
+  SupervisorStatus status;
+  if (ReadWholeFile(directory + "/status", &text) != 0 || !DecodeStatus(text, &status)) return {};
+  return status;
+}
+
+absl::Status WriteTextFile(const std::string& path, const std::string& text, mode_t mode) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const absl::Status status = ErrnoStatus(errno, absl::StrCat("write ", path));
+      close(fd);
+      return status;
+    }
+    done += static_cast<size_t>(n);
+  }
+  close(fd);
+  return absl::OkStatus();
+}
+
+// libstdc++ 12 walks with openat and O_NOFOLLOW: a task's user cannot lead it out of the directory.
+void RemoveTree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+TaskEvent ExitedEvent(const SupervisorStatus& status) {
+  TaskEvent event;
+  event.kind = TaskEvent::Kind::kExited;
+  event.exit_code = static_cast<int>(status.exit_code);
+  event.exit_signal = static_cast<int>(status.exit_signal);
+  event.message = status.message;
+  if (v1::TaskReport::Cause_IsValid(static_cast<int>(status.cause))) {
+    event.cause = static_cast<v1::TaskReport::Cause>(status.cause);
+  }
+  return event;
+}
+
+}  // namespace
+
+int SignalNumber(const std::string& name) {
+  int number = 0;
+  if (absl::SimpleAtoi(name, &number)) return number > 0 && number < NSIG ? number : 0;
+  const absl::string_view bare = absl::StripPrefix(name, "SIG");
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* known = sigabbrev_np(signal);
+    if (known != nullptr && bare == known) return signal;
+  }
+  return 0;
+}
+
+ProcessRunner::ProcessRunner(Options options)
+    : options_(std::move(options)), ports_(options_.first_port, options_.last_port) {}
+
+absl::StatusOr<std::unique_ptr<ProcessRunner>> ProcessRunner::Create(Options options) {
+  std::unique_ptr<ProcessRunner> runner(new ProcessRunner(std::move(options)));
+  if (absl::Status status = runner->Init(); !status.ok()) return status;
+  return runner;
+}
+
+absl::Status ProcessRunner::Init() {
+  const passwd* user =
+      options_.user.empty() ? getpwuid(geteuid()) : getpwnam(options_.user.c_str());
+  if (user == nullptr && !options_.user.empty()) {
+    return absl::NotFoundError(absl::StrCat("no such user: ", options_.user));
+  }
+  uid_ = user != nullptr ? user->pw_uid : geteuid();
+  gid_ = user != nullptr ? user->pw_gid : getegid();
+  options_.context.user = user != nullptr ? user->pw_name : absl::StrCat(uid_);
+  options_.context.home = user != nullptr ? user->pw_dir : "/";
+  if (!IsExecutable(options_.supervisor)) {
+    return absl::NotFoundError(
+        absl::StrCat("supervisor program ", options_.supervisor, ": ", std::strerror(errno)));
+  }
+  if (mkdir(tasks_directory().c_str(), 0711) != 0 && errno != EEXIST) {
+    return ErrnoStatus(errno, absl::StrCat("create ", tasks_directory()));
+  }
+  const std::string lease = options_.state_directory + "/lease";
+  lease_fd_ = open(lease.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lease_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", lease));
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  inotify_fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (epoll_fd_ < 0 || inotify_fd_ < 0) return ErrnoStatus(errno, "epoll or inotify");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = inotify_fd_;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, inotify_fd_, &event);
+  return absl::OkStatus();
+}
+
+ProcessRunner::~ProcessRunner() {
+  for (auto& [id, live] : live_) {
+    Unpin(live);
+    if (live.control_fd >= 0) close(live.control_fd);
+  }
+  for (const int fd : {epoll_fd_, inotify_fd_, lease_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+std::string ProcessRunner::Directory(const TaskId& id) const {
+  return absl::StrCat(tasks_directory(), "/", ToString(id));
+}
+
+absl::Status ProcessRunner::MakeDirectory(const TaskId& id) {
+  const std::string directory = Directory(id);
+  RemoveTree(directory);  // of a Prepare that was not journaled before a crash
+  const std::string work = directory + "/work";
+  const std::string control = directory + "/control";
+  if (mkdir(directory.c_str(), 0711) != 0)
+    return ErrnoStatus(errno, absl::StrCat("create ", directory));
+  if (mkdir(work.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", work));
+  if (geteuid() == 0 && chown(work.c_str(), uid_, gid_) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("chown ", work));
+  }
+  if (mkfifo(control.c_str(), 0600) != 0)
+    return ErrnoStatus(errno, absl::StrCat("create ", control));
+  return absl::OkStatus();
+}
+
+void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+  TaskEvent event;
+  event.id = id;
+  event.kind = TaskEvent::Kind::kPrepared;
+  if (reserve_port) {
+    const absl::StatusOr<int> port = ports_.Reserve(id);
+    if (!port.ok()) return Refuse(id, port.status());
+    event.port = *port;
+  }
+  if (absl::Status status = MakeDirectory(id); !status.ok()) return Refuse(id, status);
+  events_.push_back(std::move(event));
+}
+
+void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
+  RemoveTree(Directory(id));
+  TaskEvent event;
+  event.kind = TaskEvent::Kind::kRefused;
+  event.message = std::string(status.message());
+  Finish(id, std::move(event));
+}
+
+void ProcessRunner::Discard(const TaskId& id) {
+  ports_.Release(id);
+  RemoveTree(Directory(id));
+  std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
+}
+
+SupervisorSpec ProcessRunner::MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
+                                       const v1::Start& start) const {
+  EnvironmentContext context = options_.context;
+  context.hostfile = Directory(id) + "/hostfile";
+  const Environment environment = BuildEnvironment(id, launch, start, context);
+  SupervisorSpec spec;
+  spec.user = options_.user;
+  spec.allow_root = options_.allow_root;
+  spec.directory = launch.working_dir().empty() ? Directory(id) + "/work" : launch.working_dir();
+  for (const std::string& arg : launch.command())
+    spec.argv.push_back(ExpandVariables(arg, environment));
+  for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
+  spec.log_file_bytes = options_.log_file_bytes;
+  spec.log_files = options_.log_files;
+  if (launch.fence()) {
+    const google::protobuf::Duration& grace = launch.kill_grace();
+    spec.lease_file = options_.state_directory + "/lease";
+    spec.lapse_grace_ms = grace.seconds() * 1000 + grace.nanos() / 1'000'000;
+    const int signal = SignalNumber(launch.kill_signal());
+    spec.lapse_signal = signal != 0 ? signal : SIGTERM;
+  }
+  return spec;
+}
+
+void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
+  EnvironmentContext context = options_.context;
+  absl::Status status =
+      WriteTextFile(Directory(id) + "/hostfile", HostfileText(start, context), 0644);
+  if (status.ok()) status = Spawn(id, MakeSpec(id, launch, start), &live_[id]);
+  if (!status.ok()) Refuse(id, status);
+}
+
+// The lock is taken here and handed over, so that at no moment a supervisor lives without it.
+absl::Status ProcessRunner::Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live) {
+  const std::string directory = Directory(id);
+  if (absl::Status status = WriteTextFile(directory + "/spec", EncodeSpec(spec), 0600);
+      !status.ok())
+    return status;
+  const int lock = open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return ErrnoStatus(errno, "create lock");
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    close(lock);
+    return absl::InternalError("the task's directory is locked: it has a supervisor already");
+  }
+  Watch(id, live);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  for (const int fd : {0, 1, 2})
+    posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  // dup2 onto itself would keep close-on-exec; glibc clears it in that case.
+  posix_spawn_file_actions_adddup2(&actions, lock, kSupervisorLockFd);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kSupervisorLockFd + 1);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  std::string program = options_.supervisor;
+  std::string argument = directory;
+  char* argv[] = {program.data(), argument.data(), nullptr};
+  const int error =
+      posix_spawn(&live->supervisor, program.c_str(), &actions, &attributes, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(lock);
+  if (error != 0) return ErrnoStatus(error, absl::StrCat("spawn ", program));
+  live->child = true;
+  if (!Pin(id, live->supervisor, live)) recheck_.insert(id);
+  return absl::OkStatus();
+}
+
+void ProcessRunner::Watch(const TaskId& id, Live* live) {
+  live->watch = inotify_add_watch(inotify_fd_, Directory(id).c_str(), IN_MOVED_TO);
+  if (live->watch >= 0)
+    by_watch_[live->watch] = id;
+  else
+    recheck_.insert(id);  // out of watches
+  // Read and write: opens at once, and what is written waits for a supervisor that has not opened
+  // its end yet.
+  live->control_fd = open((Directory(id) + "/control").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+bool ProcessRunner::Pin(const TaskId& id, pid_t pid, Live* live) {
+  live->pid_fd = PidfdOpen(pid);
+  if (live->pid_fd < 0) return false;
+  fcntl(live->pid_fd, F_SETFD, FD_CLOEXEC);
+  by_pid_fd_[live->pid_fd] = id;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = live->pid_fd;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, live->pid_fd, &event);
+  return true;
+}
+
+void ProcessRunner::Adopt(const agent::v1::TaskRecord& record) {
+  const TaskId id = ToTaskId(record.key());
+  if (record.port() != 0) ports_.Adopt(id, record.port());
+  if (record.phase() == agent::v1::TaskRecord::PREPARED) return;
+  Live& live = live_[id];
+  Watch(id, &live);
+  if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
+  CheckStatus(id);
+}
+
+void ProcessRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
+                         v1::TaskReport::Cause cause) {
+  const auto found = live_.find(id);
+  if (found == live_.end() || found->second.control_fd < 0) return;
+  const int number = SignalNumber(signal);
+  const std::string line = absl::StrCat(number != 0 ? number : SIGTERM, " ",
+                                        std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
+                                        static_cast<int>(cause), "\n");
+  // A full FIFO means a supervisor that does not read, with earlier orders to stop in it.
+  if (write(found->second.control_fd, line.data(), line.size()) < 0) return;
+}
+
+void ProcessRunner::Remove(const TaskId& id) { RemoveTree(Directory(id)); }
+
+void ProcessRunner::SetLease(absl::Duration deadline) {
+  const int64_t ns = absl::ToInt64Nanoseconds(deadline);
+  // Eight aligned bytes of one page: readers see the old or the new value.
+  if (pwrite(lease_fd_, &ns, sizeof ns, 0) != sizeof ns)
+    return;  // the supervisors then see an older, safer one
+}
+
+std::optional<absl::Duration> ProcessRunner::ReadLease(const std::string& state_directory) {
+  std::string text;
+  int64_t ns = 0;
+  if (ReadWholeFile(state_directory + "/lease", &text) != 0 || text.size() != sizeof ns)
+    return std::nullopt;
+  std::memcpy(&ns, text.data(), sizeof ns);
+  return absl::Nanoseconds(ns);
+}
+
+absl::Duration ProcessRunner::PollInterval() const {
+  if (!events_.empty()) return absl::ZeroDuration();
+  return recheck_.empty() ? absl::InfiniteDuration() : kRecheckInterval;
+}
+
+std::vector<TaskEvent> ProcessRunner::Poll() {
+  epoll_event ready[kMaxEvents];
+  const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
+  std::vector<TaskId> ended;
+  for (int i = 0; i < count; ++i) {
+    const auto found = by_pid_fd_.find(ready[i].data.fd);
+    if (found != by_pid_fd_.end()) ended.push_back(found->second);
+  }
+  alignas(inotify_event) char buffer[16384];
+  ssize_t length;
+  while ((length = read(inotify_fd_, buffer, sizeof buffer)) > 0) {
+    for (ssize_t at = 0; at < length;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      const auto found = by_watch_.find(event->wd);
+      if (found != by_watch_.end()) CheckStatus(TaskId(found->second));
+    }
+  }
+  for (const TaskId& id : ended) OnSupervisorEnd(id);
+  const std::set<TaskId> recheck = recheck_;
+  for (const TaskId& id : recheck) {
+    if (IsLocked(Directory(id)))
+      CheckStatus(id);
+    else
+      OnSupervisorEnd(id);
+  }
+  return std::exchange(events_, {});
+}
+
+// A status file says that the command runs; the end is told by the end of the supervisor itself.
+void ProcessRunner::CheckStatus(const TaskId& id) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  Live& live = found->second;
+  const SupervisorStatus status = ReadStatus(Directory(id));
+  if (live.pid_fd < 0) {
+    // The lock is asked after the pid was pinned: held, the pid is still the supervisor's.
+    const bool pinned =
+        status.supervisor_pid > 0 && Pin(id, static_cast<pid_t>(status.supervisor_pid), &live);
+    if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
+    live.supervisor = static_cast<pid_t>(status.supervisor_pid);
+    if (pinned && live.watch >= 0)
+      recheck_.erase(id);
+    else
+      recheck_.insert(id);
+  }
+  if (status.phase != SupervisorStatus::kRunning || live.running) return;
+  TellRunning(id, live);
+}
+
+void ProcessRunner::TellRunning(const TaskId& id, Live& live) {
+  live.running = true;
+  TaskEvent event;
+  event.id = id;
+  event.kind = TaskEvent::Kind::kRunning;
+  events_.push_back(std::move(event));
+}
+
+void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  Live& live = found->second;
+  if (live.child) {
+    waitpid(live.supervisor, nullptr, WNOHANG);
+    live.child = false;
+  }
+  const SupervisorStatus status = ReadStatus(Directory(id));
+  if (status.pid > 0 && !live.running) TellRunning(id, live);  // a short one
+  if (status.phase == SupervisorStatus::kExited) return Finish(id, ExitedEvent(status));
+  if (status.phase == SupervisorStatus::kRefused) {
+    TaskEvent event;
+    event.kind = TaskEvent::Kind::kRefused;
+    event.message = status.message;
+    return Finish(id, std::move(event));
+  }
+  if (live.supervisor == 0) live.supervisor = static_cast<pid_t>(status.supervisor_pid);
+  OnSupervisorLost(id, live);
+}
+
+// Nothing is reported before nothing is left.
+void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
+  Unpin(live);
+  recheck_.insert(id);
+  if (KillLeftovers(TaskMarker(id), live.supervisor) > 0) return;
+  TaskEvent event;
+  event.kind = TaskEvent::Kind::kExited;
+  event.cause = v1::TaskReport::SUPERVISOR_LOST;
+  event.exit_code = 128 + SIGKILL;
+  event.exit_signal = SIGKILL;
+  event.message = "the task's supervisor was killed";
+  Finish(id, std::move(event));
+}
+
+void ProcessRunner::Unpin(Live& live) {
+  if (live.pid_fd < 0) return;
+  by_pid_fd_.erase(live.pid_fd);
+  close(live.pid_fd);
+  live.pid_fd = -1;
+}
+
+void ProcessRunner::Finish(const TaskId& id, TaskEvent event) {
+  if (const auto found = live_.find(id); found != live_.end()) {
+    Live& live = found->second;
+    Unpin(live);
+    if (live.control_fd >= 0) close(live.control_fd);
+    if (live.watch >= 0) {
+      by_watch_.erase(live.watch);
+      inotify_rm_watch(inotify_fd_, live.watch);
+    }
+    live_.erase(found);
+  }
+  recheck_.erase(id);
+  ports_.Release(id);
+  event.id = id;
+  events_.push_back(std::move(event));
+}
+
+}  // namespace berth

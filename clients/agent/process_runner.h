@@ -1,0 +1,115 @@
+// Runs tasks as processes, each under a berth-supervisor of its own (supervisor/supervisor.h).
+//
+//   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
+//   order.* STATE/lease                     until when strict tasks may run; supervisors watch it
+//
+// The runner watches an epoll descriptor (pidfds of supervisors, inotify for their status files)
+// and never polls. Adoption after a restart of the agent: a held lock means that the supervisor
+// lives; else the status file tells the end; without one the supervisor was lost, and what remains
+// of the task is killed before that is reported.
+#ifndef BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
+#define BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "clients/agent/environment.h"
+#include "clients/agent/interfaces.h"
+#include "clients/agent/port_allocator.h"
+#include "clients/agent/supervisor/spec.h"
+
+namespace berth {
+
+// Not thread-safe. Destroying it leaves the tasks running.
+class ProcessRunner final : public TaskRunner {
+ public:
+  struct Options {
+    std::string state_directory;  // absolute, exists
+    std::string supervisor;       // path of berth-supervisor
+    std::string user;             // empty: tasks run as who the agent is
+    bool allow_root = false;
+    int first_port = 20000;
+    int last_port = 24999;
+    int64_t log_file_bytes = int64_t{16} << 20;
+    int64_t log_files = 4;
+    EnvironmentContext context;  // user and home are filled in
+  };
+  // NOT_FOUND for an unknown user; errors of the state directory.
+  static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
+  ~ProcessRunner() override;
+
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Discard(const TaskId& id) override;
+  void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
+  void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
+            v1::TaskReport::Cause cause) override;
+  void Adopt(const agent::v1::TaskRecord& record) override;
+  void Remove(const TaskId& id) override;
+  void SetLease(absl::Duration deadline) override;
+
+  // Readable when Poll has something to do.
+  int fd() const { return epoll_fd_; }
+  // Looks at what happened; the events since the last call, in order.
+  std::vector<TaskEvent> Poll();
+  // How long until Poll is worth calling without fd() being readable.
+  absl::Duration PollInterval() const;
+
+  std::string tasks_directory() const { return options_.state_directory + "/tasks"; }
+  // The lease that the last agent process left, if it was written in this boot.
+  static std::optional<absl::Duration> ReadLease(const std::string& state_directory);
+
+ private:
+  struct Live {
+    pid_t supervisor = 0;  // also its session
+    bool child = false;    // of this process: to be reaped
+    int pid_fd = -1;
+    int control_fd = -1;
+    int watch = -1;
+    bool running = false;  // kRunning was told
+  };
+
+  explicit ProcessRunner(Options options);
+  absl::Status Init();
+  std::string Directory(const TaskId& id) const;
+  absl::Status MakeDirectory(const TaskId& id);
+  absl::Status Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live);
+  SupervisorSpec MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
+                          const v1::Start& start) const;
+  void Watch(const TaskId& id, Live* live);
+  bool Pin(const TaskId& id, pid_t pid, Live* live);
+  void CheckStatus(const TaskId& id);
+  void OnSupervisorEnd(const TaskId& id);
+  void OnSupervisorLost(const TaskId& id, Live& live);
+  void TellRunning(const TaskId& id, Live& live);
+  void Unpin(Live& live);
+  void Finish(const TaskId& id, TaskEvent event);
+  void Refuse(const TaskId& id, const absl::Status& status);
+
+  Options options_;
+  uid_t uid_ = 0;
+  gid_t gid_ = 0;
+  PortAllocator ports_;
+  int epoll_fd_ = -1;
+  int inotify_fd_ = -1;
+  int lease_fd_ = -1;
+  std::map<TaskId, Live> live_;
+  std::map<int, TaskId> by_watch_;
+  std::map<int, TaskId> by_pid_fd_;
+  std::set<TaskId> recheck_;  // no descriptor tells of them: looked at each second
+  std::vector<TaskEvent> events_;
+};
+
+// "SIGTERM", "TERM", "15" -> 15; 0 for what is none.
+int SignalNumber(const std::string& name);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_

@@ -1,0 +1,142 @@
+#include "clients/agent/sim_node.h"
+
+#include <signal.h>
+#include <sys/utsname.h>
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "clients/agent/agent_config.h"
+
+namespace berth {
+namespace {
+
+constexpr char kRunTimeVariable[] = "BERTH_SIM_RUN_TIME";
+constexpr int kFirstPort = 20000;
+constexpr int kPorts = 5000;
+
+// "1m30s", or a number of seconds; false for anything else.
+bool ParseRunTime(const std::string& text, absl::Duration* out) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds))
+    *out = absl::Seconds(seconds);
+  else if (!absl::ParseDuration(text, out))
+    return false;
+  return *out >= absl::ZeroDuration();
+}
+
+TaskEvent Event(const TaskId& id, TaskEvent::Kind kind, std::string message = "") {
+  TaskEvent event;
+  event.id = id;
+  event.kind = kind;
+  event.message = std::move(message);
+  return event;
+}
+
+}  // namespace
+
+SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes) {
+  SimBehaviour behaviour;
+  if (nodes.has_run_time()) behaviour.run_time = FromProto(nodes.run_time());
+  behaviour.run_time_jitter = FromProto(nodes.run_time_jitter());
+  behaviour.failure_rate = nodes.failure_rate();
+  behaviour.refusal_rate = nodes.refusal_rate();
+  behaviour.prepare_delay = FromProto(nodes.prepare_delay());
+  behaviour.start_delay = FromProto(nodes.start_delay());
+  return behaviour;
+}
+
+v1::NodeInventory SimInventory(const std::string& name, const config::v1::SimulatedNodes& nodes) {
+  v1::NodeInventory inventory;
+  inventory.set_cpu_millis(nodes.cpu_millis());
+  inventory.set_memory_bytes(nodes.memory_bytes());
+  *inventory.mutable_labels() = nodes.labels();
+  inventory.set_address(name);
+  inventory.set_os("simulated");
+  const std::map<std::string, int32_t> kinds(nodes.devices().begin(), nodes.devices().end());
+  for (const auto& [kind, count] : kinds) {
+    const auto model = nodes.models().find(kind);
+    for (int i = 0; i < count; ++i) {
+      v1::Device& device = *inventory.add_devices();
+      device.set_kind(kind);
+      device.set_uuid(absl::StrCat(name, "-", kind, "-", i));
+      if (model != nodes.models().end()) device.set_model(model->second);
+      device.set_numa_node(-1);
+    }
+  }
+  return inventory;
+}
+
+SimRunner::SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters& counters,
+                     After after)
+    : behaviour_(behaviour), random_(random), counters_(counters), after_(std::move(after)) {}
+
+void SimRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+  tasks_[id] = Phase::kPreparing;
+  if (random_.Unit() < behaviour_.refusal_rate) {
+    return after_(behaviour_.prepare_delay,
+                  Event(id, TaskEvent::Kind::kRefused, "refused by refusal_rate"));
+  }
+  TaskEvent prepared = Event(id, TaskEvent::Kind::kPrepared);
+  if (reserve_port) prepared.port = kFirstPort + next_port_++ % kPorts;
+  after_(behaviour_.prepare_delay, std::move(prepared));
+}
+
+void SimRunner::Discard(const TaskId& id) { tasks_.erase(id); }
+
+void SimRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start&) {
+  absl::Duration run_time = behaviour_.run_time;
+  for (const v1::EnvVar& variable : launch.env()) {
+    absl::Duration own;
+    if (variable.name() == kRunTimeVariable && ParseRunTime(variable.value(), &own)) run_time = own;
+  }
+  if (behaviour_.run_time_jitter > absl::ZeroDuration())
+    run_time += behaviour_.run_time_jitter * random_.Unit();
+  tasks_[id] = Phase::kStarting;
+  after_(behaviour_.start_delay, Event(id, TaskEvent::Kind::kRunning));
+  TaskEvent exited = Event(id, TaskEvent::Kind::kExited);
+  if (random_.Unit() < behaviour_.failure_rate) {
+    exited.exit_code = 1;
+    exited.message = "failed by failure_rate";
+  }
+  after_(behaviour_.start_delay + run_time, std::move(exited));
+}
+
+void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
+                     v1::TaskReport::Cause cause) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  TaskEvent exited = Event(id, TaskEvent::Kind::kExited);
+  exited.exit_signal = grace > absl::ZeroDuration() && signal != "SIGKILL" ? SIGTERM : SIGKILL;
+  exited.exit_code = 128 + exited.exit_signal;
+  exited.cause = cause;
+  after_(absl::ZeroDuration(), std::move(exited));
+}
+
+void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there never is a journal to adopt from
+void SimRunner::Remove(const TaskId&) {}
+
+bool SimRunner::Accept(const TaskEvent& event) {
+  const auto found = tasks_.find(event.id);
+  if (found == tasks_.end()) return false;
+  switch (event.kind) {
+    case TaskEvent::Kind::kPrepared:
+      if (found->second != Phase::kPreparing) return false;
+      found->second = Phase::kPrepared;
+      return true;
+    case TaskEvent::Kind::kRunning:
+      found->second = Phase::kRunning;
+      ++counters_.running;
+      ++counters_.started;
+      return true;
+    case TaskEvent::Kind::kRefused:
+    case TaskEvent::Kind::kExited:
+      if (found->second == Phase::kRunning) --counters_.running;
+      tasks_.erase(found);
+      return true;
+  }
+  return false;
+}
+
+}  // namespace berth

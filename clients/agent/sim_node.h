@@ -1,0 +1,78 @@
+// One simulated node: the agent's logic with a runner whose tasks are timers. Used under its
+// shard's mutex.
+#ifndef BERTH_CLIENTS_AGENT_SIM_NODE_H_
+#define BERTH_CLIENTS_AGENT_SIM_NODE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/interfaces.h"
+#include "support/random.h"
+
+namespace berth {
+
+// How the tasks of a kind of node behave.
+struct SimBehaviour {
+  absl::Duration run_time = absl::Seconds(1);
+  absl::Duration run_time_jitter;
+  double failure_rate = 0;
+  double refusal_rate = 0;
+  absl::Duration prepare_delay;
+  absl::Duration start_delay;
+};
+SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes);
+
+// NAME-KIND-0, ... for each declared kind.
+v1::NodeInventory SimInventory(const std::string& name, const config::v1::SimulatedNodes& nodes);
+
+struct SimCounters {
+  size_t running = 0;
+  uint64_t started = 0;
+};
+
+// Tasks that take time and nothing else. Their ends come from `after`, which hands the event in
+// after a delay.
+class SimRunner final : public TaskRunner {
+ public:
+  using After = absl::AnyInvocable<void(absl::Duration delay, TaskEvent event)>;
+  SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters& counters, After after);
+
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Discard(const TaskId& id) override;
+  void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
+  void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
+            v1::TaskReport::Cause cause) override;
+  void Adopt(const agent::v1::TaskRecord& record) override;
+  void Remove(const TaskId& id) override;
+  void SetLease(absl::Duration) override {}
+
+  // Whether a delayed event is still to happen: a killed task does not end twice.
+  bool Accept(const TaskEvent& event);
+
+ private:
+  enum class Phase { kPreparing, kPrepared, kStarting, kRunning };
+
+  const SimBehaviour& behaviour_;
+  Random& random_;
+  SimCounters& counters_;
+  After after_;
+  std::map<TaskId, Phase> tasks_;
+  int next_port_ = 0;
+};
+
+// Simulated tasks write nothing.
+class NoLogs final : public LogSource {
+ public:
+  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId&, v1::LogStream, int64_t) override {
+    return absl::NotFoundError("a simulated task has no output");
+  }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_SIM_NODE_H_

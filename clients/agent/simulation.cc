@@ -1,0 +1,305 @@
+#include "clients/agent/simulation.h"
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "clients/agent/agent_config.h"
+#include "clients/agent/grpc_link.h"
+#include "clients/agent/journal.h"
+#include "clients/agent/logic.h"
+#include "clients/agent/name_pattern.h"
+#include "clients/agent/sim_node.h"
+#include "support/clock.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+constexpr size_t kShards = 2;
+constexpr size_t kNodesPerConnection = 100;
+constexpr absl::Duration kConnectSpacing =
+    absl::Microseconds(200);                             // between nodes of a shard, at the start
+constexpr absl::Duration kKeepEnded = absl::Seconds(2);  // nothing has logs here
+constexpr absl::Duration kLongest = absl::Hours(1);
+
+}  // namespace
+
+class SimShard {
+ public:
+  SimShard(uint64_t seed, std::string boot_id) : random_(seed), boot_id_(std::move(boot_id)) {}
+  ~SimShard();
+
+  // Before Run. `behaviour` must outlive the shard.
+  void Add(const std::string& name, v1::NodeInventory inventory, const SimBehaviour& behaviour,
+           const std::shared_ptr<grpc::Channel>& channel);
+  void Run();
+  void AddCounters(Simulation::Counters* counters);
+
+ private:
+  struct Node;
+  // A task's event, or (without one) a look at the node's logic.
+  struct Timer {
+    absl::Duration at;
+    uint64_t sequence = 0;
+    Node* node = nullptr;
+    std::optional<TaskEvent> event;
+    bool operator<(const Timer& other) const {  // the heap's top is its greatest
+      return std::tie(other.at, other.sequence) < std::tie(at, sequence);
+    }
+  };
+
+  static Instant Now() { return {.steady = SystemClock().Steady(), .wall = SystemClock().Now()}; }
+  void Push(absl::Duration at, Node* node, std::optional<TaskEvent> event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Deliver(Node& node, const TaskEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After anything was done to a node: what happens without delay, and when to look again.
+  void Settle(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Serve(Timer timer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Loop();
+
+  absl::Mutex mutex_;
+  Random random_ ABSL_GUARDED_BY(mutex_);
+  const std::string boot_id_;
+  SimCounters counters_ ABSL_GUARDED_BY(mutex_);
+  std::priority_queue<Timer> timers_ ABSL_GUARDED_BY(mutex_);
+  uint64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration wait_until_ ABSL_GUARDED_BY(mutex_);  // of the thread
+  absl::CondVar earlier_;                              // than wait_until_: a timer came in
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  NullJournal journal_;
+  NoLogs logs_;
+  std::vector<std::unique_ptr<Node>> nodes_;  // fixed once running
+  std::thread thread_;
+};
+
+struct SimShard::Node final : public LinkEvents {
+  Node(SimShard& owner, AgentLogic::Options options, const SimBehaviour& behaviour,
+       const std::shared_ptr<grpc::Channel>& channel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(owner.mutex_)
+      : shard(owner),
+        runner(behaviour, owner.random_, owner.counters_,
+               [this](absl::Duration delay, TaskEvent event) { After(delay, std::move(event)); }),
+        link(channel, *this),
+        logic(std::move(options), link, owner.journal_, runner, owner.logs_, owner.random_) {}
+
+  void OnMessage(uint64_t connection, v1::ServerMessage message) override {
+    absl::MutexLock lock(&shard.mutex_);
+    if (connection != link.connection()) return;
+    logic.OnServerMessage(Now(), message);
+    shard.Settle(*this);
+  }
+  void OnDisconnected(uint64_t connection, const std::string& reason) override {
+    absl::MutexLock lock(&shard.mutex_);
+    if (connection != link.connection()) return;
+    link.Ended();
+    logic.OnDisconnected(Now(), reason);
+    shard.Settle(*this);
+  }
+  // Called by the runner, from inside the logic, under the mutex.
+  void After(absl::Duration delay, TaskEvent event) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (delay <= absl::ZeroDuration()) {
+      at_once.push_back(std::move(event));
+    } else {
+      shard.Push(SystemClock().Steady() + delay, this, std::move(event));
+    }
+  }
+
+  SimShard& shard;
+  SimRunner runner;
+  GrpcLink link;
+  AgentLogic logic;
+  std::vector<TaskEvent> at_once;
+  absl::Duration wake = absl::InfiniteDuration();  // of the earliest look that is in the heap
+  bool begun = false;
+};
+
+void SimShard::Add(const std::string& name, v1::NodeInventory inventory,
+                   const SimBehaviour& behaviour, const std::shared_ptr<grpc::Channel>& channel) {
+  absl::MutexLock lock(&mutex_);
+  AgentLogic::Options options{.node = name,
+                              .agent_id = absl::StrCat("simulated-", name),
+                              .boot_id = boot_id_,
+                              .version = kBerthVersion,
+                              .inventory = std::move(inventory),
+                              .keep_ended = kKeepEnded};
+  nodes_.push_back(std::make_unique<Node>(*this, std::move(options), behaviour, channel));
+  Node* node = nodes_.back().get();
+  node->wake = SystemClock().Steady() + kConnectSpacing * static_cast<double>(nodes_.size());
+  Push(node->wake, node, std::nullopt);
+}
+
+void SimShard::Run() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+SimShard::~SimShard() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    earlier_.Signal();
+  }
+  if (thread_.joinable()) thread_.join();
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const std::unique_ptr<Node>& node : nodes_) node->link.Disconnect();
+  }
+  nodes_.clear();  // waits for gRPC, whose threads may still want the mutex
+}
+
+void SimShard::Push(absl::Duration at, Node* node, std::optional<TaskEvent> event) {
+  timers_.push({.at = at, .sequence = ++sequence_, .node = node, .event = std::move(event)});
+  if (at < wait_until_) earlier_.Signal();
+}
+
+void SimShard::Deliver(Node& node, const TaskEvent& event) {
+  if (node.runner.Accept(event)) node.logic.OnTaskEvent(Now(), event);
+}
+
+void SimShard::Settle(Node& node) {
+  while (!node.at_once.empty()) {
+    for (const TaskEvent& event : std::exchange(node.at_once, {})) Deliver(node, event);
+  }
+  const absl::Duration wake = node.logic.NextWake();
+  if (wake >= node.wake) return;
+  node.wake = wake;
+  Push(wake, &node, std::nullopt);
+}
+
+void SimShard::Serve(Timer timer) {
+  Node& node = *timer.node;
+  if (timer.event) {
+    Deliver(node, *timer.event);
+  } else {
+    if (timer.at != node.wake) return;  // an earlier look replaced it
+    node.wake = absl::InfiniteDuration();
+    if (node.begun) {
+      node.logic.Tick(Now());
+    } else {
+      node.begun = true;
+      node.logic.Begin(Now(), {});
+    }
+  }
+  Settle(node);
+}
+
+// The mutex is given up after every timer: messages must not wait for a whole burst.
+void SimShard::Loop() {
+  for (;;) {
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration now = SystemClock().Steady();
+    if (stopping_) return;
+    if (!timers_.empty() && timers_.top().at <= now) {
+      Timer timer = timers_.top();
+      timers_.pop();
+      Serve(std::move(timer));
+      continue;
+    }
+    wait_until_ = timers_.empty() ? now + kLongest : std::min(timers_.top().at, now + kLongest);
+    earlier_.WaitWithTimeout(&mutex_, wait_until_ - now);
+    wait_until_ = -absl::InfiniteDuration();
+  }
+}
+
+void SimShard::AddCounters(Simulation::Counters* counters) {
+  absl::MutexLock lock(&mutex_);
+  counters->nodes += nodes_.size();
+  counters->running += counters_.running;
+  counters->started += counters_.started;
+  for (const std::unique_ptr<Node>& node : nodes_)
+    counters->registered += node->logic.registered() ? 1 : 0;
+}
+
+Simulation::Simulation() = default;
+Simulation::~Simulation() = default;
+
+namespace {
+
+struct PlannedNode {
+  std::string name;
+  const config::v1::SimulatedNodes* nodes;
+  const SimBehaviour* behaviour;
+};
+
+absl::Status CheckNodes(const config::v1::SimulatedNodes& nodes) {
+  for (const double rate : {nodes.failure_rate(), nodes.refusal_rate()}) {
+    if (!(rate >= 0 && rate <= 1)) {
+      return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": a rate must be within 0..1"));
+    }
+  }
+  for (const auto& [kind, count] : nodes.devices()) {
+    if (count < 0 || count > 128) {
+      return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": devices.", kind, ": 0..128"));
+    }
+  }
+  for (const auto& [kind, model] : nodes.models()) {
+    if (!nodes.devices().contains(kind)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(nodes.name(), ": models.", kind, ": no such devices"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlannedNode>> PlanNodes(const config::v1::Simulation& config,
+                                                   std::vector<SimBehaviour>* behaviours) {
+  std::vector<PlannedNode> planned;
+  std::set<std::string> names;
+  behaviours->reserve(static_cast<size_t>(config.nodes_size()));  // pointers into it stay
+  for (const config::v1::SimulatedNodes& nodes : config.nodes()) {
+    if (absl::Status status = CheckNodes(nodes); !status.ok()) return status;
+    auto expanded = ExpandNamePattern(nodes.name());
+    if (!expanded.ok()) return expanded.status();
+    behaviours->push_back(ToBehaviour(nodes));
+    for (const std::string& name : *expanded) {
+      if (!names.insert(name).second) {
+        return absl::InvalidArgumentError(absl::StrCat("node ", name, " stands twice"));
+      }
+      planned.push_back({name, &nodes, &behaviours->back()});
+    }
+  }
+  if (planned.empty()) return absl::InvalidArgumentError("no nodes");
+  if (planned.size() > kMaxSimulatedNodes) return absl::InvalidArgumentError("too many nodes");
+  return planned;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
+    const config::v1::Simulation& config,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  std::unique_ptr<Simulation> simulation(new Simulation);
+  auto planned = PlanNodes(config, &simulation->behaviours_);
+  if (!planned.ok()) return planned.status();
+  size_t connections = config.connections() > 0
+                           ? static_cast<size_t>(config.connections())
+                           : (planned->size() + kNodesPerConnection - 1) / kNodesPerConnection;
+  connections = std::min<size_t>(connections, kMaxConnections);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (size_t i = 0; i < connections; ++i)
+    channels.push_back(MakeAgentChannel(config.server(), credentials));
+  const uint64_t seed = config.seed() != 0 ? config.seed() : 1;
+  const std::string boot_id = NewAgentId();  // nothing of an earlier process runs any more
+  for (size_t i = 0; i < kShards; ++i) {
+    simulation->shards_.push_back(std::make_unique<SimShard>(seed + i, boot_id));
+  }
+  for (size_t i = 0; i < planned->size(); ++i) {
+    const PlannedNode& node = (*planned)[i];
+    simulation->shards_[i % kShards]->Add(node.name, SimInventory(node.name, *node.nodes),
+                                          *node.behaviour, channels[i % connections]);
+  }
+  for (const std::unique_ptr<SimShard>& shard : simulation->shards_) shard->Run();
+  return simulation;
+}
+
+Simulation::Counters Simulation::counters() const {
+  Counters counters;
+  for (const std::unique_ptr<SimShard>& shard : shards_) shard->AddCounters(&counters);
+  return counters;
+}
+
+}  // namespace berth

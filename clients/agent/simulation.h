@@ -1,0 +1,50 @@
+// Plays any number of nodes from one process, each a real AgentLogic on a real stream, with a
+// runner that only waits.
+//
+// Nodes are dealt to a few shards. A shard is a mutex, a heap of timers and one thread that serves
+// them; messages are handled on gRPC's threads under the same mutex, so a task start costs no hop
+// between threads.
+#ifndef BERTH_CLIENTS_AGENT_SIMULATION_H_
+#define BERTH_CLIENTS_AGENT_SIMULATION_H_
+
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/sim_node.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxSimulatedNodes = 200000;
+inline constexpr int kMaxConnections = 64;
+
+class SimShard;
+
+class Simulation {
+ public:
+  struct Counters {
+    size_t nodes = 0;
+    size_t registered = 0;
+    size_t running = 0;    // tasks, now
+    uint64_t started = 0;  // tasks, ever
+  };
+  // Starts to connect at once. INVALID_ARGUMENT for what the file gets wrong.
+  static absl::StatusOr<std::unique_ptr<Simulation>> Create(
+      const config::v1::Simulation& config,
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  ~Simulation();
+
+  Counters counters() const;
+
+ private:
+  Simulation();
+  std::vector<SimBehaviour> behaviours_;  // shards point into it
+  std::vector<std::unique_ptr<SimShard>> shards_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_SIMULATION_H_

@@ -1,0 +1,27 @@
+// Forks and execs the command of one task, and tells what kept it from starting.
+#ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_CHILD_H_
+#define BERTH_CLIENTS_AGENT_SUPERVISOR_CHILD_H_
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "clients/agent/supervisor/spec.h"
+
+namespace berth {
+
+struct ChildResult {
+  pid_t pid = -1;  // > 0: the command runs, as leader of its own process group
+  bool refused =
+      false;  // else: true = the node's fault, false = the command's (exit_code 126 or 127)
+  int exit_code = 0;
+  std::string message;
+};
+
+// stdout_fd and stderr_fd become the command's; stdin is /dev/null. The command is killed by the
+// kernel when this process dies. Must be called from a process with one thread.
+ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_SUPERVISOR_CHILD_H_

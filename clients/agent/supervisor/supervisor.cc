@@ -1,0 +1,280 @@
+#include "clients/agent/supervisor/supervisor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "clients/agent/supervisor/child.h"
+
+namespace berth {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int64_t kSweepIntervalNs =
+    50 * kNsPerMs;                   // between looks for processes that will not die
+constexpr int64_t kLeaseLapsed = 2;  // berth.v1.TaskReport.LEASE_LAPSED
+constexpr size_t kReadBytes = 65536;
+constexpr int kReadsPerTurn = 16;  // of one stream, before the others have their turn
+constexpr size_t kMaxControlLine = 256;
+
+// Field 4 of /proc/PID/stat; 0 if there is no such process.
+pid_t ParentOf(const char* pid) {
+  std::string text;
+  if (ReadWholeFile(std::string("/proc/") + pid + "/stat", &text) != 0) return 0;
+  const size_t name_end = text.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
+  return static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
+}
+
+}  // namespace
+
+Supervisor::Supervisor(std::string directory) : directory_(std::move(directory)) {}
+
+int Supervisor::Run() {
+  std::string text;
+  if (ReadWholeFile(directory_ + "/spec", &text) != 0 || !DecodeSpec(text, &spec_)) return 2;
+  status_.supervisor_pid = getpid();
+  log_.emplace(directory_, spec_.log_file_bytes, spec_.log_files);
+  if (!OpenFiles()) {
+    status_.phase = SupervisorStatus::kRefused;
+    status_.message = std::string("supervisor: ") + std::strerror(errno);
+    WriteStatus();
+    return 0;
+  }
+  if (Launch()) Loop();
+  return 0;
+}
+
+bool Supervisor::OpenFiles() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (chdir("/") != 0) return false;
+  for (const int ignored : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGTSTP, SIGXFSZ})
+    signal(ignored, SIG_IGN);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+  signal_fd_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  // Read and write, so that it never reads as ended while no agent has it open.
+  control_fd_ = open((directory_ + "/control").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (signal_fd_ < 0 || timer_fd_ < 0 || control_fd_ < 0) return false;
+  if (spec_.lease_file.empty()) return true;
+  lease_fd_ = open(spec_.lease_file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lease_fd_ < 0) return false;
+  ReadLease();
+  return true;
+}
+
+bool Supervisor::Launch() {
+  int out[2];
+  int err[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
+    status_.phase = SupervisorStatus::kRefused;
+    status_.message = std::string("pipe: ") + std::strerror(errno);
+    WriteStatus();
+    return false;
+  }
+  const ChildResult child = StartChild(spec_, out[1], err[1]);
+  close(out[1]);
+  close(err[1]);
+  stdout_fd_ = out[0];
+  stderr_fd_ = err[0];
+  fcntl(stdout_fd_, F_SETFL, O_NONBLOCK);
+  fcntl(stderr_fd_, F_SETFL, O_NONBLOCK);
+  status_.pid = child.pid;
+  status_.message = child.message;
+  status_.exit_code = child.exit_code;
+  status_.phase = child.pid > 0   ? SupervisorStatus::kRunning
+                  : child.refused ? SupervisorStatus::kRefused
+                                  : SupervisorStatus::kExited;
+  WriteStatus();
+  return child.pid > 0;
+}
+
+void Supervisor::Loop() {
+  while (phase_ != Phase::kDone) {
+    ArmTimer();
+    pollfd fds[] = {{signal_fd_, POLLIN, 0},
+                    {timer_fd_, POLLIN, 0},
+                    {control_fd_, POLLIN, 0},
+                    {stdout_fd_, POLLIN, 0},
+                    {stderr_fd_, POLLIN, 0}};
+    if (poll(fds, 5, -1) < 0 && errno != EINTR) std::abort();
+    uint64_t ignored[32];
+    while (read(signal_fd_, ignored, 128) > 0) {
+    }
+    if (read(timer_fd_, ignored, 8) < 0) ignored[0] = 0;
+    ReadOutput(&stdout_fd_, OutputStream::kStdout);
+    ReadOutput(&stderr_fd_, OutputStream::kStderr);
+    ReadControl();
+    CheckDeadlines();
+    Reap();
+  }
+  if (log_->dropped_bytes() > 0) {
+    if (!status_.message.empty()) status_.message += "; ";
+    status_.message +=
+        std::to_string(log_->dropped_bytes()) + " bytes of output lost: cannot write the log";
+  }
+  status_.phase = SupervisorStatus::kExited;
+  WriteStatus();
+}
+
+int64_t Supervisor::NextDeadlineNs() const {
+  int64_t next = INT64_MAX;
+  for (const int64_t at : {kill_at_ns_, lease_end_ns_, next_sweep_ns_}) {
+    if (at != 0) next = std::min(next, at);
+  }
+  return next;
+}
+
+void Supervisor::ArmTimer() {
+  const int64_t at = NextDeadlineNs();
+  itimerspec spec{};
+  if (at != INT64_MAX) {
+    const int64_t ns = std::max<int64_t>(at, 1);
+    spec.it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+void Supervisor::ReadOutput(int* fd, OutputStream stream) {
+  static char buffer[kReadBytes];
+  for (int i = 0; i < kReadsPerTurn && *fd >= 0; ++i) {
+    const ssize_t n = read(*fd, buffer, sizeof buffer);
+    if (n > 0) {
+      log_->Append(stream, std::string_view(buffer, static_cast<size_t>(n)));
+      continue;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    close(*fd);  // every writer is gone; poll skips -1
+    *fd = -1;
+  }
+}
+
+void Supervisor::ReadControl() {
+  char buffer[4096];
+  ssize_t n;
+  while ((n = read(control_fd_, buffer, sizeof buffer)) > 0) {
+    control_buffer_.append(buffer, static_cast<size_t>(n));
+    size_t end;
+    while ((end = control_buffer_.find('\n')) != std::string::npos) {
+      Command(control_buffer_.substr(0, end));
+      control_buffer_.erase(0, end + 1);
+    }
+    if (control_buffer_.size() > kMaxControlLine) control_buffer_.clear();
+  }
+}
+
+void Supervisor::Command(const std::string& line) {
+  int signal = 0;
+  long long grace_ms = 0;
+  long long cause = 0;
+  if (std::sscanf(line.c_str(), "%d %lld %lld", &signal, &grace_ms, &cause) != 3) return;
+  if (signal <= 0 || signal >= NSIG || grace_ms < 0) return;
+  Stop(signal, grace_ms, cause);
+}
+
+// The first cause counts; a later call can only bring the end forward.
+void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
+  if (phase_ != Phase::kRunning) return;
+  if (stop_cause_ == 0) stop_cause_ = cause;
+  if (grace_ms > 0) kill(-static_cast<pid_t>(status_.pid), signal);
+  const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
+  kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
+}
+
+void Supervisor::ReadLease() {
+  int64_t end = 0;
+  if (pread(lease_fd_, &end, sizeof end, 0) != sizeof end) end = 0;
+  lease_end_ns_ = std::max<int64_t>(end, 1);
+}
+
+void Supervisor::CheckDeadlines() {
+  const int64_t now = BoottimeNs();
+  if (lease_end_ns_ != 0 && now >= lease_end_ns_) {
+    ReadLease();  // the agent may have extended it since
+    if (now >= lease_end_ns_) {
+      lease_end_ns_ = 0;
+      Stop(static_cast<int>(spec_.lapse_signal), spec_.lapse_grace_ms, kLeaseLapsed);
+    }
+  }
+  if (kill_at_ns_ != 0 && now >= kill_at_ns_ && phase_ == Phase::kRunning) {
+    kill(-static_cast<pid_t>(status_.pid), SIGKILL);
+    kill_at_ns_ = now + kSweepIntervalNs;  // until it is dead
+  }
+  if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
+}
+
+// Children are looked at before they are reaped: as long as the main process is a zombie its
+// process group's number cannot be given to others, and the rest of the group can be killed safely.
+void Supervisor::Reap() {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
+    if (info.si_pid == 0) return;  // children, and none has ended
+    const bool main = info.si_pid == static_cast<pid_t>(status_.pid) && phase_ == Phase::kRunning;
+    if (main) kill(-info.si_pid, SIGKILL);
+    int wait_status = 0;
+    waitpid(info.si_pid, &wait_status, 0);
+    if (main) OnMainExit(wait_status);
+  }
+  // No child is left, so nobody writes any more: what is in the pipes is all there will be.
+  ReadOutput(&stdout_fd_, OutputStream::kStdout);
+  ReadOutput(&stderr_fd_, OutputStream::kStderr);
+  phase_ = Phase::kDone;
+}
+
+void Supervisor::OnMainExit(int wait_status) {
+  phase_ = Phase::kCleaning;
+  kill_at_ns_ = 0;
+  lease_end_ns_ = 0;
+  next_sweep_ns_ = 1;  // at once
+  status_.cause = stop_cause_;
+  if (WIFSIGNALED(wait_status)) {
+    status_.exit_signal = WTERMSIG(wait_status);
+    status_.exit_code = 128 + WTERMSIG(wait_status);
+  } else {
+    status_.exit_code = WEXITSTATUS(wait_status);
+  }
+}
+
+// Descendants that left the process group: orphaned, they are children of this process, and so are,
+// later, theirs.
+void Supervisor::KillStragglers() {
+  next_sweep_ns_ = BoottimeNs() + kSweepIntervalNs;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return;
+  const pid_t self = getpid();
+  while (const dirent* entry = readdir(proc)) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || ParentOf(entry->d_name) != self)
+      continue;
+    kill(static_cast<pid_t>(std::atol(entry->d_name)), SIGKILL);
+  }
+  closedir(proc);
+}
+
+// A full disk must not lose an exit status: tried until it is written.
+void Supervisor::WriteStatus() {
+  while (WriteFileAtomically(directory_, "status", EncodeStatus(status_)) != 0) {
+    struct stat unused;
+    if (stat(directory_.c_str(), &unused) != 0) return;  // nobody wants it any more
+    sleep(1);
+  }
+}
+
+}  // namespace berth

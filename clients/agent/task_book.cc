@@ -1,0 +1,417 @@
+#include "clients/agent/task_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+namespace {
+
+using agent::v1::TaskRecord;
+using v1::TaskReport;
+
+constexpr absl::Duration kSaveRetry = absl::Seconds(1);
+
+TaskReport MakeReport(TaskReport::State state,
+                      TaskReport::Cause cause = TaskReport::CAUSE_UNSPECIFIED,
+                      std::string message = "") {
+  TaskReport report;
+  report.set_state(state);
+  report.set_cause(cause);
+  report.set_message(std::move(message));
+  return report;
+}
+
+TaskReport ExitReport(const TaskEvent& event) {
+  TaskReport report = MakeReport(TaskReport::EXITED, event.cause, event.message);
+  report.set_exit_code(event.exit_code);
+  report.set_exit_signal(event.exit_signal);
+  return report;
+}
+
+absl::Duration ToDuration(const google::protobuf::Duration& d) {
+  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
+}
+
+void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
+  const int64_t ns = absl::ToUnixNanos(time);
+  out->set_seconds(ns / 1'000'000'000);
+  out->set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
+}
+
+bool IsLive(const TaskRecord& record) { return record.phase() != TaskRecord::ENDED; }
+bool IsStarted(const TaskRecord& record) {
+  return record.phase() == TaskRecord::STARTING || record.phase() == TaskRecord::RUNNING;
+}
+
+}  // namespace
+
+TaskBook::TaskBook(Options options, Journal& journal, TaskRunner& runner, SendReport send)
+    : options_(std::move(options)), journal_(journal), runner_(runner), send_(std::move(send)) {}
+
+void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
+  last_report_id_ = state.identity.last_report_id();
+  std::vector<std::pair<absl::Duration, TaskId>> ended;
+  for (const auto& [id, record] : state.tasks) {
+    Entry& entry = tasks_[id];
+    entry.record = record;
+    if (record.report().report_id() != 0 && !record.acked()) {
+      unacked_[record.report().report_id()] = id;
+    }
+    if (!IsLive(record)) {
+      const absl::Duration age = now.wall - absl::FromUnixMillis(record.ended_unix_ms());
+      ended.push_back(
+          {now.steady - std::clamp(age, absl::ZeroDuration(), options_.keep_ended), id});
+      continue;
+    }
+    ++live_;
+    TakeDevices(id, entry);
+  }
+  std::sort(ended.begin(), ended.end());
+  ended_.assign(ended.begin(), ended.end());
+  for (auto& [id, entry] : tasks_) {
+    if (!IsLive(entry.record)) continue;
+    if (rebooted) {
+      End(now, id, entry,
+          MakeReport(TaskReport::EXITED, TaskReport::AGENT_REBOOT, "the node rebooted"));
+    } else {
+      runner_.Adopt(entry.record);
+    }
+  }
+}
+
+void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allowed) {
+  const TaskId id = ToTaskId(message.key());
+  if (const auto found = tasks_.find(id); found != tasks_.end()) return Resend(found->second);
+  if (SupersededByNewer(id)) return;
+  if (message.launch().fence() && !strict_allowed) {
+    return AddEnded(now, id,
+                    MakeReport(TaskReport::EXITED, TaskReport::LEASE_LAPSED,
+                               "not started: the agent's lease has lapsed"));
+  }
+  if (live_ >= kMaxLiveTasks) {
+    return AddEnded(now, id,
+                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
+                               absl::StrCat("the node has ", live_, " tasks already")));
+  }
+  Entry& entry = tasks_[id];
+  *entry.record.mutable_key() = message.key();
+  *entry.record.mutable_launch() = message.launch();
+  entry.start_at_once = message.start_at_once();
+  entry.reserve_port = message.reserve_port() || message.start_at_once();
+  ++live_;
+  TryPrepare(now, id, entry);
+}
+
+void TaskBook::Start(Instant now, const v1::Start& message) {
+  const TaskId id = ToTaskId(message.key());
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) {
+    if (SupersededByNewer(id)) return;
+    return AddEnded(now, id,
+                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
+                               "Start without Prepare: this agent does not know the task"));
+  }
+  Entry& entry = found->second;
+  if (entry.record.phase() == TaskRecord::PHASE_UNSPECIFIED) {
+    entry.start = message;
+    entry.start_wanted = true;
+  } else if (entry.record.phase() == TaskRecord::PREPARED) {
+    entry.start = message;
+    DoStart(now, id, entry);
+  } else {
+    Resend(entry);
+  }
+}
+
+void TaskBook::Kill(Instant now, const v1::Kill& message) {
+  const TaskId id = ToTaskId(message.key());
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) {
+    return AddEnded(
+        now, id,
+        MakeReport(TaskReport::EXITED, TaskReport::KILLED, "nothing of it is on this node"));
+  }
+  Entry& entry = found->second;
+  if (!IsLive(entry.record)) return Resend(entry);
+  if (!IsStarted(entry.record)) {
+    if (!entry.waiting) runner_.Discard(id);
+    return End(now, id, entry,
+               MakeReport(TaskReport::EXITED, TaskReport::KILLED, message.reason()));
+  }
+  StopRunning(id, entry, message.signal(), ToDuration(message.grace()), TaskReport::KILLED);
+}
+
+void TaskBook::Forget(Instant now, const TaskId& id) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  Entry& entry = found->second;
+  entry.silent = true;
+  if (!IsLive(entry.record)) {
+    Ack(entry.record.report().report_id());
+  } else if (!IsStarted(entry.record)) {
+    if (!entry.waiting) runner_.Discard(id);
+    End(now, id, entry, MakeReport(TaskReport::EXITED, TaskReport::KILLED));
+  } else {
+    StopRunning(id, entry, "SIGKILL", absl::ZeroDuration(), TaskReport::KILLED);
+  }
+}
+
+void TaskBook::Fence(Instant now) {
+  std::vector<TaskId> strict;
+  for (const auto& [id, entry] : tasks_) {
+    if (IsLive(entry.record) && entry.record.launch().fence()) strict.push_back(id);
+  }
+  for (const TaskId& id : strict) {
+    Entry& entry = tasks_.at(id);
+    if (IsStarted(entry.record)) {
+      StopRunning(id, entry, "", ToDuration(entry.record.launch().kill_grace()),
+                  TaskReport::LEASE_LAPSED);
+      continue;
+    }
+    if (!entry.waiting) runner_.Discard(id);
+    End(now, id, entry,
+        MakeReport(TaskReport::EXITED, TaskReport::LEASE_LAPSED,
+                   "not started: the agent's lease has lapsed"));
+  }
+}
+
+void TaskBook::StopRunning(const TaskId& id, Entry& entry, const std::string& signal,
+                           absl::Duration grace, TaskReport::Cause cause) {
+  entry.stopping = true;
+  const std::string& own = entry.record.launch().kill_signal();
+  runner_.Kill(id, !signal.empty() ? signal : !own.empty() ? own : "SIGTERM", grace, cause);
+}
+
+void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
+  const auto found = tasks_.find(event.id);
+  if (found == tasks_.end() || !IsLive(found->second.record)) return;
+  Entry& entry = found->second;
+  switch (event.kind) {
+    case TaskEvent::Kind::kPrepared:
+      return OnPrepared(now, event, entry);
+    case TaskEvent::Kind::kRunning: {
+      if (entry.record.phase() == TaskRecord::RUNNING) return;  // adopted: known already
+      entry.record.set_phase(TaskRecord::RUNNING);
+      TaskReport report = MakeReport(TaskReport::RUNNING);
+      report.set_reserved_port(entry.record.port());
+      return Report(now, event.id, entry, std::move(report));
+    }
+    case TaskEvent::Kind::kRefused:
+      return End(now, event.id, entry, MakeReport(TaskReport::REFUSED, event.cause, event.message));
+    case TaskEvent::Kind::kExited:
+      return End(now, event.id, entry, ExitReport(event));
+  }
+}
+
+void TaskBook::OnPrepared(Instant now, const TaskEvent& event, Entry& entry) {
+  if (entry.record.phase() != TaskRecord::PHASE_UNSPECIFIED) return;
+  entry.record.set_port(event.port);
+  if (entry.start_at_once || entry.start_wanted) return DoStart(now, event.id, entry);
+  entry.record.set_phase(TaskRecord::PREPARED);
+  TaskReport report = MakeReport(TaskReport::PREPARED);
+  report.set_reserved_port(event.port);
+  Report(now, event.id, entry, std::move(report));
+}
+
+// The journal has STARTING, synced, before the runner is told: whatever crashes, the key never
+// starts again.
+void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
+  v1::TaskLaunch launch = entry.record.launch();
+  entry.record.mutable_launch()->clear_command();
+  entry.record.mutable_launch()->clear_env();
+  entry.record.set_phase(TaskRecord::STARTING);
+  const absl::Status saved = Save(entry);
+  if (!saved.ok()) {
+    runner_.Discard(id);
+    return End(now, id, entry,
+               MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
+                          absl::StrCat("agent journal: ", saved.message())));
+  }
+  if (entry.start.master_port() == 0) entry.start.set_master_port(entry.record.port());
+  runner_.Start(id, launch, entry.start);
+  entry.start.Clear();
+}
+
+bool TaskBook::SupersededByNewer(const TaskId& id) const {
+  const auto after = tasks_.upper_bound(id);
+  return after != tasks_.end() && after->first.job_uid == id.job_uid &&
+         after->first.task == id.task;
+}
+
+// A device may still be in the hands of a task that the server has forgotten and that is being
+// killed: worth waiting for (the server's prepare_timeout bounds it). Any other holder is a
+// contradiction that the server must hear of.
+TaskBook::Devices TaskBook::CheckDevices(const TaskId& id, const Entry& entry,
+                                         std::string* why) const {
+  Devices result = Devices::kFree;
+  for (const std::string& uuid : entry.record.launch().device_uuids()) {
+    if (!options_.device_uuids.contains(uuid)) {
+      *why = absl::StrCat("device ", uuid, " is not on this node");
+      return Devices::kRefused;
+    }
+    const auto holder = device_holder_.find(uuid);
+    if (holder == device_holder_.end() || holder->second == id) continue;
+    if (!tasks_.at(holder->second).stopping) {
+      *why = absl::StrCat("device ", uuid, " is held by task ", ToString(holder->second));
+      return Devices::kRefused;
+    }
+    result = Devices::kWait;
+  }
+  return result;
+}
+
+void TaskBook::TryPrepare(Instant now, const TaskId& id, Entry& entry) {
+  std::string why;
+  const Devices devices = CheckDevices(id, entry, &why);
+  entry.waiting = devices == Devices::kWait;
+  if (entry.waiting) {
+    waiting_.insert(id);
+    return;
+  }
+  waiting_.erase(id);
+  if (devices == Devices::kRefused) {
+    return End(now, id, entry, MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED, why));
+  }
+  TakeDevices(id, entry);
+  runner_.Prepare(id, entry.record.launch(), entry.reserve_port);
+}
+
+void TaskBook::RetryWaiting(Instant now) {
+  const std::vector<TaskId> waiting(waiting_.begin(), waiting_.end());
+  for (const TaskId& id : waiting) TryPrepare(now, id, tasks_.at(id));
+}
+
+void TaskBook::TakeDevices(const TaskId& id, const Entry& entry) {
+  for (const std::string& uuid : entry.record.launch().device_uuids()) device_holder_[uuid] = id;
+}
+
+void TaskBook::ReleaseDevices(const TaskId& id) {
+  std::erase_if(device_holder_, [&](const auto& held) { return held.second == id; });
+}
+
+void TaskBook::AddEnded(Instant now, const TaskId& id, TaskReport report) {
+  Entry& entry = tasks_[id];
+  *entry.record.mutable_key() = ToKey(id);
+  ++live_;
+  End(now, id, entry, std::move(report));
+}
+
+void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport report) {
+  --live_;
+  waiting_.erase(id);
+  entry.waiting = false;
+  if (entry.record.launch().device_uuids_size() > 0) ReleaseDevices(id);
+  entry.record.clear_launch();
+  entry.record.set_port(0);
+  entry.record.set_phase(TaskRecord::ENDED);
+  entry.record.set_ended_unix_ms(absl::ToUnixMillis(now.wall));
+  ended_.push_back({now.steady, id});
+  Report(now, id, entry, std::move(report));
+  if (!waiting_.empty()) RetryWaiting(now);
+}
+
+// Durable, then sent. Without room in the journal it is sent all the same: what the disk knows
+// (STARTING, and the supervisor's status file) leads a restarted agent to the same report.
+void TaskBook::Report(Instant now, const TaskId& id, Entry& entry, TaskReport report) {
+  if (entry.record.report().report_id() != 0) unacked_.erase(entry.record.report().report_id());
+  *report.mutable_key() = entry.record.key();
+  report.set_report_id(++last_report_id_);
+  SetTime(now.wall, report.mutable_time());
+  *entry.record.mutable_report() = std::move(report);
+  entry.record.set_acked(entry.silent);
+  if (!entry.silent) unacked_[entry.record.report().report_id()] = id;
+  const bool saved = Save(entry).ok();
+  if (!saved && !entry.unsaved) ++unsaved_;
+  if (saved && entry.unsaved) --unsaved_;
+  entry.unsaved = !saved;
+  if (fatal_.ok() && !entry.silent) send_(entry.record.report());
+}
+
+void TaskBook::Resend(const Entry& entry) {
+  if (entry.record.report().report_id() != 0 && !entry.silent) send_(entry.record.report());
+}
+
+absl::Status TaskBook::Save(const Entry& entry) {
+  agent::v1::JournalRecord record;
+  *record.mutable_task() = entry.record;
+  const absl::Status status = journal_.Append({record});
+  if (!status.ok() && !absl::IsResourceExhausted(status)) fatal_ = status;
+  return status;
+}
+
+void TaskBook::Ack(uint64_t report_id) {
+  const auto found = unacked_.find(report_id);
+  if (found == unacked_.end()) return;
+  Entry& entry = tasks_.at(found->second);
+  entry.record.set_acked(true);
+  agent::v1::JournalRecord record;
+  *record.mutable_task() = entry.record;
+  journal_.AppendLater(std::move(record));
+  unacked_.erase(found);
+}
+
+// A task in STARTING has told at most that it is prepared: Hello says so, so that the server does
+// not miss it.
+std::vector<TaskReport> TaskBook::HelloReports() const {
+  std::vector<TaskReport> reports;
+  for (const auto& [id, entry] : tasks_) {
+    const TaskRecord& record = entry.record;
+    if (record.phase() == TaskRecord::PHASE_UNSPECIFIED || (!IsLive(record) && record.acked()))
+      continue;
+    TaskReport report = record.report();
+    if (report.report_id() == 0) {
+      report = MakeReport(TaskReport::PREPARED);
+      *report.mutable_key() = record.key();
+      report.set_reserved_port(record.port());
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::vector<TaskReport> TaskBook::Unacked() const {
+  std::vector<TaskReport> reports;
+  for (const auto& [report_id, id] : unacked_) reports.push_back(tasks_.at(id).record.report());
+  return reports;
+}
+
+bool TaskBook::Ended(const TaskId& id) const {
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() || !IsLive(found->second.record);
+}
+
+void TaskBook::Tick(Instant now) {
+  if (unsaved_ > 0 && now.steady >= save_retry_) {
+    save_retry_ = now.steady + kSaveRetry;
+    for (auto& [id, entry] : tasks_) {
+      if (!entry.unsaved || !Save(entry).ok()) continue;
+      entry.unsaved = false;
+      --unsaved_;
+    }
+  }
+  // An unacked one goes to the back: the server must hear of it first.
+  for (size_t left = ended_.size(); left > 0; --left) {
+    const auto [when, id] = ended_.front();
+    if (when + options_.keep_ended > now.steady && ended_.size() <= kMaxEndedTasks) return;
+    ended_.pop_front();
+    if (!tasks_.at(id).record.acked()) {
+      ended_.push_back({now.steady, id});
+      continue;
+    }
+    runner_.Remove(id);
+    agent::v1::JournalRecord record;
+    *record.mutable_dropped() = ToKey(id);
+    journal_.AppendLater(std::move(record));
+    tasks_.erase(id);
+  }
+}
+
+absl::Duration TaskBook::NextWake() const {
+  if (unsaved_ > 0) return save_retry_;
+  if (ended_.empty()) return absl::InfiniteDuration();
+  return ended_.front().first + options_.keep_ended;
+}
+
+}  // namespace berth

@@ -1,0 +1,121 @@
+// The tasks of one node: what is prepared, runs and has ended, and the reports that the server has
+// not acked yet.
+//
+//   Prepare -> PREPARING -> PREPARED -> STARTING -> RUNNING -> ENDED -> (keep_ended later) gone
+//                  |   journal+report     |  journal synced, then exec
+//                  '-> waits for devices of tasks that are being killed
+//
+// At most once: a key is never started again while it is known, and ended keys stay known until the
+// server has acked their end and keep_ended has passed. An attempt older than the newest one known
+// of its task is ignored.
+//
+// No thread, clock or IO. Not thread-safe.
+#ifndef BERTH_CLIENTS_AGENT_TASK_BOOK_H_
+#define BERTH_CLIENTS_AGENT_TASK_BOOK_H_
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "clients/agent/interfaces.h"
+#include "clients/agent/journal_state.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxLiveTasks = 4096;
+inline constexpr size_t kMaxEndedTasks = 10000;
+
+class TaskBook {
+ public:
+  struct Options {
+    std::set<std::string> device_uuids;  // this node's
+    absl::Duration keep_ended = absl::Hours(24);
+  };
+  using SendReport = absl::AnyInvocable<void(const v1::TaskReport&)>;
+
+  // `send` gets every report once, when it is durable; the owner repeats with Unacked() after a
+  // reconnect.
+  TaskBook(Options options, Journal& journal, TaskRunner& runner, SendReport send);
+
+  // Takes over a journal. rebooted: nothing of before runs any more.
+  void Recover(Instant now, const JournalState& state, bool rebooted);
+
+  // strict_allowed: whether the lease holds; without it tasks with fence = true do not start.
+  void Prepare(Instant now, const v1::Prepare& message, bool strict_allowed);
+  void Start(Instant now, const v1::Start& message);
+  void Kill(Instant now, const v1::Kill& message);
+  void Forget(Instant now, const TaskId& id);
+  void OnEvent(Instant now, const TaskEvent& event);
+  // The lease has lapsed: ends every strict task.
+  void Fence(Instant now);
+  void Ack(uint64_t report_id);
+
+  // Everything that Hello must name: live tasks, and ended ones whose report is not acked.
+  std::vector<v1::TaskReport> HelloReports() const;
+  std::vector<v1::TaskReport> Unacked() const;  // by report id
+  bool Known(const TaskId& id) const { return tasks_.contains(id); }
+  bool Ended(const TaskId& id) const;  // or unknown
+  size_t live() const { return live_; }
+
+  // Drops ended tasks whose time is over, and tries again what the journal had no room for.
+  void Tick(Instant now);
+  absl::Duration NextWake() const;  // on the steady clock
+
+  // Not OK: the journal failed in a way that leaves only ending the process.
+  const absl::Status& fatal() const { return fatal_; }
+
+ private:
+  struct Entry {
+    agent::v1::TaskRecord record;  // PHASE_UNSPECIFIED = preparing, not in the journal
+    bool start_at_once = false;
+    bool reserve_port = false;
+    bool waiting = false;   // for devices
+    bool stopping = false;  // Kill was called
+    bool silent = false;    // forgotten: its end is nobody's business
+    bool unsaved = false;   // the journal had no room
+    bool start_wanted = false;
+    v1::Start start;
+  };
+  using Tasks = std::map<TaskId, Entry>;
+  enum class Devices { kFree, kWait, kRefused };
+
+  bool SupersededByNewer(const TaskId& id) const;
+  Devices CheckDevices(const TaskId& id, const Entry& entry, std::string* why) const;
+  void TryPrepare(Instant now, const TaskId& id, Entry& entry);
+  void OnPrepared(Instant now, const TaskEvent& event, Entry& entry);
+  void DoStart(Instant now, const TaskId& id, Entry& entry);
+  void StopRunning(const TaskId& id, Entry& entry, const std::string& signal, absl::Duration grace,
+                   v1::TaskReport::Cause cause);
+  void AddEnded(Instant now, const TaskId& id, v1::TaskReport report);
+  void End(Instant now, const TaskId& id, Entry& entry, v1::TaskReport report);
+  void RetryWaiting(Instant now);
+  void Report(Instant now, const TaskId& id, Entry& entry, v1::TaskReport report);
+  void Resend(const Entry& entry);
+  absl::Status Save(const Entry& entry);
+  void TakeDevices(const TaskId& id, const Entry& entry);
+  void ReleaseDevices(const TaskId& id);
+
+  const Options options_;
+  Journal& journal_;
+  TaskRunner& runner_;
+  SendReport send_;
+  Tasks tasks_;
+  std::map<uint64_t, TaskId> unacked_;                   // latest report of each task
+  std::map<std::string, TaskId> device_holder_;          // by uuid
+  std::deque<std::pair<absl::Duration, TaskId>> ended_;  // when, in order
+  std::set<TaskId> waiting_;
+  size_t unsaved_ = 0;
+  absl::Duration save_retry_;  // when the next try is due
+  size_t live_ = 0;
+  uint64_t last_report_id_ = 0;
+  absl::Status fatal_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_TASK_BOOK_H_
