@@ -1,0 +1,27 @@
+// WatchService over gRPC: each stream is a sink of the hub.
+#ifndef BERTH_SERVER_SERVICES_WATCH_SERVICE_H_
+#define BERTH_SERVER_SERVICES_WATCH_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "berth/v1/watch.grpc.pb.h"
+#include "server/watch_hub.h"
+
+namespace berth {
+
+class WatchService final : public v1::WatchService::CallbackService {
+ public:
+  // The hub outlives the service and its streams. Before the gRPC server is shut down:
+  // WatchHub::Stop.
+  explicit WatchService(WatchHub* hub) : hub_(hub) {}
+
+  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
+                                                     const v1::WatchRequest* request) override;
+
+ private:
+  WatchHub* const hub_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_WATCH_SERVICE_H_
