@@ -2,6 +2,7 @@
 #ifndef BERTH_CORE_ENGINE_CYCLE_H_
 #define BERTH_CORE_ENGINE_CYCLE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/engine/plan.h"
@@ -15,7 +16,7 @@ namespace berth {
 class Cycle {
  public:
   Cycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget)
-      : state_(state), policies_(policies), now_(now), budget_(budget), transaction_(state, now) {}
+      : state_(state), policies_(policies), now_(now), budget_(std::max<uint64_t>(budget, 1)), transaction_(state, now) {}
 
   // With the effect of the decisions so far.
   const ClusterState& state() const { return state_; }

@@ -1,0 +1,318 @@
+// States clusters in a few lines: everything goes through Apply, as in the server.
+//
+//   TestCluster cluster;
+//   cluster.AddNodes("n", 4, {.gpus = 8});
+//   cluster.AddQueue("a", {.limit = {{"gpu", 16}}});
+//   JobId job = cluster.Submit("j", {.queue = "a", .groups = {{.replicas = 2, .gpus = 8}}});
+//   cluster.Cycle();
+//   CHECK(cluster.Where(job) == "n1 n2");
+//
+// Names are chosen so that expectations read as text. Header only. Time moves only by Advance.
+#ifndef BERTH_TESTS_UNIT_CORE_TESTING_CLUSTER_H_
+#define BERTH_TESTS_UNIT_CORE_TESTING_CLUSTER_H_
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "core/engine/plan.h"
+#include "core/engine/policies.h"
+#include "core/model/apply.h"
+#include "core/model/cluster_state.h"
+
+// States are written with designated initialisers; what is left out is meant to be empty.
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+namespace berth::testing {
+
+struct NodeShape {
+  int64_t cpu = 64;  // cores
+  int64_t memory_gib = 512;
+  int gpus = 0;
+  std::string model = "H100";
+  int64_t gpu_memory_gib = 80;
+  std::map<std::string, std::string> labels = {};
+  std::vector<Taint> taints = {};
+  std::vector<NamedAmount> extended = {};
+};
+
+struct QueueShape {
+  std::string parent = "";  // the root
+  std::vector<NamedAmount> limit = {};
+  int max_jobs = 0;
+  int max_running_jobs = 0;
+};
+
+struct GroupShape {
+  std::string name = "w";
+  int replicas = 1;
+  int min_available = -1;  // -1: replicas
+  int64_t cpu = 1;
+  int64_t memory_gib = 0;
+  int gpus = 0;
+  std::vector<std::string> models = {};
+  std::map<std::string, std::string> match_labels = {};
+  std::vector<std::string> exclude_nodes = {};
+  std::vector<Toleration> tolerations = {};
+  std::vector<LifecyclePolicy> policies = {};
+  std::vector<GroupDependency> depends_on = {};
+};
+
+struct JobShape {
+  std::string queue = "";  // "default"
+  int priority = 0;
+  std::vector<GroupShape> groups = {GroupShape{}};
+  int min_available = -1;  // -1: sum of the groups'
+  std::vector<LifecyclePolicy> policies = {};
+  std::vector<JobDependency> dependencies = {};
+  int max_retries = 0;
+  NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
+  bool suspended = false;
+  Duration walltime = absl::InfiniteDuration();
+  Duration ttl = absl::InfiniteDuration();
+  Time start_after = absl::InfinitePast();
+};
+
+inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
+  NodeSpec spec{.name = name, .address = name};
+  spec.cpu_millis = shape.cpu * 1000;
+  spec.memory_bytes = shape.memory_gib << 30;
+  for (int i = 0; i < shape.gpus; ++i) {
+    spec.devices.push_back({.kind = "gpu",
+                            .uuid = absl::StrCat(name, "-gpu-", i),
+                            .model = shape.model,
+                            .memory_bytes = shape.gpu_memory_gib << 30,
+                            .pci_bus_id = absl::StrFormat("0000:%02x:00.0", i)});
+  }
+  spec.labels = shape.labels;
+  spec.taints = shape.taints;
+  spec.extended = shape.extended;
+  return spec;
+}
+
+inline GroupSpec MakeGroup(const GroupShape& shape) {
+  GroupSpec group{.name = shape.name, .replicas = shape.replicas};
+  group.min_available = shape.min_available < 0 ? shape.replicas : shape.min_available;
+  group.shape.cpu_millis = shape.cpu * 1000;
+  group.shape.memory_bytes = shape.memory_gib << 30;
+  if (shape.gpus > 0) {
+    group.shape.devices = {{.kind = "gpu", .count = shape.gpus, .models = shape.models}};
+  }
+  group.shape.match_labels = shape.match_labels;
+  group.shape.exclude_nodes = shape.exclude_nodes;
+  group.shape.tolerations = shape.tolerations;
+  group.policies = shape.policies;
+  group.depends_on = shape.depends_on;
+  return group;
+}
+
+inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& shape) {
+  JobSpec spec{.name = name, .queue = queue, .priority = shape.priority};
+  int32_t minimum = 0;
+  for (const GroupShape& group : shape.groups) {
+    spec.groups.push_back(MakeGroup(group));
+    minimum += spec.groups.back().min_available;
+  }
+  spec.min_available = shape.min_available < 0 ? minimum : shape.min_available;
+  spec.policies = shape.policies;
+  spec.dependencies = shape.dependencies;
+  spec.max_retries = shape.max_retries;
+  spec.on_node_loss = shape.on_node_loss;
+  spec.suspended = shape.suspended;
+  spec.walltime = shape.walltime;
+  spec.ttl_after_finished = shape.ttl;
+  spec.start_after = shape.start_after;
+  return spec;
+}
+
+class TestCluster {
+ public:
+  TestCluster() : TestCluster(Policies::Default()) {}
+  explicit TestCluster(Policies policies) : policies_(std::move(policies)) {}
+
+  NodeId AddNode(const std::string& name, const NodeShape& shape = {}) {
+    const NodeId id = state_.next_node_id();
+    Must(NodeRegistered{.id = id, .spec = MakeNode(name, shape), .epoch = 1, .agent_id = name});
+    return id;
+  }
+  // "n1", "n2", ...
+  void AddNodes(const std::string& prefix, int count, const NodeShape& shape = {}) {
+    for (int i = 1; i <= count; ++i) AddNode(absl::StrCat(prefix, i), shape);
+  }
+  QueueId AddQueue(const std::string& name, const QueueShape& shape = {}) {
+    QueueSpec spec{.name = name, .limit = shape.limit, .max_jobs = shape.max_jobs};
+    spec.max_running_jobs = shape.max_running_jobs;
+    if (!shape.parent.empty()) spec.parent = state_.FindQueue(shape.parent)->id;
+    const QueueId id = state_.next_queue_id();
+    Must(QueueCreated{.id = id, .spec = std::move(spec)});
+    return id;
+  }
+  // The queue "default" is made when a job names none.
+  JobId Submit(const std::string& name, const JobShape& shape = {}) {
+    const std::string queue_name = shape.queue.empty() ? "default" : shape.queue;
+    const Queue* queue = state_.FindQueue(queue_name);
+    const QueueId leaf = queue != nullptr ? queue->id : AddQueue(queue_name);
+    const JobId id = state_.next_job_id();
+    Must(JobSubmitted{.id = id, .spec = MakeJob(name, leaf, shape)});
+    return id;
+  }
+
+  // Applies the event now; the test fails if it is refused.
+  void Must(EventBody body) {
+    const absl::Status status = Try(std::move(body));
+    INFO(status.ToString());
+    REQUIRE(status.ok());
+  }
+  absl::Status Try(EventBody body) { return Apply(state_, {now_, std::move(body)}); }
+
+  // One PlanCycle whose decisions are applied. In debug builds PlanCycle itself checks, for small
+  // states, that planning left no trace.
+  Plan Cycle(uint64_t budget = kNoBudget) {
+    Plan plan = PlanCycle(state_, policies_, now_, budget);
+    for (const EventBody& decision : plan.decisions) Must(decision);
+    return plan;
+  }
+  // Cycles until nothing more is decided; the decisions of all.
+  std::vector<EventBody> Settle(uint64_t budget = kNoBudget) {
+    std::vector<EventBody> all;
+    for (int i = 0; i < 100'000; ++i) {
+      Plan plan = Cycle(budget);
+      if (plan.decisions.empty() && !plan.exhausted) return all;
+      std::move(plan.decisions.begin(), plan.decisions.end(), std::back_inserter(all));
+    }
+    FAIL("cycles do not end");
+    return all;
+  }
+  // Time passes, and cycles follow.
+  void Advance(Duration duration) {
+    now_ += duration;
+    Settle();
+  }
+
+  // What an agent says of the task's present attempt.
+  void Report(JobId id, uint32_t task, ReportState what, int exit_code = 0,
+              ExitCause cause = ExitCause::kItself) {
+    Must(TaskReported{.task = {id, task},
+                      .attempt = job(id).tasks[task].attempt,
+                      .state = what,
+                      .exit_code = exit_code,
+                      .cause = cause});
+  }
+  // Every task of the job in that state is reported so; cycles follow.
+  void ReportAll(JobId id, TaskState in, ReportState what, int exit_code = 0) {
+    for (uint32_t i = 0; i < job(id).tasks.size(); ++i) {
+      if (job(id).tasks[i].state == in) Report(id, i, what, exit_code);
+    }
+    Settle();
+  }
+  void PrepareAll(JobId id) { ReportAll(id, TaskState::kBound, ReportState::kPrepared); }
+  // From wherever it waits to Running: bound, prepared, started.
+  void RunAll(JobId id) {
+    Settle();
+    PrepareAll(id);
+    ReportAll(id, TaskState::kStarting, ReportState::kRunning);
+  }
+  // Those being released are reported gone.
+  void GoneAll(JobId id) { ReportAll(id, TaskState::kReleasing, ReportState::kExited, 143); }
+  // Cycles follow.
+  void Exit(JobId id, uint32_t task, int exit_code = 0) {
+    Report(id, task, ReportState::kExited, exit_code);
+    Settle();
+  }
+
+  // "n1 n2 -": the node of each task that occupies one, "-" for others.
+  std::string Where(JobId id) const {
+    std::string where;
+    for (const Task& task : job(id).tasks) {
+      absl::StrAppend(&where, where.empty() ? "" : " ",
+                      Occupies(task.state) ? state_.nodes().At(task.node).spec.name : "-");
+    }
+    return where;
+  }
+  std::string StateOf(JobId id) const {
+    static constexpr const char* kNames[] = {"Pending",    "Held",      "Binding",    "Running",
+                                             "Restarting", "Suspended", "Completing", "Succeeded",
+                                             "Failed",     "Cancelled"};
+    const Job* found = state_.jobs().Find(id);
+    return found == nullptr ? "gone" : kNames[static_cast<size_t>(found->status.state)];
+  }
+  // One letter a task: '.' waits, Bound, Prepared, Starting, Running, Leaving (told to stop),
+  // '?' lost, 'o' succeeded, 'x' failed.
+  std::string Tasks(JobId id) const {
+    std::string letters;
+    for (const Task& task : job(id).tasks) letters += "..BPSRL?ox"[static_cast<size_t>(task.state)];
+    return letters;
+  }
+  std::vector<WaitReason> Why(JobId id) const { return WhyWaiting(state_, job(id), now_); }
+
+  const Job& job(JobId id) const { return state_.jobs().At(id); }
+  const JobStatus& status(JobId id) const { return job(id).status; }
+  const Node& node(const std::string& name) const { return *state_.FindNode(name); }
+  NodeId node_id(const std::string& name) const { return node(name).id; }
+  QueueId queue_id(const std::string& name) const { return state_.FindQueue(name)->id; }
+  ClusterState& state() { return state_; }
+  const ClusterState& state() const { return state_; }
+  const Policies& policies() const { return policies_; }
+  Time now() const { return now_; }
+
+  static constexpr uint64_t kNoBudget = uint64_t{1} << 40;
+
+ private:
+  ClusterState state_;
+  Policies policies_;
+  Time now_ = absl::FromUnixSeconds(1'800'000'000);
+};
+
+// One line a decision, with names: "bind j: 0@n1 1@n2", "release j: 0 1". Devices as bits.
+inline std::string Describe(const ClusterState& state, const EventBody& decision) {
+  const auto name = [&](JobId id) { return state.jobs().At(id).name; };
+  if (const auto* bound = std::get_if<TasksBound>(&decision)) {
+    std::string line = absl::StrCat(bound->gang ? "gang " : "bind ", name(bound->job), ":");
+    for (const Placement& p : bound->placements) {
+      absl::StrAppend(&line, " ", p.task, "@", state.nodes().At(p.node).spec.name);
+      if (!p.devices.Empty()) absl::StrAppend(&line, "/", absl::Hex(p.devices.bits[0]));
+    }
+    return line;
+  }
+  const auto tasks = [&](const char* what, const auto& event) {
+    return absl::StrCat(what, name(event.job), ": ", absl::StrJoin(event.tasks, " "));
+  };
+  if (const auto* started = std::get_if<TasksStarted>(&decision)) return tasks("start ", *started);
+  if (const auto* released = std::get_if<TasksReleased>(&decision)) {
+    return tasks("release ", *released);
+  }
+  if (const auto* requeued = std::get_if<TasksRequeued>(&decision)) {
+    return tasks("requeue ", *requeued);
+  }
+  if (const auto* changed = std::get_if<JobStatusChanged>(&decision)) {
+    return absl::StrCat("status ", name(changed->job), ": ",
+                        static_cast<int>(changed->status.state), " ", changed->status.message);
+  }
+  if (const auto* refused = std::get_if<NodeRefused>(&decision)) {
+    return absl::StrCat("refused ", state.nodes().At(refused->id).spec.name);
+  }
+  if (const auto* steered = std::get_if<NodeSteered>(&decision)) {
+    return absl::StrCat("steer ", state.nodes().At(steered->id).spec.name);
+  }
+  return absl::StrCat("event ", decision.index());
+}
+
+inline std::string Describe(const ClusterState& state, const std::vector<EventBody>& decisions) {
+  std::string text;
+  for (const EventBody& decision : decisions)
+    absl::StrAppend(&text, Describe(state, decision), "\n");
+  return text;
+}
+
+}  // namespace berth::testing
+
+#endif  // BERTH_TESTS_UNIT_CORE_TESTING_CLUSTER_H_
