@@ -9,9 +9,9 @@
 namespace berth {
 namespace {
 
-void AddSigned(Resources& sum, const Resources& request, int sign) {
-  if (sign > 0) sum += request;
-  if (sign < 0) sum -= request;
+void AddSigned(Resources& sum, const Resources* request, int sign) {
+  if (sign > 0) sum += *request;
+  if (sign < 0) sum -= *request;
 }
 
 DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
@@ -29,8 +29,8 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
-    AddSigned(queue.allocated, *change.request, change.allocated);
-    AddSigned(queue.pending, *change.request, change.pending);
+    AddSigned(queue.allocated, change.request, change.allocated);
+    AddSigned(queue.pending, change.request, change.pending);
     queue.jobs += change.jobs;
     queue.active_jobs += change.active_jobs;
     queue.running_jobs += change.running_jobs;
