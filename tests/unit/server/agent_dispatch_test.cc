@@ -1,0 +1,319 @@
+// From a decision to the agents: Prepare, Start, Kill, with places and ranks; reports and acks.
+#include <catch2/catch.hpp>
+
+#include "server/controllers/cold_cache.h"
+#include "server/controllers/ranks.h"
+#include "tests/unit/server/loop_world.h"
+
+namespace berth {
+namespace {
+
+using testing::Agent;
+using testing::World;
+using Message = v1::ServerMessage;
+
+v1::Device Gpu(int i) {
+  v1::Device device;
+  device.set_kind("gpu");
+  device.set_uuid("GPU-" + std::to_string(i));
+  device.set_model("H100");
+  return device;
+}
+
+TEST_CASE("dispatch: nothing reaches the agent before the decision is durable") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  world.committer.hold = true;
+  const JobId job = world.Submit("one");
+  CHECK(world.task(job).state == TaskState::kBound);
+  CHECK(agent.link->Of(Message::kPrepare).empty());
+  world.committer.Release();
+  CHECK(agent.link->Of(Message::kPrepare).size() == 1);
+}
+
+TEST_CASE("dispatch: a decision that never became durable never left") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  world.committer.hold = true;
+  world.Submit("one");
+  world.Restart();
+  CHECK(agent.link->Of(Message::kPrepare).empty());
+  CHECK(world.state().FindJob("one") == nullptr);
+}
+
+TEST_CASE("dispatch: a gang of one is prepared and started at once, with all it needs") {
+  World world;
+  Agent agent(&world, "n1");
+  for (int i = 0; i < 4; ++i) *agent.inventory.add_devices() = Gpu(i);
+  agent.Connect();
+  const JobId job = world.Submit("one", {.gpus = 2, .kill_signal = "SIGUSR1"});
+  REQUIRE(agent.link->Of(Message::kPrepare).size() == 1);
+  const v1::Prepare prepare = agent.link->Of(Message::kPrepare)[0].prepare();
+  CHECK(prepare.start_at_once());
+  CHECK(prepare.reserve_port());
+  CHECK(prepare.key().job_uid() == job.value);
+  CHECK(prepare.key().attempt() == 1);
+  const v1::TaskLaunch& launch = prepare.launch();
+  CHECK(launch.job() == "one");
+  CHECK(launch.queue() == "main");
+  CHECK(launch.group() == "worker");
+  CHECK(launch.command(1) == "one");
+  CHECK(launch.env(0).name() == "JOB");
+  CHECK(launch.working_dir() == "/work");
+  CHECK(launch.kill_signal() == "SIGUSR1");
+  CHECK(launch.kill_grace().seconds() == 10);
+  CHECK(launch.fence());
+  CHECK_FALSE(launch.has_walltime());
+  CHECK(launch.world_size() == 1);
+  CHECK(launch.cpu_millis() == 1000);
+  CHECK(launch.device_uuids_size() == 2);
+  CHECK(launch.device_kinds(0) == "gpu");
+
+  agent.Work();
+  CHECK(agent.executions.size() == 1);
+  CHECK(world.job(job).status.state == JobState::kRunning);
+  CHECK(world.dispatcher->counters().store_reads == 0);  // just submitted: kept in memory
+  agent.Exit(job, 0, 0);
+  CHECK(world.job(job).status.state == JobState::kSucceeded);
+  CHECK(world.node("n1").tasks.empty());
+}
+
+TEST_CASE("dispatch: a gang is prepared everywhere before any member starts") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId job = world.Submit("gang", {.tasks = 4, .cpu_millis = 4000});
+  CHECK(a.link->Of(Message::kPrepare).size() == 2);
+  CHECK(b.link->Of(Message::kPrepare).size() == 2);
+  a.Work();
+  CHECK(a.link->Of(Message::kStart).empty());
+  CHECK(b.link->Of(Message::kStart).empty());
+  b.Work();
+  CHECK(a.link->Of(Message::kStart).size() == 2);
+  CHECK(b.link->Of(Message::kStart).size() == 2);
+
+  const v1::Start start = b.link->Of(Message::kStart)[0].start();
+  CHECK(start.nodes_size() == 2);
+  const bool master_is_a = world.node("n1").id == world.task(job, 0).node;
+  CHECK(start.nodes(0) == (master_is_a ? "n1" : "n2"));
+  CHECK(start.master_address() == (master_is_a ? "n1.example" : "n2.example"));
+  CHECK(start.node_addresses(0) == start.master_address());
+  CHECK(start.master_port() == 20000);
+
+  std::set<int> ranks;
+  int ports = 0;
+  for (Agent* agent : {&a, &b}) {
+    std::set<int> local;
+    for (const auto& [key, prepare] : agent->prepared) {
+      CHECK_FALSE(prepare.start_at_once());
+      ranks.insert(prepare.launch().rank());
+      local.insert(prepare.launch().local_rank());
+      ports += prepare.reserve_port() ? 1 : 0;
+      CHECK(prepare.reserve_port() == (prepare.launch().rank() == 0));
+      CHECK(prepare.launch().world_size() == 4);
+      CHECK(prepare.launch().local_world_size() == 2);
+      CHECK(prepare.launch().node_count() == 2);
+    }
+    CHECK(local == std::set<int>{0, 1});
+  }
+  CHECK(ranks == std::set<int>{0, 1, 2, 3});
+  CHECK(ports == 1);
+  a.Work();
+  b.Work();
+  CHECK(world.job(job).status.state == JobState::kRunning);
+}
+
+TEST_CASE("dispatch: cancel sends Kill with grace and signal; the place is free once it is gone") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job =
+      world.Submit("one", {.kill_grace = absl::Milliseconds(2500), .kill_signal = "SIGINT"});
+  agent.Work();
+  world.Cancel(job);
+  REQUIRE(agent.link->Of(Message::kKill).size() == 1);
+  const v1::Kill kill = agent.link->Of(Message::kKill)[0].kill();
+  CHECK(kill.grace().seconds() == 2);
+  CHECK(kill.grace().nanos() == 500'000'000);
+  CHECK(kill.signal() == "SIGINT");
+  CHECK(kill.reason() == "the job was cancelled");
+  CHECK(world.task(job).state == TaskState::kReleasing);
+  agent.Work();
+  CHECK(world.job(job).status.state == JobState::kCancelled);
+  CHECK(world.node("n1").tasks.empty());
+}
+
+TEST_CASE("dispatch: a member that refuses returns the gang without using a retry") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId job = world.Submit("gang", {.tasks = 2, .cpu_millis = 8000});
+  a.Work();
+  b.mute = true;
+  b.Work();
+  const uint32_t at_b = world.node("n2").id == world.task(job, 0).node ? 0 : 1;
+  v1::TaskReport refusal = b.ReportFor(job, at_b, 1, v1::TaskReport::REFUSED);
+  refusal.set_message("no space left on device");
+  b.Report(refusal);
+  world.Run();
+  CHECK(world.node("n2").status.refusals == 1);
+  CHECK(a.link->Of(Message::kKill).size() == 1);
+  a.Work();
+  CHECK(world.job(job).status.retries == 0);
+  b.mute = false;
+  world.Advance(absl::Minutes(1));  // back-off; both agents fall silent, which is another matter
+  CHECK(world.job(job).status.state != JobState::kFailed);
+}
+
+TEST_CASE("reports: acked only when durable; repeats are acked and change nothing") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  world.committer.hold = true;
+  agent.Work();  // reports RUNNING
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(agent.link->Of(Message::kReportAck).empty());
+  world.committer.Release();
+  CHECK(agent.link->Of(Message::kReportAck).size() == 1);
+
+  world.committer.hold = false;
+  const size_t batches = world.committer.batches;
+  agent.Report(agent.journal.begin()->second);
+  world.Run();
+  CHECK(agent.link->Of(Message::kReportAck).size() == 2);
+  CHECK(world.committer.batches == batches);
+  CHECK(world.gateway->counters().duplicate_reports == 1);
+}
+
+TEST_CASE("reports: a repeat of one that is not durable yet waits as well") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  world.Submit("one");
+  world.committer.hold = true;
+  agent.Work();
+  agent.Report(agent.journal.begin()->second);
+  world.Run();
+  CHECK(agent.link->Of(Message::kReportAck).empty());
+  world.committer.Release();
+  CHECK(agent.link->Of(Message::kReportAck).size() == 2);
+}
+
+TEST_CASE("reports: of a task that the node never had are acked, counted and change nothing") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  const JobId job = world.Submit("one");
+  a.Work();
+  b.Connect();
+  const size_t batches = world.committer.batches;
+  const JobId unknown{99};
+  b.Report(b.ReportFor(unknown, 0, 1, v1::TaskReport::EXITED));  // no such job
+  b.Report(b.ReportFor(job, 7, 1, v1::TaskReport::EXITED));      // no such task
+  b.Report(b.ReportFor(job, 0, 2, v1::TaskReport::EXITED));      // no such attempt yet
+  b.Report(b.ReportFor(job, 0, 0, v1::TaskReport::EXITED));
+  b.Report(b.ReportFor(job, 0, 1, v1::TaskReport::EXITED));  // another node's
+  v1::TaskReport nonsense = b.ReportFor(job, 0, 1, v1::TaskReport::EXITED);
+  nonsense.set_exit_signal(4000);
+  b.Report(nonsense);
+  b.Report(b.ReportFor(job, 0, 1, static_cast<v1::TaskReport::State>(77)));
+  world.Run();
+  CHECK(b.link->Of(Message::kReportAck).size() == 7);
+  CHECK(world.gateway->counters().unknown_reports == 7);
+  CHECK(world.committer.batches == batches);
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK_FALSE(b.link->closed);
+}
+
+TEST_CASE("reports: of an attempt that is over are acked and dropped") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  agent.Work();
+  agent.Exit(job, 0, 0);
+  const size_t batches = world.committer.batches;
+  agent.Report(agent.ReportFor(job, 0, 1, v1::TaskReport::RUNNING));
+  agent.Report(agent.ReportFor(job, 0, 1, v1::TaskReport::EXITED));
+  world.Run();
+  CHECK(world.committer.batches == batches);
+  CHECK(world.gateway->counters().duplicate_reports == 2);
+  CHECK(world.job(job).status.state == JobState::kSucceeded);
+}
+
+TEST_CASE("dispatch: launch data comes from the store when memory no longer has it") {
+  World world;
+  const JobId job = world.Submit("one");
+  world.Restart();
+  Agent agent(&world, "n1");
+  agent.Connect();
+  REQUIRE(agent.link->Of(Message::kPrepare).size() == 1);
+  CHECK(agent.link->Of(Message::kPrepare)[0].prepare().launch().command(1) == "one");
+  CHECK(world.dispatcher->counters().store_reads == 1);
+  CHECK(world.task(job).attempt == 1);
+}
+
+TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begins") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  agent.Work();
+  world.committer.hold = true;
+  world.committer.paused = "disk full";
+  agent.Exit(job, 0, 0);
+  agent.Heartbeat();
+  world.Run();
+  CHECK(agent.link->Of(Message::kReportAck).size() == 1);  // of RUNNING, before
+  CHECK(agent.link->Of(Message::kHeartbeatAck).size() == 1);
+  CHECK_FALSE(agent.link->closed);
+  world.committer.paused.clear();
+  world.committer.hold = false;
+  world.committer.Release();
+  CHECK(agent.link->Of(Message::kReportAck).size() == 2);
+}
+
+TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
+  Job job;
+  job.tasks.resize(6);
+  const auto put = [&](size_t i, TaskState state, uint32_t node) {
+    job.tasks[i].state = state;
+    job.tasks[i].node = NodeId{node};
+  };
+  put(0, TaskState::kBound, 7);
+  put(1, TaskState::kPending, 9);
+  put(2, TaskState::kRunning, 3);
+  put(3, TaskState::kBound, 7);
+  put(4, TaskState::kSucceeded, 3);
+  put(5, TaskState::kNominated, 3);
+  const Ranks ranks = ComputeRanks(job);
+  CHECK(ranks.world_size == 4);
+  CHECK(ranks.nodes == std::vector<NodeId>{NodeId{7}, NodeId{3}});
+  CHECK(ranks.node_members == std::vector<int32_t>{2, 2});
+  CHECK(ranks.tasks[0].rank == 0);
+  CHECK(ranks.tasks[1].rank == -1);
+  CHECK(ranks.tasks[2].rank == 1);
+  CHECK(ranks.tasks[3].rank == 2);
+  CHECK(ranks.tasks[3].local_rank == 1);
+  CHECK(ranks.tasks[4].node_rank == 1);
+  CHECK(MasterTask(ranks) == 0);
+}
+
+TEST_CASE("cold cache: bounded in bytes, oldest out first") {
+  ColdCache cache(1000);
+  for (uint64_t i = 1; i <= 10; ++i) {
+    cache.Insert({{JobId{i}, std::make_shared<const std::string>(std::string(100, 'x'))}});
+  }
+  CHECK(cache.Find(JobId{1}) == nullptr);
+  CHECK(cache.Find(JobId{6}) == nullptr);
+  CHECK(cache.Find(JobId{7}) != nullptr);  // four of 228 bytes fit
+  CHECK(cache.Find(JobId{10}) != nullptr);
+}
+
+}  // namespace
+}  // namespace berth

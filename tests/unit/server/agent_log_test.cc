@@ -1,0 +1,128 @@
+// The log relay: requests, order, ends, slow readers.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/server/loop_world.h"
+
+namespace berth {
+namespace {
+
+using testing::Agent;
+using testing::World;
+using Message = v1::ServerMessage;
+
+struct Reader final : LogReader {
+  void OnChunk(v1::LogChunk chunk) override { text += chunk.data(); }
+  void OnEnd(absl::Status why) override {
+    ++ends;
+    status = why;
+  }
+  std::string text;
+  int ends = 0;
+  absl::Status status;
+};
+
+struct Fixture {
+  Fixture() : agent(&world, "n1"), reader(std::make_shared<Reader>()) {
+    agent.Connect();
+    request = {.node = world.node("n1").id,
+               .task = {JobId{1}, 3},
+               .attempt = 2,
+               .stream = v1::STDERR,
+               .tail_lines = 10,
+               .follow = true};
+  }
+  void Chunk(LogRelay::RequestId id, std::string data, bool end = false, std::string error = "") {
+    v1::AgentMessage message;
+    message.set_epoch(agent.epoch);
+    message.mutable_log()->set_request(id);
+    message.mutable_log()->set_data(std::move(data));
+    message.mutable_log()->set_end(end);
+    message.mutable_log()->set_error(error);
+    agent.Send(message);
+  }
+  World world;
+  Agent agent;
+  std::shared_ptr<Reader> reader;
+  LogRequest request;
+};
+
+TEST_CASE_METHOD(Fixture, "logs: the request reaches the agent, chunks the reader, in order") {
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  REQUIRE(id.ok());
+  REQUIRE(agent.link->Of(Message::kReadLog).size() == 1);
+  const v1::ReadLog read = agent.link->Of(Message::kReadLog)[0].read_log();
+  CHECK(read.request() == *id);
+  CHECK(read.key().task() == 3);
+  CHECK(read.key().attempt() == 2);
+  CHECK(read.stream() == v1::STDERR);
+  CHECK(read.tail_lines() == 10);
+  CHECK(read.follow());
+  Chunk(*id, "a");
+  Chunk(*id, "b");
+  Chunk(*id, "c", true);
+  CHECK(reader->text == "abc");
+  CHECK(reader->ends == 1);
+  CHECK(reader->status.ok());
+  Chunk(*id, "late");
+  CHECK(reader->text == "abc");
+  CHECK(world.relay->open() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: an agent's error ends the request") {
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  Chunk(*id, "", false, "no log of that attempt");
+  CHECK(reader->ends == 1);
+  CHECK(absl::IsNotFound(reader->status));
+}
+
+TEST_CASE_METHOD(Fixture, "logs: cancelling tells the agent, and nobody calls the reader again") {
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  world.relay->Cancel(*id);
+  world.relay->Cancel(*id);
+  CHECK(agent.link->Of(Message::kCancelLog).size() == 1);
+  Chunk(*id, "late", true);
+  CHECK(reader->text.empty());
+  CHECK(reader->ends == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: the end of the session ends its requests") {
+  REQUIRE(world.relay->Open(request, reader).ok());
+  agent.Disconnect();
+  CHECK(reader->ends == 1);
+  CHECK(absl::IsUnavailable(reader->status));
+  CHECK(absl::IsUnavailable(world.relay->Open(request, reader).status()));
+  CHECK(reader->ends == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: another session cannot answer a request") {
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  Agent other(&world, "n2");
+  other.Connect();
+  std::swap(agent.session, other.session);
+  std::swap(agent.epoch, other.epoch);
+  Chunk(*id, "forged", true);
+  CHECK(reader->text.empty());
+  CHECK(reader->ends == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: a reader that is too slow is cut") {
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  const std::string chunk(size_t{1} << 20, 'x');
+  for (int i = 0; i < 64; ++i) {  // one that keeps up is not
+    Chunk(*id, chunk);
+    world.relay->Consumed(*id, chunk.size());
+  }
+  CHECK(reader->ends == 0);
+  for (int i = 0; i < 17; ++i) Chunk(*id, chunk);
+  CHECK(reader->ends == 1);
+  CHECK(absl::IsResourceExhausted(reader->status));
+  CHECK(agent.link->Of(Message::kCancelLog).size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: requests are bounded in number") {
+  for (int i = 0; i < 16; ++i) REQUIRE(world.relay->Open(request, reader).ok());
+  CHECK(absl::IsResourceExhausted(world.relay->Open(request, reader).status()));
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,379 @@
+// Hello: who may be which node, and how what the agent holds meets what the state believes.
+#include <catch2/catch.hpp>
+
+#include "server/validation/hello.h"
+#include "tests/unit/server/loop_world.h"
+
+namespace berth {
+namespace {
+
+using testing::Agent;
+using testing::World;
+using Message = v1::ServerMessage;
+
+v1::Refused::Code RefusalOf(const Agent& agent) {
+  const auto refusals = agent.link->Of(Message::kRefused);
+  return refusals.empty() ? v1::Refused::CODE_UNSPECIFIED : refusals[0].refused().code();
+}
+
+TEST_CASE("registration: Welcome comes when it is durable, with the epoch and the times") {
+  World world;
+  Agent agent(&world, "n1");
+  world.committer.hold = true;
+  agent.Connect();
+  CHECK(agent.link->messages.empty());
+  world.committer.Release();
+  REQUIRE(agent.link->Of(Message::kWelcome).size() == 1);
+  const v1::Welcome welcome = agent.link->Of(Message::kWelcome)[0].welcome();
+  CHECK(welcome.epoch() == 1);
+  CHECK(welcome.lease().seconds() == 15);
+  CHECK(welcome.heartbeat_interval().seconds() == 5);
+  const Node& node = world.node("n1");
+  CHECK(node.status.agent_id == "agent-n1");
+  CHECK(node.spec.cpu_millis == 8000);
+  CHECK(node.spec.address == "n1.example");
+}
+
+TEST_CASE("registration: the same agent takes over; the old stream is closed") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const auto old_link = agent.link;
+  const SessionId old_session = agent.session;
+  agent.Connect();
+  CHECK(agent.epoch == 2);
+  REQUIRE(old_link->Of(Message::kRefused).size() == 1);
+  CHECK(old_link->Of(Message::kRefused)[0].refused().code() == v1::Refused::SUPERSEDED);
+  CHECK(old_link->closed);
+  world.gateway->OnClosed(old_session);  // the old stream's end does not end the new session
+  CHECK(world.gateway->CurrentSession(world.node("n1").id) == agent.session);
+}
+
+TEST_CASE("registration: another agent cannot take a name in use") {
+  World world;
+  Agent first(&world, "n1"), second(&world, "n1", "other");
+  first.Connect();
+  second.Connect();
+  CHECK(RefusalOf(second) == v1::Refused::NAME_IN_USE);
+  CHECK(second.link->Of(Message::kRefused)[0].refused().retry_after().seconds() == 30);
+  CHECK(second.link->closed);
+  CHECK_FALSE(first.link->closed);
+  CHECK(world.node("n1").status.epoch == 1);
+
+  SECTION("nor while the node is merely silent") {
+    world.Advance(absl::Seconds(18));
+    REQUIRE(world.node("n1").status.state == NodeState::kSilent);
+    second.Connect();
+    CHECK(RefusalOf(second) == v1::Refused::NAME_IN_USE);
+  }
+  SECTION("it can once the node is lost") {
+    world.Advance(absl::Seconds(40));
+    REQUIRE(world.node("n1").status.state == NodeState::kLost);
+    second.Connect();
+    CHECK(second.epoch == 2);
+    CHECK(world.node("n1").status.agent_id == "other");
+  }
+}
+
+TEST_CASE("registration: messages of an old epoch are refused") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  agent.Work();
+  SECTION("in a message") {
+    agent.epoch = 77;
+    agent.Report(agent.ReportFor(job, 0, 1, v1::TaskReport::EXITED));
+  }
+  SECTION("on a stream that was overtaken, still open") {
+    Agent old = agent;
+    agent.Connect();
+    old.link->closed = false;
+    old.Report(old.ReportFor(job, 0, 1, v1::TaskReport::EXITED));
+    world.Run();
+    CHECK(old.link->messages.back().refused().code() == v1::Refused::STALE_EPOCH);
+    agent.link = old.link;
+  }
+  SECTION("a heartbeat") {
+    agent.epoch = 2;
+    agent.Heartbeat();
+  }
+  world.Run();
+  CHECK(world.gateway->counters().stale_epochs == 1);
+  CHECK(agent.link->messages.back().refused().code() == v1::Refused::STALE_EPOCH);
+  CHECK(agent.link->closed);
+  CHECK(world.task(job).state == TaskState::kRunning);
+}
+
+TEST_CASE("registration: before Hello nothing counts, after it no other Hello") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.link = std::make_shared<testing::FakeLink>();
+  agent.session = world.gateway->OnConnect(agent.link);
+  agent.Heartbeat();
+  CHECK(RefusalOf(agent) == v1::Refused::STALE_EPOCH);
+  agent.Connect();
+  v1::AgentMessage again;
+  again.mutable_hello()->set_node("n1");
+  agent.Send(again);
+  CHECK(RefusalOf(agent) == v1::Refused::INVALID);
+}
+
+TEST_CASE("registration: every fault of a Hello is named") {
+  v1::Hello hello;
+  hello.set_node("Bad_Name");
+  hello.set_boot_id("b");
+  v1::NodeInventory& inventory = *hello.mutable_inventory();
+  inventory.set_cpu_millis(-1);
+  inventory.set_memory_bytes(int64_t{1} << 62);
+  for (int i = 0; i < 2; ++i) {
+    v1::Device& device = *inventory.add_devices();
+    device.set_kind(i == 0 ? "gpu" : "cpu");
+    device.set_uuid("same");
+  }
+  (*inventory.mutable_extended())["gpu"] = 1;
+  inventory.add_taints()->set_key("k");
+  inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
+  hello.add_tasks();
+  const std::string text(ValidateHello(hello).message());
+  for (const char* expected : {"node", "agent_id", "inventory.cpu_millis", "inventory.memory_bytes",
+                               "inventory.devices[1].kind", "inventory.devices[1].uuid",
+                               "inventory.extended", "tasks[0].state"}) {
+    INFO(expected << " in " << text);
+    CHECK(text.find(expected) != std::string::npos);
+  }
+  World world;
+  Agent agent(&world, "Bad_Name");
+  agent.Connect();
+  CHECK(RefusalOf(agent) == v1::Refused::INVALID);
+  CHECK(agent.link->closed);
+  CHECK(world.state().nodes().empty());
+}
+
+TEST_CASE("registration: taints that evict are refused by name") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.inventory.add_taints()->set_key("k");
+  agent.inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
+  agent.Connect();
+  REQUIRE(RefusalOf(agent) == v1::Refused::INVALID);
+  CHECK(agent.link->Of(Message::kRefused)[0].refused().message().find("effect") !=
+        std::string::npos);
+}
+
+TEST_CASE("registration: busy when the loop takes no more") {
+  LoopOptions options;
+  options.pending_commands = 1;
+  options.essential_commands = 0;
+  World world(options);
+  REQUIRE(world.loop->Post([](Turn&) {}).ok());
+  Agent agent(&world, "n1");
+  agent.Connect();
+  CHECK(RefusalOf(agent) == v1::Refused::BUSY);
+  CHECK(agent.link->Of(Message::kRefused)[0].refused().retry_after().seconds() == 2);
+}
+
+TEST_CASE("reconnect: running tasks stay, exits that happened meanwhile count and are acked") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId stays = world.Submit("stays"), ends = world.Submit("ends");
+  agent.Work();
+  agent.Disconnect();
+  agent.Exit(ends, 0, 3);
+  agent.Connect();
+  agent.Work();
+  CHECK(world.task(stays).state == TaskState::kRunning);
+  CHECK(world.task(ends).state == TaskState::kFailed);
+  CHECK(world.task(ends).exit_code == 3);
+  CHECK_FALSE(agent.Holds(ends, 0, 1));
+  CHECK(agent.Runs(stays));
+  CHECK(agent.executions.size() == 2);
+}
+
+TEST_CASE("reconnect: a Prepare that got lost is sent again, and starts once") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  agent.mute = true;  // the stream breaks before it reads
+  const JobId job = world.Submit("one");
+  CHECK(agent.link->Of(Message::kPrepare).size() == 1);
+  agent.mute = false;
+  agent.Connect();
+  CHECK(agent.link->Of(Message::kPrepare).size() == 1);
+  agent.Work();
+  CHECK(world.task(job).attempt == 1);
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(agent.executions[Agent::Key(job.value, 0, 1)] == 1);
+}
+
+TEST_CASE("reconnect: a Prepare that arrived is repeated without a second start") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  world.committer.hold = true;
+  agent.Work();  // started; the report never becomes durable
+  world.committer.Drop();
+  world.committer.hold = false;
+  world.Restart();
+  CHECK(world.task(job).state == TaskState::kBound);
+  agent.Connect();  // Hello says RUNNING
+  agent.Work();
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(agent.executions[Agent::Key(job.value, 0, 1)] == 1);
+}
+
+TEST_CASE("reconnect: lost Start and Kill are sent again") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId gang = world.Submit("gang", {.tasks = 2});
+  agent.Work();
+  const JobId other = world.Submit("other", {.tasks = 2});
+  for (int i = 0; i < 2; ++i) {  // prepares, then reads no further
+    agent.Work();
+  }
+  CHECK(world.job(other).status.state == JobState::kRunning);
+  agent.mute = true;
+  world.Cancel(gang);
+  CHECK(agent.link->Of(Message::kKill).size() == 2);
+  agent.mute = false;
+  agent.Connect();
+  CHECK(agent.link->Of(Message::kKill).size() == 2);
+  agent.Work();
+  CHECK(world.job(gang).status.state == JobState::kCancelled);
+  CHECK(world.job(other).status.state == JobState::kRunning);
+}
+
+TEST_CASE("reconnect: a Start that got lost is sent again") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId job = world.Submit("gang", {.tasks = 2, .cpu_millis = 8000});
+  a.Work();
+  b.Work();
+  CHECK(b.link->Of(Message::kStart).size() <= 1);
+  a.Connect();  // before it read its Start
+  CHECK(a.link->Of(Message::kStart).size() == 1);
+  a.Work();
+  b.Work();
+  CHECK(world.job(job).status.state == JobState::kRunning);
+  for (Agent* agent : {&a, &b}) {
+    for (const auto& [key, times] : agent->executions) CHECK(times == 1);
+  }
+}
+
+TEST_CASE("reconnect: what the agent no longer has is gone; a reboot says so") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one", {.max_retries = 0});
+  agent.Work();
+  agent.journal.clear();
+  SECTION("same boot") {}
+  SECTION("rebooted") { agent.boot_id = "boot-2"; }
+  agent.Connect();
+  agent.Work();
+  // The node's fault: the job runs again without using a retry.
+  CHECK(world.job(job).status.retries == 0);
+  CHECK(world.task(job).attempt == 2);
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(agent.executions[Agent::Key(job.value, 0, 1)] == 1);
+  CHECK(agent.executions[Agent::Key(job.value, 0, 2)] == 1);
+}
+
+TEST_CASE("reconnect: a bound task is not sent again to an agent with another journal") {
+  World world;
+  Agent first(&world, "n1");
+  first.mute = true;
+  first.Connect();
+  const JobId job = world.Submit("one", {.on_node_loss = NodeLossPolicy::kKeep});
+  REQUIRE(world.task(job).state == TaskState::kBound);
+  world.Advance(absl::Seconds(60));
+  REQUIRE(world.node("n1").status.state == NodeState::kLost);
+  REQUIRE(world.task(job).state == TaskState::kLost);  // KEEP waits
+  Agent second(&world, "n1", "other");
+  second.Connect();
+  CHECK(world.task(job).attempt == 2);  // attempt 1 is given up, not repeated
+  second.Work();
+  CHECK(second.executions.count(Agent::Key(job.value, 0, 1)) == 0);
+}
+
+TEST_CASE("reconnect: the agent forgets what the server does not know") {
+  World world;
+  Agent agent(&world, "n1");
+  const Agent::Key ghost(55, 0, 1);
+  agent.journal[ghost] = agent.ReportFor(JobId{55}, 0, 1, v1::TaskReport::RUNNING);
+  agent.Connect();
+  const v1::Welcome welcome = agent.link->Of(Message::kWelcome)[0].welcome();
+  REQUIRE(welcome.forget_size() == 1);
+  CHECK(welcome.forget(0).job_uid() == 55);
+  CHECK(agent.link->Of(Message::kReportAck).size() == 1);
+}
+
+TEST_CASE("reconnect: an attempt that was replaced is forgotten, the new one kept") {
+  World world;
+  Agent a(&world, "n1");
+  a.Connect();
+  const JobId job = world.Submit("one", {.on_node_loss = NodeLossPolicy::kReplaceNow});
+  a.Work();
+  a.Disconnect();
+  Agent b(&world, "n2");
+  b.Connect();
+  for (int i = 0; i < 20; ++i) {
+    world.Advance(absl::Seconds(1));
+    b.Heartbeat();
+  }
+  b.Work();
+  CHECK(world.task(job).attempt == 2);
+  a.Connect();
+  REQUIRE(a.link->Of(Message::kWelcome)[0].welcome().forget_size() == 1);
+  CHECK(a.link->Of(Message::kWelcome)[0].welcome().forget(0).attempt() == 1);
+  CHECK(world.task(job).state == TaskState::kRunning);
+}
+
+TEST_CASE("sessions: a message for an earlier epoch is not delivered") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  agent.Connect();
+  const NodeId node = world.node("n1").id;
+  v1::ServerMessage kill;
+  kill.mutable_kill();
+  CHECK_FALSE(world.gateway->SendTo(node, 1, kill));
+  CHECK(agent.link->Of(Message::kKill).empty());
+  CHECK(world.gateway->SendTo(node, 2, kill));
+  CHECK(world.gateway->counters().messages_dropped == 1);
+}
+
+TEST_CASE("restart: agents register again; running tasks are attached, ended ones finished") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId gang = world.Submit("gang", {.tasks = 2, .cpu_millis = 8000});
+  a.Work();
+  b.Work();
+  a.Work();
+  REQUIRE(world.job(gang).status.state == JobState::kRunning);
+  world.Restart();
+  CHECK(world.job(gang).status.state == JobState::kRunning);
+  a.link->closed = b.link->closed = true;  // the old server's streams
+  const uint32_t at_a = world.node("n1").id == world.task(gang, 0).node ? 0 : 1;
+  a.Exit(gang, at_a, 0);  // while nobody listened
+  a.Connect();
+  b.Connect();
+  CHECK(a.epoch == 2);
+  CHECK(world.task(gang, at_a).state == TaskState::kSucceeded);
+  CHECK(world.task(gang, 1 - at_a).state == TaskState::kRunning);
+  b.Exit(gang, 1 - at_a, 0);
+  CHECK(world.job(gang).status.state == JobState::kSucceeded);
+  for (Agent* agent : {&a, &b}) {
+    for (const auto& [key, times] : agent->executions) CHECK(times == 1);
+  }
+}
+
+}  // namespace
+}  // namespace berth
