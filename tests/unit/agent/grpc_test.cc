@@ -1,0 +1,311 @@
+// The real stream, against a server that does what the test says; and the real program, killed and
+// started again.
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "clients/agent/agent_config.h"
+#include "clients/agent/agent_loop.h"
+#include "clients/agent/simulation.h"
+#include "tests/unit/agent/fakes.h"
+
+namespace berth {
+namespace {
+
+using v1::TaskReport;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+std::string ProgramBeside(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
+// Welcomes every Hello, acks every heartbeat and report, and keeps what agents say.
+class ScriptedServer final : public v1::AgentService::Service {
+ public:
+  using Stream = grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>;
+
+  ScriptedServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    REQUIRE(server_ != nullptr);
+  }
+  ~ScriptedServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+  grpc::Status Connect(grpc::ServerContext*, Stream* stream) override {
+    v1::AgentMessage message;
+    std::string node;
+    while (stream->Read(&message)) {
+      absl::MutexLock lock(&mutex_);
+      if (message.has_hello()) {
+        node = message.hello().node();
+        streams_[node] = stream;
+        v1::ServerMessage welcome;
+        welcome.mutable_welcome()->set_epoch(++epoch_);
+        welcome.mutable_welcome()->mutable_lease()->set_seconds(15);
+        welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(200'000'000);
+        stream->Write(welcome);
+      }
+      v1::ServerMessage answer;
+      if (message.has_heartbeat())
+        answer.mutable_heartbeat_ack()->set_sequence(message.heartbeat().sequence());
+      if (message.has_report() && ack_reports)
+        answer.mutable_report_ack()->set_report_id(message.report().report_id());
+      if (answer.message_case() != v1::ServerMessage::MESSAGE_NOT_SET) stream->Write(answer);
+      seen_.push_back(message);
+    }
+    absl::MutexLock lock(&mutex_);
+    if (streams_[node] == stream) streams_.erase(node);
+    return grpc::Status::OK;
+  }
+  void Send(const std::string& node, const v1::ServerMessage& message) {
+    absl::MutexLock lock(&mutex_);
+    REQUIRE(streams_.contains(node));
+    streams_[node]->Write(message);
+  }
+  // The first message since `Forget` that `match` takes.
+  template <class Match>
+  v1::AgentMessage Await(Match match) {
+    const absl::Time end = absl::Now() + kPatience;
+    while (absl::Now() < end) {
+      {
+        absl::MutexLock lock(&mutex_);
+        for (const v1::AgentMessage& message : seen_) {
+          if (match(message)) return message;
+        }
+      }
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    FAIL("no such message");
+    return {};
+  }
+  v1::TaskReport AwaitReport(uint64_t uid, TaskReport::State state) {
+    return Await([&](const v1::AgentMessage& m) {
+             return m.has_report() && m.report().key().job_uid() == uid &&
+                    m.report().state() == state;
+           })
+        .report();
+  }
+  size_t Count(TaskReport::State state) {
+    absl::MutexLock lock(&mutex_);
+    return static_cast<size_t>(std::count_if(
+        seen_.begin(), seen_.end(),
+        [&](const v1::AgentMessage& m) { return m.has_report() && m.report().state() == state; }));
+  }
+  void Forget() {
+    absl::MutexLock lock(&mutex_);
+    seen_.clear();
+  }
+  size_t connected() {
+    absl::MutexLock lock(&mutex_);
+    return streams_.size();
+  }
+
+  std::atomic<bool> ack_reports = true;
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  absl::Mutex mutex_;
+  std::map<std::string, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::AgentMessage> seen_ ABSL_GUARDED_BY(mutex_);
+  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+v1::ServerMessage PrepareMessage(uint64_t uid, const std::string& script, bool at_once) {
+  v1::ServerMessage message;
+  v1::Prepare& prepare = *message.mutable_prepare();
+  prepare.mutable_key()->set_job_uid(uid);
+  prepare.mutable_key()->set_attempt(1);
+  prepare.set_start_at_once(at_once);
+  prepare.set_reserve_port(true);
+  prepare.mutable_launch()->set_job("j");
+  prepare.mutable_launch()->set_fence(true);
+  prepare.mutable_launch()->mutable_kill_grace()->set_seconds(1);
+  for (const std::string& arg : {std::string("sh"), std::string("-c"), script})
+    prepare.mutable_launch()->add_command(arg);
+  return message;
+}
+
+config::v1::Agent Config(const std::string& state, const std::string& server) {
+  config::v1::Agent config;
+  config.set_node_name("n1");
+  config.set_address("127.0.0.1");
+  config.set_state_directory(state);
+  config.set_server(server);
+  config.set_allow_root_tasks(true);
+  config.set_first_port(27000);
+  config.set_last_port(27999);
+  SetAgentDefaults(&config);
+  return config;
+}
+
+TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
+  testing::TemporaryDirectory state;
+  ScriptedServer server;
+  auto loop =
+      AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+                        MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()));
+  REQUIRE(loop.ok());
+  std::thread thread([&] { CHECK((*loop)->Run().ok()); });
+  const v1::Hello hello =
+      server.Await([](const v1::AgentMessage& m) { return m.has_hello(); }).hello();
+  CHECK(hello.node() == "n1");
+  CHECK(hello.agent_id().size() == 32);
+  CHECK(hello.boot_id().size() == 36);
+  server.Await([](const v1::AgentMessage& m) { return m.has_heartbeat() && m.epoch() == 1; });
+
+  server.Send("n1", PrepareMessage(1, "echo port $MASTER_PORT at $MASTER_ADDR; exit 4", false));
+  const int port = server.AwaitReport(1, TaskReport::PREPARED).reserved_port();
+  CHECK(port >= 27000);
+  v1::ServerMessage start;
+  start.mutable_start()->mutable_key()->set_job_uid(1);
+  start.mutable_start()->mutable_key()->set_attempt(1);
+  start.mutable_start()->set_master_address("127.0.0.1");
+  start.mutable_start()->set_master_port(port);
+  server.Send("n1", start);
+  server.AwaitReport(1, TaskReport::RUNNING);
+  CHECK(server.AwaitReport(1, TaskReport::EXITED).exit_code() == 4);
+
+  v1::ServerMessage read;
+  read.mutable_read_log()->set_request(5);
+  read.mutable_read_log()->mutable_key()->set_job_uid(1);
+  read.mutable_read_log()->mutable_key()->set_attempt(1);
+  read.mutable_read_log()->set_follow(true);
+  server.Send("n1", read);
+  const auto chunk = server.Await(
+      [](const v1::AgentMessage& m) { return m.has_log() && !m.log().data().empty(); });
+  CHECK(chunk.log().data() == absl::StrCat("port ", port, " at 127.0.0.1\n"));
+  server.Await([](const v1::AgentMessage& m) {
+    return m.has_log() && m.log().end() && m.log().error().empty();
+  });
+
+  auto second =
+      AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+                        MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()));
+  CHECK(absl::IsFailedPrecondition(second.status()));  // the state directory is in use
+  (*loop)->Stop();
+  thread.join();
+}
+
+pid_t SpawnAgent(const std::string& state, const std::string& server) {
+  std::ofstream(state + "/agent.yaml")
+      << "allowRootTasks: true\nfirstPort: 27000\nlastPort: 27999\n";
+  const std::vector<std::string> arguments = {ProgramBeside("berth-agent"),
+                                              "--config",
+                                              state + "/agent.yaml",
+                                              "--state-dir",
+                                              state + "/state",
+                                              "--server",
+                                              server,
+                                              "--node-name",
+                                              "n1"};
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 2, (state + "/agent.log").c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  pid_t pid = 0;
+  REQUIRE(posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ) == 0);
+  posix_spawn_file_actions_destroy(&actions);
+  return pid;
+}
+
+TEST_CASE("kill -9 of the agent: the task lives, is adopted, and its exit code arrives") {
+  testing::TemporaryDirectory state;
+  ScriptedServer server;
+  const std::string gate = state.path() + "/gate";
+  const std::string starts = state.path() + "/starts";
+  pid_t agent = SpawnAgent(state.path(), server.address());
+  server.Await([](const v1::AgentMessage& m) { return m.has_hello(); });
+  server.ack_reports = false;
+  const v1::ServerMessage prepare = PrepareMessage(
+      3, "echo x >> " + starts + "; while [ ! -e " + gate + " ]; do sleep 0.02; done; exit 42",
+      true);
+  server.Send("n1", prepare);
+  const uint64_t running = server.AwaitReport(3, TaskReport::RUNNING).report_id();
+  kill(agent, SIGKILL);
+  waitpid(agent, nullptr, 0);
+  server.Forget();
+  agent = SpawnAgent(state.path(), server.address());
+  const v1::Hello hello =
+      server.Await([](const v1::AgentMessage& m) { return m.has_hello(); }).hello();
+  REQUIRE(hello.tasks_size() == 1);
+  CHECK(hello.tasks(0).state() == TaskReport::RUNNING);
+  CHECK(server.AwaitReport(3, TaskReport::RUNNING).report_id() ==
+        running);  // not acked: told again
+  server.ack_reports = true;
+  server.Send("n1", prepare);  // at most once
+  std::ofstream(gate).put('x');
+  const v1::TaskReport exited = server.AwaitReport(3, TaskReport::EXITED);
+  CHECK(exited.exit_code() == 42);
+  CHECK(exited.report_id() > running);
+  std::string text;
+  ReadWholeFile(starts, &text);
+  CHECK(text == "x\n");
+  kill(agent, SIGTERM);
+  int status = 0;
+  waitpid(agent, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a simulation plays its nodes over real streams") {
+  ScriptedServer server;
+  config::v1::Simulation config;
+  config.set_server(server.address());
+  config::v1::SimulatedNodes& nodes = *config.add_nodes();
+  nodes.set_name("r[1-2]-n[01-20]");
+  nodes.set_cpu_millis(8000);
+  (*nodes.mutable_devices())["gpu"] = 8;
+  nodes.mutable_run_time()->set_nanos(50'000'000);
+  auto simulation = Simulation::Create(config, grpc::InsecureChannelCredentials());
+  REQUIRE(simulation.ok());
+  const absl::Time end = absl::Now() + kPatience;
+  while ((*simulation)->counters().registered < 40 && absl::Now() < end)
+    absl::SleepFor(absl::Milliseconds(10));
+  REQUIRE((*simulation)->counters().registered == 40);
+  for (uint64_t uid = 1; uid <= 40; ++uid) {
+    const std::string node =
+        absl::StrCat("r", 1 + uid % 2, "-n", uid % 20 + 1 < 10 ? "0" : "", uid % 20 + 1);
+    server.Send(node, PrepareMessage(uid, "", true));
+  }
+  while (server.Count(TaskReport::EXITED) < 40 && absl::Now() < end)
+    absl::SleepFor(absl::Milliseconds(10));
+  CHECK(server.Count(TaskReport::EXITED) == 40);
+  CHECK(server.Count(TaskReport::RUNNING) == 40);
+  CHECK((*simulation)->counters().started == 40);
+  CHECK((*simulation)->counters().running == 0);
+}
+
+TEST_CASE("a simulation file's mistakes are refused") {
+  config::v1::Simulation config;
+  const auto message = [&] {
+    return std::string(
+        Simulation::Create(config, grpc::InsecureChannelCredentials()).status().message());
+  };
+  CHECK(message() == "no nodes");
+  config.add_nodes()->set_name("n[1-2]");
+  config.add_nodes()->set_name("n2");
+  CHECK(message() == "node n2 stands twice");
+  config.mutable_nodes(1)->set_name("m");
+  config.mutable_nodes(1)->set_failure_rate(1.5);
+  CHECK(message() == "m: a rate must be within 0..1");
+}
+
+}  // namespace
+}  // namespace berth

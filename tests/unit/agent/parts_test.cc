@@ -1,0 +1,339 @@
+// The small parts: environment, ports, name patterns, configuration, log files, simulated nodes.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/agent/agent_config.h"
+#include "clients/agent/environment.h"
+#include "clients/agent/log_files.h"
+#include "clients/agent/name_pattern.h"
+#include "clients/agent/port_allocator.h"
+#include "clients/agent/sim_node.h"
+#include "clients/agent/supervisor/log_writer.h"
+#include "tests/unit/agent/fakes.h"
+
+namespace berth {
+namespace {
+
+v1::TaskLaunch Launch() {
+  v1::TaskLaunch launch;
+  launch.set_job("train");
+  launch.set_group("worker");
+  launch.set_index(3);
+  launch.set_rank(4);
+  launch.set_world_size(8);
+  launch.set_node_rank(2);
+  launch.set_node_count(4);
+  launch.set_local_rank(1);
+  launch.set_local_world_size(2);
+  launch.set_group_size(7);
+  launch.set_restart_count(5);
+  launch.set_queue("research");
+  return launch;
+}
+
+EnvironmentContext Context() {
+  return {.node = "n1",
+          .address = "10.0.0.1",
+          .has_gpus = true,
+          .user = "ada",
+          .home = "/home/ada",
+          .hostfile = "/h"};
+}
+
+TEST_CASE("the environment contract") {
+  v1::TaskLaunch launch = Launch();
+  for (const char* uuid : {"GPU-a", "GPU-b"}) {
+    launch.add_device_uuids(uuid);
+    launch.add_device_kinds("gpu");
+  }
+  launch.add_device_uuids("mlx5_0");
+  launch.add_device_kinds("nic");
+  v1::Start start;
+  start.set_master_address("10.0.0.9");
+  start.set_master_port(20005);
+  for (const char* node : {"n9", "n1"}) start.add_nodes(node);
+  const Environment env = BuildEnvironment({12, 6, 2}, launch, start, Context());
+  const Environment expected = {
+      {"BERTH_ATTEMPT", "2"},
+      {"BERTH_DEVICES_GPU", "GPU-a,GPU-b"},
+      {"BERTH_DEVICES_NIC", "mlx5_0"},
+      {"BERTH_GROUP", "worker"},
+      {"BERTH_GROUP_INDEX", "3"},
+      {"BERTH_GROUP_SIZE", "7"},
+      {"BERTH_HOSTFILE", "/h"},
+      {"BERTH_JOB", "train"},
+      {"BERTH_JOB_UID", "12"},
+      {"BERTH_NODE", "n1"},
+      {"BERTH_NODES", "n9,n1"},
+      {"BERTH_QUEUE", "research"},
+      {"BERTH_TASK", "worker-3"},
+      {"BERTH_TASK_ID", "12-6-2"},
+      {"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"},
+      {"GROUP_RANK", "2"},
+      {"HOME", "/home/ada"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"LOGNAME", "ada"},
+      {"MASTER_ADDR", "10.0.0.9"},
+      {"MASTER_PORT", "20005"},
+      {"NODE_RANK", "2"},
+      {"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"},
+      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"RANK", "4"},
+      {"TORCHELASTIC_RESTART_COUNT", "5"},
+      {"TORCHELASTIC_RUN_ID", "train-12"},
+      {"USER", "ada"},
+      {"WORLD_SIZE", "8"}};
+  CHECK(env == expected);
+}
+
+TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come last") {
+  v1::TaskLaunch launch = Launch();
+  launch.add_env()->set_name("RANK");
+  launch.mutable_env(0)->set_value("mine");
+  launch.add_env()->set_name("BERTH_TASK_ID");
+  launch.mutable_env(1)->set_value("fake");
+  Environment env = BuildEnvironment({12, 6, 2}, launch, {}, Context());
+  CHECK(env.at("CUDA_VISIBLE_DEVICES").empty());
+  CHECK(env.at("NVIDIA_VISIBLE_DEVICES") == "void");
+  CHECK(env.at("RANK") == "mine");
+  CHECK(env.at("BERTH_TASK_ID") == "12-6-2");
+  CHECK(env.at("MASTER_ADDR") == "10.0.0.1");
+  EnvironmentContext plain = Context();
+  plain.has_gpus = false;
+  CHECK_FALSE(BuildEnvironment({12, 6, 2}, launch, {}, plain).contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("a very long node list is only in the host file") {
+  v1::Start start;
+  for (int i = 0; i < 10000; ++i) {
+    start.add_nodes(absl::StrCat("node-with-a-long-name-", i));
+    start.add_node_addresses(absl::StrCat("10.0.", i / 256, ".", i % 256));
+  }
+  const Environment env = BuildEnvironment({1, 0, 1}, Launch(), start, Context());
+  CHECK_FALSE(env.contains("BERTH_NODES"));
+  const std::string text = HostfileText(start, Context());
+  CHECK(std::count(text.begin(), text.end(), '\n') == 10000);
+  CHECK(text.substr(0, 18) == "10.0.0.0\n10.0.0.1\n");
+}
+
+TEST_CASE("variables in commands") {
+  const Environment env = {{"RANK", "3"}, {"A_1", "x"}, {"EMPTY", ""}};
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"$RANK", "3"},
+      {"--r=${RANK}!", "--r=3!"},
+      {"$A_1.$RANK", "x.3"},
+      {"${EMPTY}", ""},
+      {"$UNKNOWN ${UNKNOWN}", "$UNKNOWN ${UNKNOWN}"},
+      {"$$RANK $${RANK}", "$RANK ${RANK}"},
+      {"$$", "$$"},
+      {"$", "$"},
+      {"${RANK", "${RANK"},
+      {"$1 $?", "$1 $?"},
+      {"${}", "${}"},
+      {"a$", "a$"},
+      {"$RANKS", "$RANKS"}};
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(text);
+    CHECK(ExpandVariables(text, env) == expected);
+  }
+}
+
+TEST_CASE("ports are unique, released, adopted, and probed") {
+  std::set<int> busy = {20001};
+  PortAllocator ports(20000, 20003, [&](int port) { return !busy.contains(port); });
+  CHECK(*ports.Reserve({1, 0, 1}) == 20000);
+  CHECK(*ports.Reserve({1, 0, 1}) == 20000);
+  CHECK(*ports.Reserve({2, 0, 1}) == 20002);
+  ports.Adopt({3, 0, 1}, 20003);
+  CHECK(absl::IsResourceExhausted(ports.Reserve({4, 0, 1}).status()));
+  ports.Release({1, 0, 1});
+  CHECK(*ports.Reserve({4, 0, 1}) == 20000);
+}
+
+TEST_CASE("a port with a listener is not bindable") {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(listen(fd, 1) == 0);
+  socklen_t length = sizeof address;
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  CHECK_FALSE(IsPortBindable(ntohs(address.sin_port)));
+  close(fd);
+  CHECK(IsPortBindable(ntohs(address.sin_port)));
+}
+
+TEST_CASE("name patterns") {
+  const auto expand = [](absl::string_view pattern) -> std::string {
+    const auto names = ExpandNamePattern(pattern);
+    return names.ok() ? absl::StrJoin(*names, " ") : std::string(names.status().message());
+  };
+  CHECK(expand("node") == "node");
+  CHECK(expand("n[01-03]") == "n01 n02 n03");
+  CHECK(expand("r[1-2]-n[8-10]") == "r1-n8 r1-n9 r1-n10 r2-n8 r2-n9 r2-n10");
+  CHECK(expand("n[1,3,5-6].local") == "n1.local n3.local n5.local n6.local");
+  CHECK(expand("n[3-1]") == "name pattern \"n[3-1]\": \"3-1\" runs backwards");
+  CHECK(expand("n[1") == "name pattern \"n[1\": \"[\" without \"]\"");
+  CHECK(expand("n1]") == "name pattern \"n1]\": \"]\" without \"[\"");
+  CHECK(expand("n[a-b]") == "name pattern \"n[a-b]\": \"a-b\" is no number or range");
+  CHECK(expand("n[]") == "name pattern \"n[]\": \"\" is no number or range");
+  CHECK(expand("n[1-]") == "name pattern \"n[1-]\": \"1-\" is no number or range");
+  CHECK(expand("n[0-999999999]") == "name pattern \"n[0-999999999]\": too many names");
+  CHECK(expand("").find("empty") != std::string::npos);
+}
+
+TEST_CASE("configuration: defaults and what cannot work") {
+  config::v1::Agent config;
+  SetAgentDefaults(&config);
+  CHECK(config.server() == "127.0.0.1:7070");
+  CHECK(config.cpu_millis() >= 1000);
+  CHECK(config.memory_bytes() > 0);
+  CHECK(CheckAgentConfig(config, 1000).ok());
+  CHECK(std::string(CheckAgentConfig(config, 0).message()).find("taskUser: required") == 0);
+  config.set_allow_root_tasks(true);
+  CHECK(CheckAgentConfig(config, 0).ok());
+  config.set_allow_root_tasks(false);
+  config.set_task_user("no-such-user");
+  config.set_last_port(config.first_port() - 1);
+  for (int i = 0; i < 2; ++i) {
+    config.add_devices()->set_kind("gpu");
+    config.mutable_devices(i)->set_uuid("same");
+  }
+  const std::string problems(CheckAgentConfig(config, 0).message());
+  for (const char* part : {"no user no-such-user", "firstPort", "uuid same stands twice"}) {
+    CAPTURE(problems);
+    CHECK(problems.find(part) != std::string::npos);
+  }
+  config.set_task_user("root");
+  CHECK(std::string(CheckAgentConfig(config, 0).message()).find("root needs allowRootTasks") !=
+        std::string::npos);
+}
+
+TEST_CASE("simulated nodes have the devices that the file declares") {
+  config::v1::SimulatedNodes nodes;
+  nodes.set_cpu_millis(64000);
+  (*nodes.mutable_devices())["gpu"] = 2;
+  (*nodes.mutable_models())["gpu"] = "H100";
+  const v1::NodeInventory inventory = SimInventory("n07", nodes);
+  REQUIRE(inventory.devices_size() == 2);
+  CHECK(inventory.devices(1).uuid() == "n07-gpu-1");
+  CHECK(inventory.devices(1).model() == "H100");
+}
+
+TEST_CASE("simulated tasks run their time, fail and are refused at the given rates") {
+  SimBehaviour behaviour;
+  behaviour.failure_rate = 0.25;
+  behaviour.refusal_rate = 0.5;
+  Random random(1);
+  SimCounters counters;
+  std::vector<std::pair<absl::Duration, TaskEvent>> events;
+  SimRunner runner(behaviour, random, counters, [&](absl::Duration delay, TaskEvent event) {
+    events.push_back({delay, event});
+  });
+  int refused = 0;
+  int failed = 0;
+  v1::TaskLaunch launch;
+  launch.add_env()->set_name("BERTH_SIM_RUN_TIME");
+  launch.mutable_env(0)->set_value("5s");
+  for (uint64_t uid = 1; uid <= 2000; ++uid) {
+    events.clear();
+    runner.Prepare({uid, 0, 1}, launch, true);
+    REQUIRE(runner.Accept(events.at(0).second));
+    refused += events.at(0).second.kind == TaskEvent::Kind::kRefused;
+    if (events.at(0).second.kind == TaskEvent::Kind::kRefused) continue;
+    events.clear();
+    runner.Start({uid, 0, 1}, launch, {});
+    REQUIRE(events.size() == 2);
+    CHECK(events[1].first == absl::Seconds(5));
+    CHECK(runner.Accept(events[0].second));
+    failed += events[1].second.exit_code;
+    if (uid % 2 == 0) {  // killed: ends once
+      runner.Kill({uid, 0, 1}, "SIGTERM", absl::Seconds(1), v1::TaskReport::KILLED);
+      CHECK(runner.Accept(events.at(2).second));
+      CHECK_FALSE(runner.Accept(events[1].second));
+    } else {
+      CHECK(runner.Accept(events[1].second));
+    }
+  }
+  CHECK(refused > 900);
+  CHECK(refused < 1100);
+  CHECK(failed > 200);
+  CHECK(failed < 300);
+  CHECK(counters.running == 0);
+}
+
+// Everything that a cursor gives, streams marked where they change.
+std::string ReadAll(LogSource& source, v1::LogStream stream, int64_t tail) {
+  auto cursor = source.Open({1, 0, 1}, stream, tail);
+  REQUIRE(cursor.ok());
+  std::string out;
+  for (;;) {
+    auto piece = (*cursor)->Read(7);
+    REQUIRE(piece.ok());
+    if (piece->data.empty()) return out;
+    if (stream == v1::LOG_STREAM_UNSPECIFIED) out += piece->stream == v1::STDERR ? "!" : "";
+    out += piece->data;
+  }
+}
+
+TEST_CASE("logs: order between the streams, tails, rotation") {
+  testing::TemporaryDirectory tasks;
+  const std::string directory = tasks.path() + "/1-0-1";
+  std::filesystem::create_directory(directory);
+  LogFiles files(tasks.path());
+  LogWriter writer(directory, 10, 2);
+  CHECK(ReadAll(files, v1::STDOUT, 0).empty());
+  writer.Append(OutputStream::kStdout, "a\nb\n");
+  writer.Append(OutputStream::kStderr, "x\n");
+  writer.Append(OutputStream::kStdout, "c\n");
+  CHECK(ReadAll(files, v1::STDOUT, 0) == "a\nb\nc\n");
+  CHECK(ReadAll(files, v1::STDERR, 0) == "x\n");
+  CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 0) == "a\nb\n!x\nc\n");
+  CHECK(ReadAll(files, v1::STDOUT, 1) == "c\n");
+  CHECK(ReadAll(files, v1::STDOUT, 2) == "b\nc\n");
+  CHECK(ReadAll(files, v1::STDOUT, 9) == "a\nb\nc\n");
+  CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 1) == "c\n");
+  CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 2) == "!x\nc\n");
+  CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 3) == "b\n!x\nc\n");
+  CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 4) == "a\nb\n!x\nc\n");
+
+  auto follower = files.Open({1, 0, 1}, v1::LOG_STREAM_UNSPECIFIED, 1);
+  REQUIRE(follower.ok());
+  CHECK((*follower)->Read(100)->data == "c\n");
+  CHECK((*follower)->Read(100)->data.empty());
+  writer.Append(OutputStream::kStdout, "d\n");  // the run that was read to its end grows
+  CHECK((*follower)->Read(100)->data == "d\n");
+  writer.Append(OutputStream::kStderr, "y");
+  writer.Append(OutputStream::kStdout, "e");
+  CHECK((*follower)->Read(100)->data == "y");
+  CHECK((*follower)->Read(100)->data == "e");
+
+  for (int i = 0; i < 10; ++i) writer.Append(OutputStream::kStdout, "0123456789");
+  int64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+    if (file.path().filename().string().rfind("stdout.", 0) == 0)
+      bytes += static_cast<int64_t>(file.file_size());
+  }
+  CHECK(bytes <= 20);
+  CHECK(ReadAll(files, v1::STDOUT, 0).size() == static_cast<size_t>(bytes));
+  CHECK(ReadAll(files, v1::STDOUT, 5).size() ==
+        static_cast<size_t>(bytes));  // fewer lines than asked for
+  std::string rest;
+  for (;;) {
+    const auto piece = (*follower)->Read(100);
+    if (piece->data.empty()) break;
+    rest += piece->data;
+  }
+  CHECK(rest.size() == static_cast<size_t>(bytes));  // what rotation took is skipped
+  CHECK(absl::IsNotFound(files.Open({2, 0, 1}, v1::STDOUT, 0).status()));
+}
+
+}  // namespace
+}  // namespace berth

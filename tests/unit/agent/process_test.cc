@@ -1,0 +1,401 @@
+// Real processes under real supervisors.
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "clients/agent/leftovers.h"
+#include "clients/agent/log_files.h"
+#include "clients/agent/process_runner.h"
+#include "support/clock.h"
+#include "tests/unit/agent/fakes.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+using Kind = TaskEvent::Kind;
+
+std::string ProgramBeside(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
+template <class Condition>
+bool Eventually(Condition condition) {
+  const absl::Time end = absl::Now() + kPatience;
+  while (absl::Now() < end) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return condition();
+}
+
+// Runs: a zombie that nobody has reaped does not.
+bool Alive(pid_t pid) {
+  std::string stat;
+  if (ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"), &stat) != 0) return false;
+  return stat.substr(stat.rfind(')')).find(" Z ") == std::string::npos;
+}
+
+struct Fixture {
+  Fixture() {
+    chmod(state.path().c_str(), 0711);
+    Restart();
+    runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+  }
+  // As a new agent process would: everything in memory is gone.
+  void Restart() {
+    runner.reset();
+    auto created = ProcessRunner::Create(Options());
+    REQUIRE(created.ok());
+    runner = *std::move(created);
+    seen.clear();
+  }
+  ProcessRunner::Options Options() const {
+    ProcessRunner::Options options;
+    options.state_directory = state.path();
+    options.supervisor = ProgramBeside("berth-supervisor");
+    options.user = user;
+    options.allow_root = user.empty();
+    options.first_port = 26000;
+    options.last_port = 26999;
+    options.log_file_bytes = log_file_bytes;
+    options.log_files = 3;
+    options.context.node = "n1";
+    options.context.address = "127.0.0.1";
+    return options;
+  }
+  // The first event of this kind that was not waited for yet.
+  TaskEvent Await(TaskId id, Kind kind) {
+    const absl::Time end = absl::Now() + kPatience;
+    while (absl::Now() < end) {
+      for (size_t i = 0; i < seen.size(); ++i) {
+        if (seen[i].id != id || seen[i].kind != kind) continue;
+        const TaskEvent event = seen[i];
+        seen.erase(seen.begin() + static_cast<std::ptrdiff_t>(i));
+        return event;
+      }
+      pollfd fd{runner->fd(), POLLIN, 0};
+      poll(&fd, 1,
+           static_cast<int>(absl::ToInt64Milliseconds(
+               std::min(runner->PollInterval(), absl::Milliseconds(200)))));
+      for (TaskEvent& event : runner->Poll()) seen.push_back(std::move(event));
+    }
+    FAIL("no such event");
+    return {};
+  }
+  void Start(TaskId id, const std::string& script) {
+    launch.clear_command();
+    for (const char* arg : {"sh", "-c"}) launch.add_command(arg);
+    launch.add_command(script);
+    StartLaunch(id);
+  }
+  void StartLaunch(TaskId id) {
+    runner->Prepare(id, launch, true);
+    port = Await(id, Kind::kPrepared).port;
+    runner->Start(id, launch, {});
+  }
+  std::string Log(TaskId id, v1::LogStream stream = v1::STDOUT) {
+    LogFiles files(runner->tasks_directory());
+    auto cursor = files.Open(id, stream, 0);
+    REQUIRE(cursor.ok());
+    std::string out;
+    for (;;) {
+      const auto piece = (*cursor)->Read(65536);
+      if (piece->data.empty()) return out;
+      out += piece->data;
+    }
+  }
+  // A process id that the task writes as a line of its output.
+  pid_t PidInLog(TaskId id) {
+    pid_t pid = 0;
+    REQUIRE(Eventually([&] {
+      const std::string text = Log(id);
+      return text.find('\n') != std::string::npos &&
+             absl::SimpleAtoi(text.substr(0, text.find('\n')), &pid);
+    }));
+    return pid;
+  }
+  SupervisorStatus Status(TaskId id) {
+    std::string text;
+    SupervisorStatus status;
+    ReadWholeFile(runner->tasks_directory() + "/" + ToString(id) + "/status", &text);
+    DecodeStatus(text, &status);
+    return status;
+  }
+  agent::v1::TaskRecord Record(
+      TaskId id, agent::v1::TaskRecord::Phase phase = agent::v1::TaskRecord::RUNNING) {
+    agent::v1::TaskRecord record;
+    *record.mutable_key() = ToKey(id);
+    record.set_phase(phase);
+    record.set_port(port);
+    return record;
+  }
+
+  testing::TemporaryDirectory state;
+  std::string user;
+  int64_t log_file_bytes = 65536;
+  std::unique_ptr<ProcessRunner> runner;
+  std::vector<TaskEvent> seen;
+  v1::TaskLaunch launch;
+  int port = 0;
+};
+
+const TaskId kTask = {1, 0, 1};
+
+TEST_CASE("exit codes and output reach the agent") {
+  Fixture f;
+  f.Start(kTask, "echo out $BERTH_NODE; echo err >&2; pwd; cat; exit 7");
+  f.Await(kTask, Kind::kRunning);
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_code == 7);
+  CHECK(exited.exit_signal == 0);
+  CHECK(exited.cause == v1::TaskReport::CAUSE_UNSPECIFIED);
+  CHECK(f.Log(kTask) == absl::StrCat("out n1\n", f.state.path(), "/tasks/1-0-1/work\n"));
+  CHECK(f.Log(kTask, v1::STDERR) == "err\n");
+  CHECK(f.port >= 26000);
+  f.runner->Remove(kTask);
+  CHECK_FALSE(std::filesystem::exists(f.state.path() + "/tasks/1-0-1"));
+}
+
+TEST_CASE("death by a signal is told") {
+  Fixture f;
+  f.Start(kTask, "kill -SEGV $$");
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_signal == SIGSEGV);
+  CHECK(exited.exit_code == 128 + SIGSEGV);
+}
+
+TEST_CASE(
+    "a command that is not there is the task's failure, a directory that is not there the node's") {
+  Fixture f;
+  f.launch.add_command("berth-no-such-program");
+  f.StartLaunch(kTask);
+  TaskEvent event = f.Await(kTask, Kind::kExited);
+  CHECK(event.exit_code == 127);
+  CHECK(event.message == "command not found: berth-no-such-program");
+  f.launch.set_command(0, "/etc/passwd");
+  f.StartLaunch({2, 0, 1});
+  event = f.Await({2, 0, 1}, Kind::kExited);
+  CHECK(event.exit_code == 126);
+  f.launch.set_working_dir("/no/such/directory");
+  f.StartLaunch({3, 0, 1});
+  event = f.Await({3, 0, 1}, Kind::kRefused);
+  CHECK(event.message == "cannot enter directory /no/such/directory: No such file or directory");
+}
+
+TEST_CASE("a stop signal goes to the whole group, and may be handled") {
+  Fixture f;
+  f.Start(kTask, "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done");
+  REQUIRE(Eventually([&] { return f.Log(kTask) == "ready\n"; }));
+  f.runner->Kill(kTask, "SIGTERM", absl::Seconds(20), v1::TaskReport::KILLED);
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_code == 5);
+  CHECK(exited.cause == v1::TaskReport::KILLED);
+  CHECK(f.Log(kTask) == "ready\ngot it\n");
+}
+
+TEST_CASE("SIGKILL comes after the grace, and at once with none") {
+  Fixture f;
+  f.Start(kTask, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
+  REQUIRE(Eventually([&] { return f.Log(kTask) == "ready\n"; }));
+  const absl::Time begin = absl::Now();
+  f.runner->Kill(kTask, "SIGTERM", absl::Milliseconds(300), v1::TaskReport::KILLED);
+  TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(absl::Now() - begin >= absl::Milliseconds(290));
+  CHECK(exited.exit_signal == SIGKILL);
+  f.Start({2, 0, 1}, "trap '' TERM; echo ready; sleep 1000");
+  REQUIRE(Eventually([&] { return f.Log({2, 0, 1}) == "ready\n"; }));
+  f.runner->Kill({2, 0, 1}, "SIGTERM", absl::Hours(1), v1::TaskReport::KILLED);
+  f.runner->Kill({2, 0, 1}, "SIGKILL", absl::ZeroDuration(), v1::TaskReport::LEASE_LAPSED);
+  exited = f.Await({2, 0, 1}, Kind::kExited);
+  CHECK(exited.exit_signal == SIGKILL);
+  CHECK(exited.cause == v1::TaskReport::KILLED);  // the first one counts
+}
+
+TEST_CASE("nothing of a task outlives it: background children, new sessions, orphans") {
+  Fixture f;
+  f.Start(kTask,
+          "sleep 1000 & (setsid sh -c 'setsid sleep 1001 & echo $! ; sleep 1002' &) ; sleep 0.3; "
+          "exit 0");
+  const pid_t far = f.PidInLog(kTask);
+  CHECK(Alive(far));
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
+  CHECK_FALSE(Alive(far));
+  CHECK(KillLeftovers("BERTH_TASK_ID=1-0-1", 0) == 0);
+}
+
+TEST_CASE("output is bounded by rotation") {
+  Fixture f;
+  f.log_file_bytes = 10000;
+  f.Restart();
+  f.Start(kTask,
+          "i=0; while [ $i -lt 5000 ]; do echo line $i of many lines that are written; i=$((i+1)); "
+          "done");
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
+  uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(f.state.path() + "/tasks/1-0-1")) {
+    if (file.path().filename().string().rfind("stdout.", 0) == 0) bytes += file.file_size();
+  }
+  CHECK(bytes <= 30000);
+  CHECK(bytes > 20000);
+  const std::string text = f.Log(kTask);
+  CHECK(text.size() == bytes);
+  CHECK(text.find("line 4999 of") != std::string::npos);
+}
+
+TEST_CASE("a task outlives the agent and is adopted, its exit code known later") {
+  Fixture f;
+  const std::string gate = f.state.path() + "/gate";
+  f.Start(kTask, "while [ ! -e " + gate + " ]; do sleep 0.02; done; exit 42");
+  f.Await(kTask, Kind::kRunning);
+  const int port = f.port;
+  f.Restart();
+  f.runner->Adopt(f.Record(kTask));
+  f.Await(kTask, Kind::kRunning);
+  f.runner->Prepare({2, 0, 1}, f.launch, true);
+  CHECK(f.Await({2, 0, 1}, Kind::kPrepared).port != port);  // still the adopted task's
+  std::ofstream(gate).put('x');
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 42);
+}
+
+TEST_CASE("a task that ended while no agent ran is known by its status file") {
+  Fixture f;
+  f.Start(kTask, "exit 9");
+  const pid_t supervisor = [&] {
+    REQUIRE(Eventually([&] { return f.Status(kTask).phase == SupervisorStatus::kExited; }));
+    return static_cast<pid_t>(f.Status(kTask).supervisor_pid);
+  }();
+  CHECK(supervisor > 0);
+  f.Restart();
+  f.runner->Adopt(f.Record(kTask, agent::v1::TaskRecord::STARTING));
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 9);
+}
+
+TEST_CASE("an adopted task can be stopped") {
+  Fixture f;
+  f.Start(kTask, "sleep 1000");
+  f.Await(kTask, Kind::kRunning);
+  f.Restart();
+  f.runner->Adopt(f.Record(kTask));
+  f.Await(kTask, Kind::kRunning);
+  f.runner->Kill(kTask, "SIGINT", absl::Seconds(10), v1::TaskReport::KILLED);
+  CHECK(f.Await(kTask, Kind::kExited).exit_signal == SIGINT);
+}
+
+TEST_CASE("when the supervisor is killed the task does not run on unseen") {
+  Fixture f;
+  f.Start(kTask, "sleep 1000 & setsid env -i sleep 1001 & echo $!; sleep 1002");
+  const pid_t child = f.PidInLog(kTask);
+  f.Await(kTask, Kind::kRunning);
+  const SupervisorStatus status = f.Status(kTask);
+  SECTION("seen by the agent") {}
+  SECTION("while no agent ran") { f.Restart(); }
+  kill(static_cast<pid_t>(status.supervisor_pid), SIGKILL);
+  if (f.seen.empty()) f.runner->Adopt(f.Record(kTask));
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.cause == v1::TaskReport::SUPERVISOR_LOST);
+  CHECK_FALSE(Alive(static_cast<pid_t>(status.pid)));
+  CHECK(KillLeftovers("BERTH_TASK_ID=1-0-1", 0) == 0);
+  kill(child, SIGKILL);  // `env -i` in a session of its own: out of reach, see docs/agent.md
+}
+
+TEST_CASE("a start that never got a supervisor is reported lost, not started") {
+  Fixture f;
+  f.runner->Prepare(kTask, f.launch, true);
+  f.Await(kTask, Kind::kPrepared);
+  f.Restart();
+  f.runner->Adopt(f.Record(kTask, agent::v1::TaskRecord::STARTING));
+  CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::SUPERVISOR_LOST);
+}
+
+TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
+  Fixture f;
+  f.launch.set_fence(true);
+  f.launch.mutable_kill_grace()->set_seconds(5);
+  f.launch.set_kill_signal("SIGUSR1");
+  f.runner->SetLease(SystemClock().Steady() + absl::Milliseconds(600));
+  f.Start(kTask, "trap 'exit 3' USR1; while :; do sleep 0.02; done");
+  f.Await(kTask, Kind::kRunning);
+  f.runner->SetLease(SystemClock().Steady() + absl::Milliseconds(900));  // extended once
+  const absl::Time begin = absl::Now();
+  f.runner.reset();
+  REQUIRE(Eventually([&] {
+    std::string text;
+    SupervisorStatus status;
+    ReadWholeFile(f.state.path() + "/tasks/1-0-1/status", &text);
+    return DecodeStatus(text, &status) && status.phase == SupervisorStatus::kExited;
+  }));
+  CHECK(absl::Now() - begin >= absl::Milliseconds(850));
+  f.Restart();
+  CHECK(ProcessRunner::ReadLease(f.state.path()).has_value());
+  f.runner->Adopt(f.Record(kTask));
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_code == 3);
+  CHECK(exited.cause == v1::TaskReport::LEASE_LAPSED);
+}
+
+TEST_CASE("tasks run as the configured user") {
+  if (geteuid() != 0 || getpwnam("nobody") == nullptr) return;  // only root can
+  Fixture f;
+  f.user = "nobody";
+  f.Restart();
+  f.Start(kTask,
+          "id -un; id -Gn; touch here && echo writable; cat ../spec 2>/dev/null && echo bad; test "
+          "-r $BERTH_HOSTFILE && echo hosts");
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
+  CHECK(f.Log(kTask) == "nobody\nnogroup\nwritable\nhosts\n");
+}
+
+TEST_CASE("root is refused unless it is allowed") {
+  if (geteuid() != 0) return;
+  Fixture f;
+  ProcessRunner::Options options = f.Options();
+  options.allow_root = false;
+  auto created = ProcessRunner::Create(options);
+  REQUIRE(created.ok());
+  f.runner = *std::move(created);
+  f.Start(kTask, "true");
+  CHECK(f.Await(kTask, Kind::kRefused).message == "tasks must not run as root here");
+}
+
+TEST_CASE("removing an ended task does not follow its links") {
+  Fixture f;
+  const std::string outside = f.state.path() + "/outside";
+  std::filesystem::create_directory(outside);
+  std::ofstream(outside + "/keep").put('x');
+  f.Start(kTask, "ln -s " + outside + " link; mkdir deep; ln -s " + outside + " deep/link");
+  f.Await(kTask, Kind::kExited);
+  f.runner->Remove(kTask);
+  CHECK_FALSE(std::filesystem::exists(f.state.path() + "/tasks/1-0-1"));
+  CHECK(std::filesystem::exists(outside + "/keep"));
+}
+
+TEST_CASE("many tasks at once") {
+  Fixture f;
+  f.launch.clear_command();
+  for (uint64_t uid = 1; uid <= 30; ++uid) f.Start({uid, 0, 1}, absl::StrCat("exit ", uid));
+  for (uint64_t uid = 1; uid <= 30; ++uid)
+    CHECK(f.Await({uid, 0, 1}, Kind::kExited).exit_code == static_cast<int>(uid));
+}
+
+TEST_CASE("signal names") {
+  CHECK(SignalNumber("SIGTERM") == SIGTERM);
+  CHECK(SignalNumber("USR1") == SIGUSR1);
+  CHECK(SignalNumber("9") == 9);
+  CHECK(SignalNumber("SIGNOPE") == 0);
+  CHECK(SignalNumber("0") == 0);
+}
+
+}  // namespace
+}  // namespace berth
