@@ -1,6 +1,6 @@
 #include "core/engine/lifecycle.h"
 
-#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "core/base/check.h"
@@ -12,33 +12,53 @@ namespace {
 // Far above what any job needs; a job that goes on is a cycle among the rules, our own bug.
 constexpr int kMaxStepsPerLook = 64;
 
-bool Deletes(const Step& step) { return std::holds_alternative<JobDeleted>(step.back()); }
+class Lifecycle {
+ public:
+  explicit Lifecycle(Cycle& cycle) : cycle_(cycle) {}
 
-void SettleJob(Cycle& cycle, JobId id) {
-  const Job* job = cycle.state().jobs().Find(id);
-  int steps = 0;
-  while (job != nullptr) {
-    cycle.CountWork(1);
-    const Look look{cycle.state(), *job, cycle.now(), cycle.policies().lifecycle()};
-    Step step = NextStep(look);
-    if (step.empty()) break;
-    BERTH_CHECK(++steps <= kMaxStepsPerLook);
-    const bool deletes = Deletes(step);
-    for (EventBody& decision : step) cycle.transaction().Decide(std::move(decision));
-    if (deletes) break;
+  void Run() {
+    cycle_.transaction().editor().PassTime(cycle_.now());
+    const absl::btree_set<JobId> unsettled = cycle_.state().unsettled();
+    for (JobId id : unsettled) {
+      if (cycle_.SpentUp()) return cycle_.Cut();
+      Settle(id);
+      SettleDependencies(id);
+    }
+    cycle_.transaction().Sync();
   }
-  cycle.transaction().editor().Settle(id);
-}
 
-// A job that has started or ended no longer keeps those that it depended on from being deleted.
-void SettleDependencies(Cycle& cycle, JobId id) {
-  const Job* job = cycle.state().jobs().Find(id);
-  if (job == nullptr || (job->status.starts == 0 && !Ended(job->status.state))) return;
-  for (const JobDependency& dependency : job->dependencies) {
-    const Job* before = cycle.state().jobs().Find(dependency.job);
-    if (before != nullptr && Ended(before->status.state)) SettleJob(cycle, dependency.job);
+ private:
+  void Settle(JobId id) {
+    const Job* job = cycle_.state().jobs().Find(id);
+    for (int steps = 0; job != nullptr && !deleted_.contains(id); ++steps) {
+      cycle_.CountWork(1);
+      Step step = NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle()});
+      if (step.empty()) break;
+      BERTH_CHECK(steps < kMaxStepsPerLook);
+      for (EventBody& decision : step) Decide(std::move(decision));
+    }
+    cycle_.transaction().editor().Settle(id);
   }
-}
+
+  // A job that has started or ended no longer keeps those it depended on from being deleted.
+  void SettleDependencies(JobId id) {
+    const Job* job = cycle_.state().jobs().Find(id);
+    if (job == nullptr || (job->status.starts == 0 && !Ended(job->status.state))) return;
+    for (const JobDependency& dependency : job->dependencies) {
+      const Job* before = cycle_.state().jobs().Find(dependency.job);
+      if (before != nullptr && Ended(before->status.state)) Settle(dependency.job);
+    }
+  }
+
+  void Decide(EventBody decision) {
+    // Takes effect only when it is applied: the job is still there, and must not be deleted twice.
+    if (const auto* deletion = std::get_if<JobDeleted>(&decision)) deleted_.insert(deletion->id);
+    cycle_.transaction().Decide(std::move(decision));
+  }
+
+  Cycle& cycle_;
+  absl::btree_set<JobId> deleted_;
+};
 
 Step FirstOf(std::initializer_list<Step (*)(const Look&)> parts, const Look& look) {
   for (const auto part : parts) {
@@ -67,15 +87,6 @@ Step NextStep(const Look& look) {
   return status.state == JobState::kRestarting ? AwaitRestart(look) : Admit(look);
 }
 
-void RunLifecycle(Cycle& cycle) {
-  cycle.transaction().editor().PassTime(cycle.now());
-  const absl::btree_set<JobId> unsettled = cycle.state().unsettled();
-  for (JobId id : unsettled) {
-    if (cycle.SpentUp()) return cycle.Cut();
-    SettleJob(cycle, id);
-    SettleDependencies(cycle, id);
-  }
-  cycle.transaction().Sync();
-}
+void RunLifecycle(Cycle& cycle) { Lifecycle(cycle).Run(); }
 
 }  // namespace berth

@@ -132,7 +132,8 @@ Step LeaveDraining(const Look& look) {
   });
   if (leaving.empty()) return {};
   const std::string message =
-      absl::StrCat(TaskName(look.job, leaving[0]), " had to leave", OnNode(look, leaving[0]));
+      absl::StrCat(TaskName(look.job, leaving[0]), " had to leave ",
+                   look.state.nodes().At(look.job.tasks[leaving[0]].node).spec.name);
   return Displace(look, leaving, ReleaseReason::kDrain, message);
 }
 

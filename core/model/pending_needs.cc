@@ -35,6 +35,14 @@ bool DependencyMet(const Job& job, const GroupDependency& dependency) {
   return false;
 }
 
+// A group may be given places: its dependencies are met, and it is not being restarted as a whole,
+// which places it together once the last of it is gone.
+bool MayAsk(const Job& job, uint32_t group) {
+  const GroupTally& tally = job.tallies[group];
+  const bool leaving = tally.In(TaskState::kReleasing) > 0 && tally.Members() == 0;
+  return GroupOpen(job, group) && !(leaving && job.status.state != JobState::kPending);
+}
+
 // Tasks missing to the minimums, and how many of them wait to be placed.
 struct Missing {
   int32_t total = 0;
@@ -50,13 +58,13 @@ Missing MissingToMinimum(const Job& job) {
     const int32_t present = Present(job.tallies[g]);
     const int32_t lacking = std::max(0, job.groups[g].min_available - present);
     short_of_job -= present + lacking;  // a closed group's minimum comes later
-    if (lacking == 0 || !GroupOpen(job, g)) continue;
+    if (lacking == 0 || !MayAsk(job, g)) continue;
     missing.total += lacking;
     asked[g] = std::min(lacking, job.tallies[g].Waiting());
   }
   for (uint32_t g = 0; g < job.groups.size() && short_of_job > 0; ++g) {
     const int32_t more = std::min(short_of_job, job.tallies[g].Waiting() - asked[g]);
-    if (more <= 0 || !GroupOpen(job, g)) continue;
+    if (more <= 0 || !MayAsk(job, g)) continue;
     missing.total += more;
     asked[g] += more;
     short_of_job -= more;
@@ -72,7 +80,7 @@ Missing MissingToMinimum(const Job& job) {
 JobNeeds OneMore(const Job& job) {
   JobNeeds needs;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].Waiting() > 0 && GroupOpen(job, g)) needs.groups.push_back({g, 1});
+    if (job.tallies[g].Waiting() > 0 && MayAsk(job, g)) needs.groups.push_back({g, 1});
   }
   return needs;
 }

@@ -1,0 +1,742 @@
+// Tables for the lifecycle stage: what follows from reports, requests and the time.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/core/testing/cluster.h"
+
+namespace berth {
+namespace {
+
+using testing::GroupShape;
+using testing::JobShape;
+using testing::TestCluster;
+
+constexpr Duration kSecond = absl::Seconds(1);
+
+JobShape Gang(int tasks) { return {.groups = {{.name = "worker", .replicas = tasks, .cpu = 40}}}; }
+
+LifecyclePolicy On(PolicyEvent event, PolicyAction action, std::vector<int32_t> codes = {},
+                   Duration after = absl::ZeroDuration()) {
+  return {.event = event, .exit_codes = std::move(codes), .action = action, .after = after};
+}
+
+// A running gang on nodes n1..nN, one task a node.
+struct Running {
+  explicit Running(JobShape shape, int nodes = 4) {
+    cluster.AddNodes("n", nodes);
+    job = cluster.Submit("j", shape);
+    cluster.RunAll(job);
+    REQUIRE(cluster.StateOf(job) == "Running");
+  }
+  std::string Tasks() const { return cluster.Tasks(job); }
+  std::string State() const { return cluster.StateOf(job); }
+  const std::string& Message() const { return cluster.status(job).message; }
+
+  TestCluster cluster;
+  JobId job;
+};
+
+// ---- Starting
+
+TEST_CASE("a gang starts when all members are prepared, and runs when all run") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 3);
+  const JobId job = cluster.Submit("j", Gang(3));
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "BBB");
+  cluster.Report(job, 0, ReportState::kPrepared);
+  cluster.Report(job, 2, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "PBP");
+  cluster.Report(job, 1, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "SSS");
+  cluster.Report(job, 0, ReportState::kRunning);
+  cluster.Report(job, 1, ReportState::kRunning);
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Binding");
+  cluster.Report(job, 2, ReportState::kRunning);
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Running");
+  CHECK(cluster.status(job).start == cluster.now());
+}
+
+TEST_CASE("growth starts on its own") {
+  Running run({.groups = {{.replicas = 3, .min_available = 1, .cpu = 40}}}, 2);
+  CHECK(run.Tasks() == "RR.");
+  run.cluster.AddNode("n9");
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "RRB");
+  run.cluster.PrepareAll(run.job);
+  CHECK(run.Tasks() == "RRS");
+}
+
+TEST_CASE("a refusal sends the gang back without a retry, and its node backs off") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 3);
+  const JobId job = cluster.Submit("j", Gang(2));
+  cluster.Settle();
+  REQUIRE(cluster.Where(job) == "n1 n2");
+  cluster.Report(job, 0, ReportState::kPrepared);
+  cluster.Report(job, 1, ReportState::kRefused);
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Restarting");
+  CHECK(cluster.Tasks(job) == "L.");
+  CHECK(cluster.status(job).message == "worker-1 was not prepared on n2");
+  cluster.GoneAll(job);
+  CHECK(cluster.StateOf(job) == "Binding");
+  CHECK(cluster.Where(job) == "n1 n3");
+  CHECK(cluster.status(job).retries == 0);
+  CHECK(cluster.status(job).starts == 2);
+  CHECK(cluster.node("n2").status.refusals == 1);
+  CHECK(cluster.node("n2").status.backoff_until == cluster.now() + kSecond);
+}
+
+TEST_CASE("back-off doubles up to its bound, and several refusals in a row drain the node") {
+  TestCluster cluster;
+  cluster.AddNode("n1");
+  const JobId job = cluster.Submit("j", Gang(1));
+  const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
+  for (const Duration wait : waits) {
+    cluster.Settle();
+    REQUIRE(cluster.Tasks(job) == "B");
+    cluster.Report(job, 0, ReportState::kRefused);
+    cluster.Settle();
+    CHECK(cluster.Tasks(job) == ".");
+    CHECK(cluster.node("n1").status.backoff_until == cluster.now() + wait);
+    CHECK(PlanCycle(cluster.state(), cluster.policies(), cluster.now(), 1000).wake_at ==
+          cluster.now() + wait);
+    cluster.Advance(wait - absl::Milliseconds(1));
+    CHECK(cluster.Tasks(job) == ".");
+    cluster.Advance(absl::Milliseconds(1));
+  }
+  cluster.Report(job, 0, ReportState::kRefused);
+  cluster.Settle();
+  CHECK(cluster.node("n1").status.draining);
+  CHECK(cluster.node("n1").status.reason == "refused 5 starts in a row");
+  cluster.Advance(absl::Hours(1));
+  CHECK(cluster.StateOf(job) == "Pending");
+}
+
+TEST_CASE("a node that prepares a task is trusted again") {
+  TestCluster cluster;
+  cluster.AddNode("n1");
+  const JobId job = cluster.Submit("j", Gang(1));
+  cluster.Settle();
+  cluster.Report(job, 0, ReportState::kRefused);
+  cluster.Settle();
+  cluster.Advance(kSecond);
+  cluster.PrepareAll(job);
+  CHECK(cluster.node("n1").status.refusals == 0);
+}
+
+TEST_CASE("a member that is not prepared in time blames its node") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 3);
+  const JobId job = cluster.Submit("j", Gang(2));
+  cluster.Settle();
+  cluster.Report(job, 0, ReportState::kPrepared);
+  cluster.Settle();
+  cluster.Advance(absl::Seconds(59));
+  CHECK(cluster.Tasks(job) == "PB");
+  cluster.Advance(kSecond);
+  CHECK(cluster.Tasks(job) == "LL");
+  CHECK(cluster.node("n2").status.refusals == 1);
+  CHECK(cluster.node("n1").status.refusals == 0);
+  cluster.GoneAll(job);
+  CHECK(cluster.Where(job) == "n1 n3");
+}
+
+TEST_CASE("a refused growth task leaves the rest alone") {
+  Running run({.groups = {{.replicas = 2, .min_available = 1, .cpu = 40}}}, 1);
+  run.cluster.AddNodes("m", 1);
+  run.cluster.Settle();
+  REQUIRE(run.Tasks() == "RB");
+  run.cluster.Report(run.job, 1, ReportState::kRefused);
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "R.");
+  CHECK(run.State() == "Running");
+  run.cluster.Advance(kSecond);
+  CHECK(run.Tasks() == "RB");
+}
+
+// ---- Ending
+
+TEST_CASE("all tasks succeeded: the job succeeded") {
+  Running run(Gang(2));
+  run.cluster.Exit(run.job, 1);
+  CHECK(run.State() == "Running");
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.State() == "Succeeded");
+  CHECK(run.cluster.status(run.job).end == run.cluster.now());
+  CHECK(run.cluster.Settle().empty());
+}
+
+TEST_CASE("a failure without retries fails the job, after the others are gone") {
+  Running run(Gang(4));
+  run.cluster.Exit(run.job, 3, 137);
+  CHECK(run.State() == "Completing");
+  CHECK(run.Tasks() == "LLLx");
+  CHECK(run.Message() == "worker-3 exited with 137 on n4");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Failed");
+  CHECK(run.Message() == "worker-3 exited with 137 on n4");
+}
+
+TEST_CASE("failures restart the job while retries are left, with growing back-off") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 2;
+  Running run(shape);
+  for (const Duration wait : {kSecond, 2 * kSecond}) {
+    run.cluster.Exit(run.job, 0, 1);
+    run.cluster.GoneAll(run.job);
+    CHECK(run.State() == "Restarting");
+    CHECK(run.Tasks() == "..");
+    CHECK(run.cluster.Why(run.job)[0].code == WaitCode::kRetryBackoff);
+    CHECK(run.cluster.Why(run.job)[0].until == run.cluster.now() + wait);
+    run.cluster.Advance(wait - absl::Milliseconds(1));
+    CHECK(run.State() == "Restarting");
+    run.cluster.Advance(absl::Milliseconds(1));
+    run.cluster.RunAll(run.job);
+    CHECK(run.State() == "Running");
+  }
+  CHECK(run.cluster.status(run.job).retries == 2);
+  CHECK(run.cluster.status(run.job).starts == 3);
+  run.cluster.Exit(run.job, 1, 1);
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Failed");
+  CHECK(run.Message() == "worker-1 exited with 1 on n2; all 2 retries are used");
+}
+
+TEST_CASE("cancel: stops what runs, then Cancelled; before the start at once") {
+  Running run(Gang(2));
+  run.cluster.Must(JobCancelled{.id = run.job, .reason = "mistake"});
+  run.cluster.Settle();
+  CHECK(run.State() == "Completing");
+  CHECK(run.Tasks() == "LL");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Cancelled");
+  CHECK(run.Message() == "mistake");
+
+  const JobId waiting = run.cluster.Submit("w", Gang(9));
+  run.cluster.Settle();
+  run.cluster.Must(JobCancelled{.id = waiting});
+  run.cluster.Settle();
+  CHECK(run.cluster.StateOf(waiting) == "Cancelled");
+}
+
+TEST_CASE("cancel while members leave for a restart: none of them runs again") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 1;
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  REQUIRE(run.Tasks() == ".L");
+  run.cluster.Must(JobCancelled{.id = run.job});
+  run.cluster.Settle();
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Cancelled");
+}
+
+TEST_CASE("an ended job is deleted after its time to live, not while others wait for it") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 1);
+  JobShape shape = Gang(1);
+  shape.ttl = absl::Minutes(1);
+  const JobId first = cluster.Submit("first", shape);
+  JobShape after = Gang(1);
+  after.dependencies = {{first, DependencyCondition::kAfterOk}};
+  after.start_after = cluster.now() + absl::Minutes(10);
+  const JobId second = cluster.Submit("second", after);
+  cluster.RunAll(first);
+  cluster.Exit(first, 0);
+  cluster.Advance(absl::Minutes(5));
+  CHECK(cluster.StateOf(first) == "Succeeded");
+  CHECK(cluster.StateOf(second) == "Held");
+  cluster.Advance(absl::Minutes(5));
+  CHECK(cluster.StateOf(second) == "Binding");
+  CHECK(cluster.StateOf(first) == "gone");
+}
+
+TEST_CASE("walltime used up") {
+  JobShape shape = Gang(2);
+  shape.walltime = absl::Hours(1);
+  SECTION("aborts by default") {
+    Running run(shape);
+    run.cluster.Advance(absl::Minutes(59));
+    CHECK(run.State() == "Running");
+    run.cluster.Advance(absl::Minutes(1));
+    run.cluster.GoneAll(run.job);
+    CHECK(run.State() == "Failed");
+    CHECK(run.Message() == "walltime of 1h used up");
+  }
+  SECTION("does as a policy says") {
+    shape.policies = {On(PolicyEvent::kTimeout, PolicyAction::kComplete)};
+    Running run(shape);
+    run.cluster.Advance(absl::Hours(1));
+    run.cluster.GoneAll(run.job);
+    CHECK(run.State() == "Succeeded");
+  }
+  SECTION("later, if the policy waits") {
+    shape.policies = {On(PolicyEvent::kTimeout, PolicyAction::kAbort, {}, absl::Minutes(5))};
+    Running run(shape);
+    run.cluster.Advance(absl::Hours(1));
+    CHECK(run.State() == "Running");
+    run.cluster.Advance(absl::Minutes(5));
+    CHECK(run.State() == "Completing");
+  }
+  SECTION("may be ignored") {
+    shape.policies = {On(PolicyEvent::kTimeout, PolicyAction::kIgnore)};
+    Running run(shape);
+    run.cluster.Advance(absl::Hours(2));
+    CHECK(run.State() == "Running");
+  }
+}
+
+// ---- Holding
+
+TEST_CASE("dependencies hold a job, let it go, or fail it") {
+  struct Row {
+    DependencyCondition condition;
+    const char* first_ends;
+    const char* second;
+  };
+  const Row row = GENERATE(Row{DependencyCondition::kAfterOk, "Succeeded", "Binding"},
+                           Row{DependencyCondition::kAfterOk, "Failed", "Failed"},
+                           Row{DependencyCondition::kAfterOk, "Cancelled", "Failed"},
+                           Row{DependencyCondition::kAfterAny, "Succeeded", "Binding"},
+                           Row{DependencyCondition::kAfterAny, "Failed", "Binding"},
+                           Row{DependencyCondition::kAfterAny, "Cancelled", "Binding"},
+                           Row{DependencyCondition::kAfterNotOk, "Succeeded", "Failed"},
+                           Row{DependencyCondition::kAfterNotOk, "Failed", "Binding"},
+                           Row{DependencyCondition::kAfterNotOk, "Cancelled", "Binding"});
+  TestCluster cluster;
+  cluster.AddNodes("n", 2);
+  const JobId first = cluster.Submit("first", Gang(1));
+  JobShape shape = Gang(1);
+  shape.dependencies = {{first, row.condition}};
+  const JobId second = cluster.Submit("second", shape);
+  cluster.RunAll(first);
+  CHECK(cluster.StateOf(second) == "Held");
+  REQUIRE(cluster.Why(second).size() == 1);
+  CHECK(cluster.Why(second)[0].code == WaitCode::kDependency);
+  CHECK(cluster.Why(second)[0].job == first);
+  if (row.first_ends == std::string("Cancelled")) {
+    cluster.Must(JobCancelled{.id = first});
+    cluster.Settle();
+    cluster.GoneAll(first);
+  } else {
+    cluster.Exit(first, 0, row.first_ends == std::string("Failed") ? 1 : 0);
+  }
+  INFO(static_cast<int>(row.condition) << " " << row.first_ends);
+  CHECK(cluster.StateOf(first) == row.first_ends);
+  CHECK(cluster.StateOf(second) == row.second);
+}
+
+TEST_CASE("a chain of dependencies falls together") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 1);
+  const JobId first = cluster.Submit("first", Gang(1));
+  JobId last = first;
+  for (int i = 0; i < 5; ++i) {
+    JobShape shape = Gang(1);
+    shape.dependencies = {{last, DependencyCondition::kAfterOk}};
+    last = cluster.Submit(absl::StrCat("d", i), shape);
+  }
+  cluster.RunAll(first);
+  cluster.Exit(first, 0, 1);
+  CHECK(cluster.StateOf(last) == "Failed");
+  CHECK(cluster.status(JobId{2}).message == "cannot start any more: job first failed");
+}
+
+TEST_CASE("a start time holds a job, and the plan says when to wake") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 1);
+  JobShape shape = Gang(1);
+  shape.start_after = cluster.now() + absl::Minutes(3);
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Held");
+  CHECK(cluster.Why(job)[0].code == WaitCode::kStartTime);
+  CHECK(cluster.Why(job)[0].until == shape.start_after);
+  CHECK(cluster.Cycle().wake_at == shape.start_after);
+  cluster.Advance(absl::Minutes(3));
+  CHECK(cluster.StateOf(job) == "Binding");
+}
+
+TEST_CASE("submitted on hold: Held until it is resumed") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 1);
+  JobShape shape = Gang(1);
+  shape.suspended = true;
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Held");
+  CHECK(cluster.Why(job)[0].code == WaitCode::kUserHold);
+  cluster.Must(JobSuspended{.id = job, .suspended = false});
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Binding");
+}
+
+TEST_CASE("suspend stops a running job and resume starts it again, with no retry used") {
+  Running run(Gang(2));
+  run.cluster.Must(JobSuspended{.id = run.job});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LL");
+  CHECK(run.State() == "Restarting");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Suspended");
+  CHECK(run.Tasks() == "..");
+  run.cluster.Must(JobSuspended{.id = run.job, .suspended = false});
+  run.cluster.RunAll(run.job);
+  CHECK(run.State() == "Running");
+  CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("resumed while its members still leave: starts again when they are gone") {
+  Running run(Gang(2));
+  run.cluster.Must(JobSuspended{.id = run.job});
+  run.cluster.Settle();
+  run.cluster.Must(JobSuspended{.id = run.job, .suspended = false});
+  run.cluster.Settle();
+  CHECK(run.State() == "Restarting");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Binding");
+}
+
+TEST_CASE("groups start after others run or have completed") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 4);
+  JobShape shape{
+      .groups = {{.name = "prepare", .cpu = 40},
+                 {.name = "master", .cpu = 40, .depends_on = {{0, GroupCondition::kCompleted}}},
+                 {.name = "worker",
+                  .replicas = 2,
+                  .cpu = 40,
+                  .depends_on = {{1, GroupCondition::kRunning}}}}};
+  const JobId job = cluster.Submit("j", shape);
+  cluster.RunAll(job);
+  CHECK(cluster.Tasks(job) == "R...");
+  CHECK(cluster.StateOf(job) == "Running");
+  cluster.Exit(job, 0);
+  CHECK(cluster.Tasks(job) == "oB..");
+  cluster.PrepareAll(job);
+  CHECK(cluster.Tasks(job) == "oS..");
+  cluster.Report(job, 1, ReportState::kRunning);
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "oRBB");
+  cluster.Report(job, 2, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "oRPB");  // a late group starts together, too
+  cluster.Report(job, 3, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.Tasks(job) == "oRSS");
+  cluster.ReportAll(job, TaskState::kStarting, ReportState::kRunning);
+  CHECK(cluster.status(job).starts == 1);
+  for (uint32_t task : {1, 2, 3}) cluster.Exit(job, task);
+  CHECK(cluster.StateOf(job) == "Succeeded");
+}
+
+// ---- Policies
+
+TEST_CASE("every action on a failure") {
+  struct Row {
+    PolicyAction action;
+    const char* tasks;  // right after the failure of task 1, of groups a{0 1} b{2}
+    const char* state;
+  };
+  const Row row = GENERATE(Row{PolicyAction::kRestartTask, "RxR", "Running"},
+                           Row{PolicyAction::kRestartGroup, "RxR", "Running"},
+                           Row{PolicyAction::kRestartJob, "L.L", "Restarting"},
+                           Row{PolicyAction::kAbort, "LxL", "Completing"},
+                           Row{PolicyAction::kComplete, "LxL", "Completing"},
+                           Row{PolicyAction::kIgnore, "RxR", "Running"});
+  JobShape shape{.groups = {{.name = "a", .replicas = 2, .cpu = 40}, {.name = "b", .cpu = 40}},
+                 .max_retries = 3};
+  shape.policies = {On(PolicyEvent::kTaskFailed, row.action)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 1, 7);
+  INFO(static_cast<int>(row.action));
+  CHECK(run.Tasks() == row.tasks);
+  CHECK(run.State() == row.state);
+  run.cluster.GoneAll(run.job);
+  run.cluster.Advance(kSecond);  // back-off
+  switch (row.action) {
+    case PolicyAction::kRestartTask:
+      CHECK(run.Tasks() == "RBR");
+      CHECK(run.cluster.status(run.job).retries == 1);
+      run.cluster.PrepareAll(run.job);
+      CHECK(run.Tasks() == "RSR");
+      break;
+    case PolicyAction::kRestartGroup:
+      CHECK(run.Tasks() == "L.R");
+      run.cluster.GoneAll(run.job);
+      CHECK(run.Tasks() == "BBR");
+      run.cluster.Report(run.job, 0, ReportState::kPrepared);
+      run.cluster.Settle();
+      CHECK(run.Tasks() == "PBR");
+      break;
+    case PolicyAction::kRestartJob:
+      CHECK(run.Tasks() == "BBB");
+      CHECK(run.cluster.status(run.job).starts == 2);
+      break;
+    case PolicyAction::kAbort:
+      CHECK(run.State() == "Failed");
+      break;
+    case PolicyAction::kComplete:
+      CHECK(run.State() == "Succeeded");
+      break;
+    case PolicyAction::kIgnore:
+      CHECK(run.Tasks() == "RxR");
+      break;
+  }
+}
+
+TEST_CASE("exit codes select; a signal counts as 128 more; the first match decides") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 5;
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore, {3, 4}),
+                    On(PolicyEvent::kTaskFailed, PolicyAction::kAbort, {137}),
+                    On(PolicyEvent::kAny, PolicyAction::kRestartJob)};
+  Running run(shape);
+  SECTION("ignored") {
+    run.cluster.Exit(run.job, 0, 4);
+    CHECK(run.Tasks() == "xR");
+  }
+  SECTION("aborted by code") {
+    run.cluster.Exit(run.job, 0, 137);
+    CHECK(run.State() == "Completing");
+  }
+  SECTION("aborted by signal") {
+    run.cluster.Must(TaskReported{
+        .task = {run.job, 0}, .attempt = 1, .state = ReportState::kExited, .exit_signal = 9});
+    run.cluster.Settle();
+    CHECK(run.State() == "Completing");
+    CHECK(run.Message() == "worker-0 exited with 137 on n1");
+  }
+  SECTION("any other") {
+    run.cluster.Exit(run.job, 0, 1);
+    CHECK(run.State() == "Restarting");
+  }
+}
+
+TEST_CASE("group policies come before the job's") {
+  JobShape shape = Gang(2);
+  shape.groups[0].policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kAbort)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  CHECK(run.State() == "Running");
+  run.cluster.Exit(run.job, 1, 0);
+  CHECK(run.State() == "Failed");  // fewer than the minimum succeeded
+}
+
+TEST_CASE("ignored failures above the minimum do not fail the job") {
+  JobShape shape{.groups = {{.replicas = 2, .min_available = 1, .cpu = 40}}};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  run.cluster.Exit(run.job, 1, 0);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("a completed group may end the job") {
+  JobShape shape{
+      .groups = {{.name = "master", .cpu = 40}, {.name = "worker", .replicas = 2, .cpu = 40}}};
+  shape.groups[0].policies = {On(PolicyEvent::kTaskCompleted, PolicyAction::kComplete)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.Tasks() == "oLL");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("Any does not mean completion") {
+  JobShape shape = Gang(1);
+  shape.max_retries = 3;
+  shape.policies = {On(PolicyEvent::kAny, PolicyAction::kRestartJob)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("an action after a delay; failures of one moment use one retry") {
+  JobShape shape{.groups = {{.replicas = 3, .cpu = 40}}, .max_retries = 1};
+  shape.policies = {
+      On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask, {}, absl::Seconds(30))};
+  Running run(shape);
+  run.cluster.Report(run.job, 0, ReportState::kExited, 1);
+  run.cluster.Report(run.job, 2, ReportState::kExited, 1);
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "xRx");
+  CHECK(run.cluster.status(run.job).retries == 1);
+  run.cluster.Advance(absl::Seconds(29));
+  CHECK(run.Tasks() == "xRx");
+  run.cluster.Advance(kSecond);
+  CHECK(run.Tasks() == "BRB");
+  CHECK(run.cluster.status(run.job).delayed.empty());
+  run.cluster.RunAll(run.job);
+  run.cluster.Exit(run.job, 1, 1);
+  CHECK(run.State() == "Completing");
+}
+
+TEST_CASE("many tasks failing at once are one step, not one each") {
+  JobShape shape{.groups = {{.replicas = 200, .cpu = 1}}, .max_retries = 1};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
+  Running run(shape);
+  for (uint32_t i = 0; i < 200; ++i) run.cluster.Report(run.job, i, ReportState::kExited, 1);
+  run.cluster.Settle();
+  run.cluster.Advance(kSecond);
+  CHECK(run.Tasks() == std::string(200, 'B'));
+  CHECK(run.cluster.status(run.job).retries == 1);
+}
+
+// ---- Nodes
+
+TEST_CASE("a lost node restarts the gang without a retry, once it is fenced") {
+  Running run(Gang(3));
+  const NodeId lost = run.cluster.node_id("n2");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "L?L");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Restarting");
+  CHECK(run.Tasks() == ".?.");
+  CHECK(run.cluster.Why(run.job)[0].code == WaitCode::kNodeFencing);
+  CHECK(run.Message() == "worker-1 was lost on n2");
+  run.cluster.Must(NodeFenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.cluster.Where(run.job) == "n1 n3 n4");
+  CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("a node that comes back with its tasks after the restart was decided") {
+  Running run(Gang(2));
+  const NodeId lost = run.cluster.node_id("n2");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  run.cluster.Must(NodeRegistered{
+      .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LL");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Binding");
+}
+
+TEST_CASE("an elastic job keeps running without the lost task") {
+  Running run({.groups = {{.replicas = 3, .min_available = 2, .cpu = 40}}}, 4);
+  REQUIRE(run.Tasks() == "RRR");
+  run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n3")});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "RR?");
+  CHECK(run.State() == "Running");
+  run.cluster.Must(NodeFenced{.id = run.cluster.node_id("n3")});
+  run.cluster.Settle();
+  CHECK(run.cluster.Where(run.job) == "n1 n2 n4");
+}
+
+TEST_CASE("NodeLost with a delay is dropped when the node comes back in time") {
+  JobShape shape = Gang(2);
+  shape.policies = {On(PolicyEvent::kNodeLost, PolicyAction::kRestartJob, {}, absl::Seconds(20))};
+  Running run(shape);
+  const NodeId lost = run.cluster.node_id("n1");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "?R");
+  CHECK(run.cluster.status(run.job).delayed.size() == 1);
+  SECTION("in time") {
+    run.cluster.Must(NodeRegistered{
+        .id = lost, .spec = run.cluster.node("n1").spec, .epoch = 2, .agent_id = "n1"});
+    run.cluster.Settle();
+    CHECK(run.cluster.status(run.job).delayed.empty());
+    run.cluster.Advance(absl::Seconds(30));
+    CHECK(run.Tasks() == "RR");
+  }
+  SECTION("not in time") {
+    run.cluster.Advance(absl::Seconds(20));
+    CHECK(run.Tasks() == "?L");
+    CHECK(run.State() == "Restarting");
+  }
+}
+
+TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
+  JobShape shape = Gang(2);
+  SECTION("keep") {
+    shape.on_node_loss = NodeLossPolicy::kKeep;
+    Running run(shape);
+    const NodeId lost = run.cluster.node_id("n2");
+    run.cluster.Must(NodeSilenced{.id = lost});
+    run.cluster.Settle();
+    run.cluster.Must(NodeFenced{.id = lost});
+    run.cluster.Settle();
+    CHECK(run.Tasks() == "R?");
+    CHECK(run.State() == "Running");
+    run.cluster.Must(NodeRegistered{
+        .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
+    run.cluster.Settle();
+    CHECK(run.Tasks() == "RR");
+  }
+  SECTION("keep, but cancelled after the fence") {
+    shape.on_node_loss = NodeLossPolicy::kKeep;
+    Running run(shape);
+    run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Must(NodeFenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Must(JobCancelled{.id = run.job});
+    run.cluster.Settle();
+    run.cluster.GoneAll(run.job);
+    CHECK(run.State() == "Cancelled");
+  }
+  SECTION("replace now") {
+    shape.on_node_loss = NodeLossPolicy::kReplaceNow;
+    Running run(shape);
+    run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Settle();
+    run.cluster.GoneAll(run.job);
+    CHECK(run.cluster.Where(run.job) == "n1 n3");
+  }
+}
+
+TEST_CASE("a lost node explains the failures that come with it") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 1;
+  Running run(shape);
+  run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+  run.cluster.Report(run.job, 0, ReportState::kExited, 1);
+  run.cluster.Settle();
+  CHECK(run.cluster.status(run.job).retries == 0);
+  CHECK(run.State() == "Restarting");
+}
+
+TEST_CASE("a draining node: its jobs leave and start elsewhere") {
+  Running run(Gang(2));
+  run.cluster.Must(
+      NodeSteered{.id = run.cluster.node_id("n2"), .cordoned = true, .draining = true});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LL");
+  CHECK(run.Message() == "worker-1 had to leave n2");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.cluster.Where(run.job) == "n1 n3");
+  CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("a draining node takes only the surplus of an elastic job") {
+  Running run({.groups = {{.replicas = 3, .min_available = 2, .cpu = 40}}}, 4);
+  run.cluster.Must(
+      NodeSteered{.id = run.cluster.node_id("n1"), .cordoned = true, .draining = true});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LRR");
+  CHECK(run.State() == "Running");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.cluster.Where(run.job) == "n4 n2 n3");
+}
+
+TEST_CASE("a group that waits in vain fails the job") {
+  JobShape shape{
+      .groups = {{.name = "a", .cpu = 40},
+                 {.name = "b", .cpu = 40, .depends_on = {{0, GroupCondition::kCompleted}}}}};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  CHECK(run.State() == "Failed");
+}
+
+}  // namespace
+}  // namespace berth
