@@ -104,7 +104,7 @@ bool GroupCommitter::WriteGroup(const std::vector<Entry>& group) {
   for (;;) {
     const absl::Duration begin = SystemClock().Steady();
     const absl::Status status = store_->Append(batches);
-    counters_.write_nanos += absl::ToInt64Nanoseconds(SystemClock().Steady() - begin);
+    counters_.write_seconds.Observe(SystemClock().Steady() - begin);
     ++counters_.writes;
     if (status.ok()) return true;
     if (!IsDiskFull(status)) {

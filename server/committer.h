@@ -22,6 +22,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/histogram.h"
 #include "server/loop.h"
 #include "storage/store.h"
 
@@ -44,7 +45,7 @@ struct CommitterOptions {
 // Numbers for metrics; running totals unless said otherwise. Thread-safe to read.
 struct CommitterCounters {
   std::atomic<uint64_t> batches{0}, writes{0}, bytes{0}, full_retries{0};
-  std::atomic<int64_t> write_nanos{0};
+  Histogram write_seconds;
 };
 
 // Size in bytes of a batch as written, about.

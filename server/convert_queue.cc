@@ -22,8 +22,10 @@ void RenderQueueStatus(const ClusterState& state, const Queue& queue, v1::QueueS
   out->set_state(QueueStateToApi(queue));
   ToProto(queue.allocated, state.interner(), out->mutable_allocated());
   ToProto(queue.pending, state.interner(), out->mutable_pending());
-  out->set_pending_jobs(queue.active_jobs - queue.running_jobs);
+  out->set_pending_jobs(
+      std::max<int64_t>(0, queue.active_jobs - queue.running_jobs - queue.held_jobs));
   out->set_running_jobs(queue.running_jobs);
+  out->set_held_jobs(queue.held_jobs);
   out->set_ended_jobs(queue.jobs - queue.active_jobs);
   for (const QueueId child : queue.children) {
     out->add_children(state.queues().At(child).spec.name);
@@ -58,7 +60,7 @@ v1::QueueState QueueStateToApi(const Queue& queue) {
 }
 
 void RenderQueue(const ClusterState& state, const Queue& queue, v1::Queue* out) {
-  out->set_name(queue.id == kRootQueue ? std::string(kRootQueueName) : queue.spec.name);
+  out->set_name(queue.spec.name);
   RenderQueueSpec(state, queue, out->mutable_spec());
   RenderQueueStatus(state, queue, out->mutable_status());
   out->set_etag(absl::StrCat(queue.revision));

@@ -8,8 +8,7 @@
 
 namespace berth {
 
-// What the API calls the root, which has no name of its own in the tree: the parent of queues
-// without one.
+// The root, as ClusterState names it: the parent of queues that name none.
 inline constexpr absl::string_view kRootQueueName = "root";
 
 // All but the parent, which needs the state. Only validated queues.

@@ -101,7 +101,7 @@ TurnResult Loop::RunTurn() {
   }
   HandOver(std::move(output));
   ++counters_.turns;
-  counters_.turn_nanos += absl::ToInt64Nanoseconds(deps_.clock->Steady() - begin);
+  counters_.turn_seconds.Observe(deps_.clock->Steady() - begin);
   return TurnResult::kWorked;
 }
 
@@ -161,7 +161,7 @@ void Loop::RunCycle(ActiveTurn& turn) {
   counters_.decisions += decisions;
   counters_.tasks_placed += plan.counters.tasks_placed;
   counters_.jobs_considered += plan.counters.jobs_considered;
-  counters_.cycle_nanos += absl::ToInt64Nanoseconds(elapsed);
+  counters_.cycle_seconds.Observe(elapsed);
   counters_.cycle_budget = budget;
 }
 

@@ -30,6 +30,7 @@
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
 #include "server/cycle_budget.h"
+#include "server/histogram.h"
 #include "server/outbox.h"
 #include "server/turn.h"
 #include "storage/preserved.h"
@@ -76,7 +77,7 @@ struct LoopDeps {
 struct LoopCounters {
   std::atomic<uint64_t> turns{0}, commands{0}, commands_refused{0}, cycles{0}, cycles_exhausted{0};
   std::atomic<uint64_t> events{0}, decisions{0}, tasks_placed{0}, jobs_considered{0};
-  std::atomic<int64_t> cycle_nanos{0}, turn_nanos{0};
+  Histogram turn_seconds, cycle_seconds;
   std::atomic<uint64_t> cycle_budget{0};    // of the latest cycle
   std::atomic<size_t> pending_commands{0};  // now, by weight
 };

@@ -11,8 +11,8 @@
 
 namespace berth {
 
-Dispatcher::Dispatcher(const Store* store, Executor* executor)
-    : store_(store), executor_(executor), cache_(kColdCacheBytes) {}
+Dispatcher::Dispatcher(const Store* store, Executor* executor, Clock* clock)
+    : store_(store), executor_(executor), clock_(clock), cache_(kColdCacheBytes) {}
 
 Effect Dispatcher::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                                  const ColdParts& cold) {
@@ -26,8 +26,9 @@ Effect Dispatcher::OnTurnApplied(const ClusterState& state, absl::Span<const Eve
 
 void Dispatcher::Send(std::vector<LaunchOrder> orders) {
   if (orders.empty()) return;
-  executor_->Run([this, orders = std::move(orders)] {
+  executor_->Run([this, orders = std::move(orders), begin = clock_->Steady()] {
     for (const LaunchOrder& order : orders) SendNow(order);
+    counters_.seconds.Observe(clock_->Steady() - begin);
   });
 }
 

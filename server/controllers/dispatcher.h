@@ -20,8 +20,10 @@
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/launch.h"
+#include "server/histogram.h"
 #include "server/turn.h"
 #include "storage/store.h"
+#include "support/clock.h"
 
 namespace berth {
 
@@ -31,12 +33,13 @@ inline constexpr size_t kColdCacheBytes = size_t{64} << 20;
 
 struct DispatchCounters {
   std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, store_reads{0}, unreadable{0};
+  Histogram seconds;  // from handed over to sent, per Send
 };
 
 class Dispatcher final : public TurnObserver {
  public:
   // All outlive the dispatcher; the executor is drained before the gateway goes.
-  Dispatcher(const Store* store, Executor* executor);
+  Dispatcher(const Store* store, Executor* executor, Clock* clock = &SystemClock());
   // Before the first turn.
   void SetGateway(AgentGateway* gateway) { gateway_ = gateway; }
 
@@ -57,6 +60,7 @@ class Dispatcher final : public TurnObserver {
 
   const Store* const store_;
   Executor* const executor_;
+  Clock* const clock_;
   AgentGateway* gateway_ = nullptr;
   ColdCache cache_;
   JobId parsed_job_;  // executor only, both

@@ -18,12 +18,11 @@ absl::Status NoSuchQueue(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
 }
 
-std::string ObjectName(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
-
-const Queue* FindQueue(const ClusterState& state, const std::string& name) {
-  if (name == kRootQueueName) return &state.queues().At(kRootQueue);
-  return state.FindQueue(name);
+absl::Status TheRootStays(absl::string_view verb) {
+  return absl::FailedPreconditionError(absl::StrCat("the root of all queues cannot be ", verb));
 }
+
+std::string ObjectName(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
 
 const IdMap<QueueId, Queue>& QueuesOf(const ClusterState& state) { return state.queues(); }
 
@@ -52,7 +51,7 @@ absl::Status Create(Turn& turn, RequestTable& requests, const v1::CreateQueueReq
   const ClusterState& state = turn.state();
   if (absl::Status status = CheckQueueFits(state, request.queue()); !status.ok()) return status;
   QueueSpec spec = QueueSpecFrom(request.queue());
-  const Queue* parent = FindQueue(state, request.queue().spec().parent());
+  const Queue* parent = state.FindQueue(request.queue().spec().parent());
   spec.parent = parent != nullptr ? parent->id : kRootQueue;
   const QueueId id = state.next_queue_id();
   if (absl::Status status = turn.Emit(QueueCreated{id, std::move(spec)}); !status.ok()) {
@@ -70,7 +69,8 @@ absl::Status Create(Turn& turn, RequestTable& requests, const v1::CreateQueueReq
 absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& request,
                     v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(request.queue().name());
-  if (queue == nullptr || queue->id == kRootQueue) return NoSuchQueue(request.queue().name());
+  if (queue == nullptr) return NoSuchQueue(request.queue().name());
+  if (queue->id == kRootQueue) return TheRootStays("changed");
   const std::string object = ObjectName(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
   if (!current.ok()) return current;
@@ -95,7 +95,8 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
 
 absl::Status Delete(Turn& turn, const TurnEdits& edits, const v1::DeleteQueueRequest& request) {
   const Queue* queue = turn.state().FindQueue(request.name());
-  if (queue == nullptr || queue->id == kRootQueue) return NoSuchQueue(request.name());
+  if (queue == nullptr) return NoSuchQueue(request.name());
+  if (queue->id == kRootQueue) return TheRootStays("deleted");
   absl::Status current =
       edits.CheckEtag(turn, ObjectName(queue->spec.name), queue->revision, request.etag());
   if (!current.ok()) return current;
@@ -106,7 +107,7 @@ absl::Status Delete(Turn& turn, const TurnEdits& edits, const v1::DeleteQueueReq
 
 absl::Status OpenOrClose(Turn& turn, TurnEdits& edits, const std::string& name, bool open,
                          v1::Queue& response) {
-  const Queue* queue = FindQueue(turn.state(), name);
+  const Queue* queue = turn.state().FindQueue(name);
   if (queue == nullptr) return NoSuchQueue(name);
   const QueueId id = queue->id;
   if (queue->open == open) {
@@ -165,7 +166,7 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
   Reply<v1::Queue> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadOnce(context_, std::move(reply), [&](const ClusterState& state, v1::Queue& out) {
-    const Queue* queue = FindQueue(state, request->name());
+    const Queue* queue = state.FindQueue(request->name());
     if (queue == nullptr) return NoSuchQueue(request->name());
     RenderQueue(state, *queue, &out);
     return absl::OkStatus();

@@ -1,0 +1,24 @@
+// Sums over the cluster that no index keeps: for GetClusterInfo and for metrics.
+#ifndef BERTH_SERVER_CLUSTER_TOTALS_H_
+#define BERTH_SERVER_CLUSTER_TOTALS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/model/cluster_state.h"
+#include "server/read_view.h"
+
+namespace berth {
+
+struct NodeTotals {
+  std::array<int64_t, 3> by_state{};  // NodeState
+  int64_t cordoned = 0;               // draining ones included
+  Resources capacity;                 // of nodes that take tasks: ready and not cordoned
+};
+
+// Looks at all nodes, in steps.
+NodeTotals SumNodes(ReadView& view);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CLUSTER_TOTALS_H_

@@ -1,0 +1,87 @@
+#include "server/http.h"
+
+#include <civetweb.h>
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+namespace {
+
+const char* Reason(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address) {
+  mg_init_library(0);
+  std::unique_ptr<HttpServer> server(new HttpServer);
+  // A scrape and a probe at a time; each request is short, and slow clients are cut.
+  std::array<const char*, 9> options = {"listening_ports",
+                                              address.c_str(),
+                                              "num_threads",
+                                              "4",
+                                              "request_timeout_ms",
+                                              "10000",
+                                              "enable_directory_listing",
+                                              "no",
+                                              nullptr};
+  mg_callbacks callbacks{};
+  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
+  server->context_ = mg_start(&callbacks, server.get(), options.data());
+  if (server->context_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot listen for HTTP on ", address));
+  }
+  mg_server_port port{};
+  if (mg_get_server_ports(server->context_, 1, &port) == 1) server->port_ = port.port;
+  mg_set_request_handler(server->context_, "/", &HttpServer::Handle, server.get());
+  return server;
+}
+
+HttpServer::~HttpServer() {
+  if (context_ != nullptr) mg_stop(context_);
+}
+
+void HttpServer::SetHandler(const std::string& path, HttpHandler handler) {
+  absl::MutexLock lock(&mutex_);
+  if (handler == nullptr) {
+    handlers_.erase(path);
+  } else {
+    handlers_[path] = std::move(handler);
+  }
+}
+
+HttpAnswer HttpServer::Answer(const std::string& method, const std::string& path) {
+  if (method != "GET" && method != "HEAD") return {405, "only GET\n"};
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = handlers_.find(path);
+  if (found == handlers_.end()) return {404, "nothing here; try /metrics, /healthz, /readyz\n"};
+  return found->second();
+}
+
+int HttpServer::Handle(mg_connection* connection, void* server) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const std::string method = request->request_method;
+  const HttpAnswer answer = static_cast<HttpServer*>(server)->Answer(method, request->local_uri);
+  mg_printf(
+      connection,
+      "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+      answer.code, Reason(answer.code), answer.content_type.c_str(), answer.body.size());
+  if (method == "GET") mg_write(connection, answer.body.data(), answer.body.size());
+  return answer.code;
+}
+
+}  // namespace berth

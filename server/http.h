@@ -1,0 +1,53 @@
+// The HTTP side: GET /metrics, /healthz and /readyz on civetweb. Answers before the store is
+// loaded, too.
+#ifndef BERTH_SERVER_HTTP_H_
+#define BERTH_SERVER_HTTP_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+struct mg_connection;
+struct mg_context;
+
+namespace berth {
+
+struct HttpAnswer {
+  int code = 200;
+  std::string body;
+  std::string content_type = "text/plain; charset=utf-8";
+};
+using HttpHandler = std::function<HttpAnswer()>;
+
+class HttpServer {
+ public:
+  // "address:port"; port 0 takes a free one. UNAVAILABLE if it cannot listen there.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address);
+  // Waits for requests in progress.
+  ~HttpServer();
+
+  // Sets who answers GET `path`, or takes the answer away (404). Thread-safe; afterwards the old
+  // handler is not running.
+  void SetHandler(const std::string& path, HttpHandler handler) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int port() const { return port_; }
+
+ private:
+  HttpServer() = default;
+  HttpAnswer Answer(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  static int Handle(mg_connection* connection, void* server);
+
+  absl::Mutex mutex_;  // read-held while a handler runs
+  std::map<std::string, HttpHandler> handlers_ ABSL_GUARDED_BY(mutex_);
+  mg_context* context_ = nullptr;
+  int port_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_HTTP_H_

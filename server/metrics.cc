@@ -1,0 +1,279 @@
+#include "server/metrics.h"
+
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <variant>
+
+#include "server/cluster_totals.h"
+#include "server/convert_node.h"
+#include "server/convert_values.h"
+#include "server/metric_families.h"
+#include "server/read_view.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+double AsDouble(uint64_t value) { return static_cast<double>(value); }
+double AsDouble(int64_t value) { return static_cast<double>(value); }
+
+// In base units: cores, bytes, devices.
+double Amount(const Resources& resources, ResourceKind kind) {
+  const double amount = AsDouble(resources[kind]);
+  return kind == kCpu ? amount / 1000 : amount;
+}
+
+void AddProcess(const MetricSources& sources, FamilyList& out) {
+  out.Gauge("build_info", "Always 1; the label tells the version.", 1,
+            {{"version", kBerthVersion}});
+  out.Gauge("start_time_seconds", "When this process began, since 1970.",
+            absl::ToDoubleSeconds(sources.start - absl::UnixEpoch()));
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  out.Gauge("resident_memory_bytes", "Memory of this process.",
+            AsDouble(resident * sysconf(_SC_PAGESIZE)));
+}
+
+void AddStates(const ClusterState& state, FamilyList& out) {
+  for (size_t i = 0; i < kJobStates; ++i) {
+    const auto s = static_cast<JobState>(i);
+    out.Gauge("jobs", "Jobs by state.", AsDouble(state.jobs_in(s)),
+              {{"state", ShortName(v1::JobState_Name(JobStateToApi(s)), "JOB_")}});
+  }
+  for (size_t i = 0; i < kTaskStates; ++i) {
+    const auto s = static_cast<TaskState>(i);
+    out.Gauge("tasks", "Tasks by state.", AsDouble(state.tasks_in(s)),
+              {{"state", ShortName(v1::TaskState_Name(TaskStateToApi(s)), "TASK_")}});
+  }
+}
+
+struct KindAmount {
+  std::string name;
+  ResourceKind kind;
+};
+
+std::vector<KindAmount> Kinds(const Interner& interner) {
+  std::vector<KindAmount> kinds;
+  for (size_t i = 0; i < interner.kind_count(); ++i) {
+    const ResourceKind kind{static_cast<uint8_t>(i)};
+    kinds.push_back({interner.KindName(kind), kind});
+  }
+  return kinds;
+}
+
+void AddNodes(const MetricSources& sources, ReadView& view, FamilyList& out) {
+  const NodeTotals totals = SumNodes(view);
+  for (size_t i = 0; i < totals.by_state.size(); ++i) {
+    const auto s = static_cast<NodeState>(i);
+    out.Gauge("nodes", "Nodes by state.", AsDouble(totals.by_state[i]),
+              {{"state", ShortName(v1::NodeState_Name(NodeStateToApi(s)), "NODE_")}});
+  }
+  out.Gauge("nodes_cordoned", "Nodes that operators keep from new tasks.",
+            AsDouble(totals.cordoned));
+  out.Gauge("nodes_silent", "Nodes whose lease lapsed and that are not certain to have stopped.",
+            AsDouble(sources.leases->silent()));
+  out.Gauge("silent_brake",
+            "1 while so many nodes are silent together that none is fenced: look at the network.",
+            sources.leases->braking() ? 1 : 0);
+  const auto kinds = view.Step([](const ClusterState& state) { return Kinds(state.interner()); });
+  for (const KindAmount& kind : kinds) {
+    out.Gauge("capacity", "Of nodes that take tasks: cores, bytes, devices.",
+              Amount(totals.capacity, kind.kind), {{"resource", kind.name}});
+  }
+}
+
+struct QueueSample {
+  std::string name;
+  Queue queue;
+};
+
+std::vector<QueueSample> SampleQueues(ReadView& view) {
+  std::vector<QueueSample> samples;
+  QueueId next{0};
+  const auto look = [&](const ClusterState& state) {
+    for (size_t row = 0; row < kMaxRowsPerStep; ++row) {
+      const std::optional<QueueId> id = state.queues().NextFrom(next);
+      if (!id.has_value()) return false;
+      next = QueueId{id->value + 1};
+      const Queue& queue = state.queues().At(*id);
+      samples.push_back({queue.spec.name, queue});
+    }
+    return true;
+  };
+  while (view.Step(look)) {
+  }
+  return samples;
+}
+
+void AddQueueAmounts(const std::vector<QueueSample>& samples, const std::vector<KindAmount>& kinds,
+                     const std::string& name, const std::string& help, Resources Queue::*field,
+                     FamilyList& out) {
+  for (const QueueSample& sample : samples) {
+    for (const KindAmount& kind : kinds) {
+      const int64_t amount = (sample.queue.*field)[kind.kind];
+      if (amount == INT64_MAX) continue;  // no limit
+      out.Gauge(name, help, Amount(sample.queue.*field, kind.kind),
+                {{"queue", sample.name}, {"resource", kind.name}});
+    }
+  }
+}
+
+void AddQueues(ReadView& view, FamilyList& out) {
+  const std::vector<QueueSample> samples = SampleQueues(view);
+  const auto kinds = view.Step([](const ClusterState& state) { return Kinds(state.interner()); });
+  AddQueueAmounts(samples, kinds, "queue_allocated",
+                  "Held by the queue's subtree: cores, bytes, devices.", &Queue::allocated, out);
+  AddQueueAmounts(samples, kinds, "queue_pending", "Asked for by its waiting tasks.",
+                  &Queue::pending, out);
+  AddQueueAmounts(samples, kinds, "queue_limit", "Its hard cap, where there is one.", &Queue::limit,
+                  out);
+  for (const QueueSample& sample : samples) {
+    const Queue& queue = sample.queue;
+    const std::string help =
+        "Jobs of the queue's subtree: active (not ended), running, held, ended.";
+    out.Gauge("queue_jobs", help, AsDouble(queue.active_jobs),
+              {{"queue", sample.name}, {"kind", "active"}});
+    out.Gauge("queue_jobs", help, AsDouble(queue.running_jobs),
+              {{"queue", sample.name}, {"kind", "running"}});
+    out.Gauge("queue_jobs", help, AsDouble(queue.held_jobs),
+              {{"queue", sample.name}, {"kind", "held"}});
+    out.Gauge("queue_jobs", help, AsDouble(queue.jobs - queue.active_jobs),
+              {{"queue", sample.name}, {"kind", "ended"}});
+  }
+}
+
+void AddProgress(const ProgressCounter& progress, FamilyList& out) {
+  out.Counter("jobs_submitted", "Jobs accepted.", AsDouble(progress.jobs_submitted.load()));
+  const std::array<std::string, 3> outcomes = {"succeeded", "failed", "cancelled"};
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    out.Counter("jobs_ended", "Jobs that ended, by outcome.",
+                AsDouble(progress.jobs_ended[i].load()), {{"outcome", outcomes[i]}});
+  }
+  out.Counter("tasks_bound", "Placements decided.", AsDouble(progress.tasks_bound.load()));
+  out.Counter("tasks_started", "Attempts that agents reported running.",
+              AsDouble(progress.tasks_started.load()));
+  out.Counter("tasks_exited", "Attempts that agents reported gone.",
+              AsDouble(progress.tasks_exited.load()));
+}
+
+void AddLoop(const Loop& loop, FamilyList& out) {
+  const LoopCounters& counters = loop.counters();
+  out.AddHistogram("turn_seconds", "One turn of the loop: commands, planning, records.",
+                   counters.turn_seconds);
+  out.AddHistogram("plan_seconds", "One planning cycle.", counters.cycle_seconds);
+  out.Counter("cycles", "Planning cycles.", AsDouble(counters.cycles.load()));
+  out.Counter("cycles_cut", "Planning cycles that used up their budget.",
+              AsDouble(counters.cycles_exhausted.load()));
+  out.Counter("jobs_considered", "Jobs that planning looked at.",
+              AsDouble(counters.jobs_considered.load()));
+  out.Counter("commands", "Commands run.", AsDouble(counters.commands.load()));
+  out.Counter("commands_refused", "Commands refused: too many, or the disk is full.",
+              AsDouble(counters.commands_refused.load()));
+  out.Counter("events", "Events applied.", AsDouble(counters.events.load()));
+  out.Gauge("commands_pending", "Commands that wait, by weight.",
+            AsDouble(uint64_t{counters.pending_commands.load()}));
+  out.Gauge("cycle_budget", "Work that one cycle may do.", AsDouble(counters.cycle_budget.load()));
+  out.Gauge("durable_revision", "Last revision on disk.", AsDouble(loop.DurableRevision()));
+  out.Gauge("accepting_work", "0 while new work is refused because the disk is full.",
+            loop.PausedReason().empty() ? 1 : 0);
+}
+
+void AddCommitter(const GroupCommitter& committer, FamilyList& out) {
+  const CommitterCounters& counters = committer.counters();
+  out.AddHistogram("commit_seconds", "One write with its sync.", counters.write_seconds);
+  out.Counter("commit_batches", "Batches written.", AsDouble(counters.batches.load()));
+  out.Counter("commit_writes", "Writes; each carries a group of batches.",
+              AsDouble(counters.writes.load()));
+  out.Counter("commit_bytes", "Bytes written to the store.", AsDouble(counters.bytes.load()));
+  out.Counter("commit_full_retries", "Writes that found the disk full and were tried again.",
+              AsDouble(counters.full_retries.load()));
+  out.Gauge("commit_backlog", "Batches handed over and not yet durable.",
+            AsDouble(uint64_t{committer.Backlog()}));
+}
+
+void AddAgents(const MetricSources& sources, FamilyList& out) {
+  const AgentCounters& counters = sources.gateway->counters();
+  out.Gauge("agent_sessions", "Agents connected.", AsDouble(uint64_t{sources.gateway->sessions()}));
+  out.Counter("agent_registrations", "Agents registered.", AsDouble(counters.registrations.load()));
+  out.Counter("agent_hellos_refused", "Agents refused: name in use, or a wrong Hello.",
+              AsDouble(counters.hellos_refused.load()));
+  out.Counter("agent_stale_epochs", "Messages of an old registration, refused.",
+              AsDouble(counters.stale_epochs.load()));
+  out.Counter("agent_heartbeats", "Heartbeats answered.", AsDouble(counters.heartbeats.load()));
+  out.Counter("agent_reports", "Reports of tasks.", AsDouble(counters.reports.load()));
+  out.Counter("agent_reports_duplicate", "Reports that told nothing new.",
+              AsDouble(counters.duplicate_reports.load()));
+  out.Counter("agent_reports_unknown", "Reports of attempts that the state does not have.",
+              AsDouble(counters.unknown_reports.load()));
+  out.Counter("agent_messages_sent", "Messages to agents.",
+              AsDouble(counters.messages_sent.load()));
+  out.Counter("agent_messages_dropped", "Messages for sessions that were gone.",
+              AsDouble(counters.messages_dropped.load()));
+  const DispatchCounters& dispatch = sources.dispatcher->counters();
+  const std::string help = "Orders sent to agents.";
+  out.Counter("dispatches", help, AsDouble(dispatch.prepares.load()), {{"order", "prepare"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.starts.load()), {{"order", "start"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.kills.load()), {{"order", "kill"}});
+  out.AddHistogram("dispatch_seconds", "From durable to handed to the agents' streams, per turn.",
+                   dispatch.seconds);
+}
+
+void AddReaders(const MetricSources& sources, FamilyList& out) {
+  out.Gauge("watchers", "Watch streams.", AsDouble(uint64_t{sources.watches->watchers()}));
+  out.Counter("watch_store_reads", "Reads of the log for watchers that fell behind.",
+              AsDouble(sources.watches->store_reads()));
+  out.Gauge("log_readers", "Task logs being read.", AsDouble(uint64_t{sources.logs->open()}));
+}
+
+// Adds an event to the totals.
+struct Count {
+  ProgressCounter& progress;
+
+  void operator()(const JobSubmitted&) { ++progress.jobs_submitted; }
+  void operator()(const TasksBound& event) { progress.tasks_bound += event.placements.size(); }
+  void operator()(const TaskReported& event) {
+    if (event.state == ReportState::kRunning) ++progress.tasks_started;
+    if (event.state == ReportState::kExited) ++progress.tasks_exited;
+  }
+  void operator()(const JobStatusChanged& event) {
+    if (!Ended(event.status.state)) return;
+    ++progress.jobs_ended[static_cast<size_t>(event.status.state) -
+                          static_cast<size_t>(JobState::kSucceeded)];
+  }
+  template <class Other>
+  void operator()(const Other&) {}
+};
+
+}  // namespace
+
+void ProgressCounter::OnTurnDurable(uint64_t, std::shared_ptr<const std::vector<Event>> events,
+                                    std::shared_ptr<const std::string>) {
+  for (const Event& event : *events) std::visit(Count{*this}, event.body);
+}
+
+std::vector<prometheus::MetricFamily> Metrics::Collect() const {
+  FamilyList out;
+  AddProcess(sources_, out);
+  ReadView view(*sources_.loop);
+  view.Step([&](const ClusterState& state) {
+    AddStates(state, out);
+    return 0;
+  });
+  AddNodes(sources_, view, out);
+  AddQueues(view, out);
+  AddProgress(progress_, out);
+  AddLoop(*sources_.loop, out);
+  AddCommitter(*sources_.committer, out);
+  AddAgents(sources_, out);
+  AddReaders(sources_, out);
+  return out.Take();
+}
+
+std::string Metrics::Text() const { return prometheus::TextSerializer().Serialize(Collect()); }
+
+}  // namespace berth

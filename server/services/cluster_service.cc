@@ -1,0 +1,70 @@
+#include "server/services/cluster_service.h"
+
+#include <utility>
+
+#include "server/cluster_totals.h"
+#include "server/convert_node.h"
+#include "server/convert_values.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+void FillCounts(const ClusterState& state, v1::ClusterInfo& info) {
+  for (size_t i = 0; i < kJobStates; ++i) {
+    const auto job_state = static_cast<JobState>(i);
+    const std::string name = v1::JobState_Name(JobStateToApi(job_state));
+    (*info.mutable_jobs())[ShortName(name, "JOB_")] = state.jobs_in(job_state);
+  }
+  for (size_t i = 0; i < kTaskStates; ++i) {
+    const auto task_state = static_cast<TaskState>(i);
+    const std::string name = v1::TaskState_Name(TaskStateToApi(task_state));
+    (*info.mutable_tasks())[ShortName(name, "TASK_")] = state.tasks_in(task_state);
+  }
+  ToProto(state.queues().At(kRootQueue).allocated, state.interner(), info.mutable_allocated());
+}
+
+void FillNodes(const ClusterState& state, const NodeTotals& totals, v1::ClusterInfo& info) {
+  for (size_t i = 0; i < totals.by_state.size(); ++i) {
+    const std::string name = v1::NodeState_Name(NodeStateToApi(static_cast<NodeState>(i)));
+    (*info.mutable_nodes())[ShortName(name, "NODE_")] = totals.by_state[i];
+  }
+  ToProto(totals.capacity, state.interner(), info.mutable_capacity());
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerContext* context,
+                                                         const v1::GetClusterInfoRequest*,
+                                                         v1::ClusterInfo* response) {
+  Reply<v1::ClusterInfo> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  v1::ClusterInfo& info = *response;
+  info.set_version(kBerthVersion);
+  info.set_cluster_id(context_.store->ClusterId());
+  ToProto(start_, info.mutable_start_time());
+  const std::string paused = context_.loop->PausedReason();
+  info.set_accepting_work(paused.empty());
+  info.set_not_accepting_reason(paused);
+  ReadView view(*context_.loop);
+  const NodeTotals totals = SumNodes(view);
+  view.Step([&](const ClusterState& state) {
+    FillCounts(state, info);
+    FillNodes(state, totals, info);
+    return 0;
+  });
+  // On a full disk what was seen may not become durable for long; the answer that says so must not
+  // wait for it.
+  if (!paused.empty()) {
+    info.set_revision(context_.loop->DurableRevision());
+    reply.Finish(absl::OkStatus());
+    return reactor;
+  }
+  view.Answer([loop = context_.loop, reply = std::move(reply)](absl::Status durable) mutable {
+    reply.response().set_revision(loop->DurableRevision());
+    reply.Finish(durable);
+  });
+  return reactor;
+}
+
+}  // namespace berth
