@@ -46,7 +46,7 @@ absl::Status StateEditor::LoadQueue(QueueId id, QueueSpec spec, bool open, uint6
   if (auto status = state_.interner_.CanAddKinds(NamesOf(spec.limit)); !status.ok()) return status;
   if (id == kRootQueue) {
     if (spec.name != state_.queues_.At(id).spec.name) {
-      return absl::InvalidArgumentError(absl::StrCat("queue 0 is named \"", spec.name, "\""));
+      return absl::InvalidArgumentError(absl::StrCat("queue 0 is the root, not ", spec.name));
     }
     SetQueueSpec(id, std::move(spec));
   } else {

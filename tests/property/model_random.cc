@@ -1,0 +1,237 @@
+#include "tests/property/model_random.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth {
+namespace {
+
+template <class IdType, class T>
+IdType AnyOf(const IdMap<IdType, T>& map, IdType next, Random& random) {
+  const IdType from{static_cast<typename IdType::Value>(random.Below(next.value + 1))};
+  return map.NextFrom(from).value_or(next);
+}
+
+}  // namespace
+
+JobId RandomEvents::AnyJob() {
+  return AnyOf(world_.state.jobs(), world_.state.next_job_id(), random_);
+}
+NodeId RandomEvents::AnyNode() {
+  return AnyOf(world_.state.nodes(), world_.state.next_node_id(), random_);
+}
+QueueId RandomEvents::AnyQueue() {
+  return AnyOf(world_.state.queues(), world_.state.next_queue_id(), random_);
+}
+
+EventBody RandomEvents::Next() {
+  world_.now += absl::Milliseconds(Up(3000));
+  switch (Up(20)) {
+    case 0:
+      return QueueEvent();
+    case 1:
+    case 2:
+      return NodeEvent();
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+      return JobEvent();
+    case 7:
+    case 8:
+      return StatusEvent();
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+      return BindEvent();
+    case 13:
+    case 14:
+    case 15:
+    case 16:
+    case 17:
+      return ReportEvent();
+    default:
+      return TasksEvent();
+  }
+}
+
+EventBody RandomEvents::QueueEvent() {
+  QueueSpec spec;
+  const QueueId id = AnyQueue();
+  switch (Up(6)) {
+    case 0:
+      return QueueDeleted{id};
+    case 1:
+      return QueueOpened{id, !Chance(3)};
+    case 2:
+      if (const Queue* queue = world_.state.queues().Find(id); queue != nullptr) {
+        spec = queue->spec;
+        spec.max_running_jobs = Up(4);
+        spec.limit = {{"cpu", Up(20) * 1000}, {"gpu", Up(30)}};
+        return QueueUpdated{id, spec};
+      }
+      [[fallthrough]];
+    default:
+      spec.name = "q" + std::to_string(Up(8));
+      spec.parent = id;
+      spec.max_jobs = Chance(4) ? 3 : 0;
+      if (Chance(2)) spec.limit = {{"gpu", Up(40)}};
+      return QueueCreated{world_.state.next_queue_id(), spec};
+  }
+}
+
+NodeSpec RandomEvents::RandomNode(const std::string& name) {
+  NodeSpec spec = NodeWith(name, Up(9));
+  if (Chance(3)) spec.extended = {{"license", Up(5)}};
+  for (Device& device : spec.devices) device.unhealthy = Chance(10);
+  for (size_t i = spec.devices.size(); i > 1; --i) {  // another order: tasks must follow
+    std::swap(spec.devices[i - 1], spec.devices[random_.Below(i)]);
+  }
+  return spec;
+}
+
+EventBody RandomEvents::NodeEvent() {
+  const NodeId id = AnyNode();
+  const Node* node = world_.state.nodes().Find(id);
+  if (node == nullptr) {
+    const NodeSpec spec = RandomNode("n" + std::to_string(Up(8)));
+    return NodeRegistered{id, spec, 1, "agent", "boot", "1"};
+  }
+  switch (Up(8)) {
+    case 0:
+    case 1:
+      return NodeSilenced{id};
+    case 2:
+      return NodeFenced{id};
+    case 3:
+      return NodeSteered{id, Chance(3), Chance(5), "why"};
+    case 4:
+      return NodeRefused{id, Up(3), world_.now + absl::Seconds(Up(20))};
+    case 5:
+      return NodeDeleted{id};
+    default:
+      return NodeRegistered{id, RandomNode(node->spec.name), node->status.epoch + 1, "a", "b", "c"};
+  }
+}
+
+JobSpec RandomEvents::RandomJob(const std::string& name) {
+  std::vector<GroupSpec> groups;
+  const int count = 1 + Up(3);
+  for (int g = 0; g < count; ++g) {
+    groups.push_back(GroupOfGpus("g" + std::to_string(g), 1 + Up(4), Up(3)));
+    if (Chance(2)) groups.back().min_available = 1 + Up(groups.back().replicas);
+    if (Chance(5)) groups.back().shape.extended = {{"license", 1}};
+    if (g > 0 && Chance(3)) {
+      groups.back().depends_on = {
+          {0, Chance(2) ? GroupCondition::kRunning : GroupCondition::kCompleted}};
+    }
+  }
+  JobSpec spec = JobOf(name, AnyQueue(), std::move(groups));
+  spec.priority = Up(3);
+  spec.on_node_loss = static_cast<NodeLossPolicy>(Up(3));
+  spec.suspended = Chance(8);
+  if (Chance(4)) spec.walltime = absl::Seconds(Up(100));
+  if (Chance(4)) spec.ttl_after_finished = absl::Seconds(Up(100));
+  if (Chance(4)) spec.start_after = world_.now + absl::Seconds(Up(20));
+  if (Chance(4)) spec.dependencies = {{AnyJob(), DependencyCondition::kAfterAny}};
+  return spec;
+}
+
+EventBody RandomEvents::JobEvent() {
+  const JobId id = AnyJob();
+  switch (Up(10)) {
+    case 0:
+      return JobUpdated{id, Up(3), {{"label", std::to_string(Up(3))}}};
+    case 1:
+      return JobCancelled{id, "because"};
+    case 2:
+      return JobSuspended{id, Chance(2)};
+    case 3:
+      return JobDeleted{id};
+    default: {
+      const JobId next = world_.state.next_job_id();
+      return JobSubmitted{next, RandomJob("j" + std::to_string(Chance(9) ? 1 : next.value))};
+    }
+  }
+}
+
+EventBody RandomEvents::StatusEvent() {
+  const JobId id = AnyJob();
+  const Job* job = world_.state.jobs().Find(id);
+  if (job == nullptr) return JobStatusChanged{id, {}};
+  JobStatus status = job->status;
+  status.state = static_cast<JobState>(Up(Chance(3) ? 10 : 7));
+  status.outcome = JobState::kFailed;
+  if (Chance(2)) status.start = world_.now;
+  if (Chance(3)) status.hold_until = world_.now + absl::Seconds(Up(9));
+  if (Ended(status.state)) status.end = world_.now;
+  if (Chance(5)) {
+    status.delayed.push_back({PolicyAction::kAbort, 0, 1, world_.now + absl::Seconds(3), "m"});
+  }
+  return JobStatusChanged{id, status};
+}
+
+// As a planner would: waiting tasks onto the first nodes that take them, wrong now and then.
+EventBody RandomEvents::BindEvent() {
+  const JobId id = AnyJob();
+  TasksBound event{id, Chance(2), {}};
+  const Job* job = world_.state.jobs().Find(id);
+  if (job == nullptr) return event;
+  for (uint32_t t = 0; t < job->tasks.size(); ++t) {
+    if (!Waits(job->tasks[t].state) && !Chance(20)) continue;
+    Placement placement{t, AnyNode(), {}};
+    const Node* node = world_.state.nodes().Find(placement.node);
+    const TaskShape& shape =
+        world_.state.interner().Shape(job->groups[GroupOf(*job, t)].shape).shape;
+    int wanted = shape.devices.empty() ? 0 : shape.devices[0].count;
+    for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
+      if (node->devices_used.Has(i) && !Chance(20)) continue;
+      bool taken = false;
+      for (const Placement& other : event.placements) {
+        taken = taken || (other.node == placement.node && other.devices.Has(i));
+      }
+      if (taken) continue;
+      placement.devices.Add(i);
+      --wanted;
+    }
+    event.placements.push_back(placement);
+    if (Chance(3)) break;
+  }
+  return event;
+}
+
+EventBody RandomEvents::ReportEvent() {
+  const JobId id = AnyJob();
+  const Job* job = world_.state.jobs().Find(id);
+  TaskReported event;
+  event.task = {id, 0};
+  if (job == nullptr) return event;
+  event.task.task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
+  event.attempt = job->tasks[event.task.task].attempt + (Chance(20) ? 1 : 0);
+  event.state = static_cast<ReportState>(Up(4));
+  event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(6));
+  event.exit_code = Chance(2) ? 0 : Up(200);
+  if (Chance(3)) event.message = "said";
+  return event;
+}
+
+EventBody RandomEvents::TasksEvent() {
+  const JobId id = AnyJob();
+  std::vector<uint32_t> tasks;
+  const Job* job = world_.state.jobs().Find(id);
+  const int kind = Up(3);
+  for (uint32_t t = 0; job != nullptr && t < job->tasks.size(); ++t) {
+    const TaskState s = job->tasks[t].state;
+    const bool fits = kind == 0   ? s == TaskState::kPrepared
+                      : kind == 1 ? Occupies(s) && Chance(2)
+                                  : Ended(s);
+    if (fits || Chance(30)) tasks.push_back(t);
+  }
+  if (kind == 0) return TasksStarted{id, tasks};
+  if (kind == 1) return TasksReleased{id, tasks, Chance(2), ReleaseReason::kRestart};
+  return TasksRequeued{id, tasks};
+}
+
+}  // namespace berth

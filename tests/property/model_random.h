@@ -1,0 +1,39 @@
+// Random events, most of them legal: enough of each kind that every corner of the model is visited.
+#ifndef BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
+#define BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
+
+#include "support/random.h"
+#include "tests/unit/core/model_world.h"
+
+namespace berth {
+
+class RandomEvents {
+ public:
+  RandomEvents(World& world, uint64_t seed) : world_(world), random_(seed) {}
+  EventBody Next();
+  Random& random() { return random_; }
+  // A random present id, or one that is not there.
+  JobId AnyJob();
+  NodeId AnyNode();
+  QueueId AnyQueue();
+
+ private:
+  EventBody QueueEvent();
+  EventBody NodeEvent();
+  EventBody JobEvent();
+  EventBody StatusEvent();
+  EventBody BindEvent();
+  EventBody ReportEvent();
+  EventBody TasksEvent();
+  NodeSpec RandomNode(const std::string& name);
+  JobSpec RandomJob(const std::string& name);
+  bool Chance(uint64_t one_in) { return random_.Below(one_in) == 0; }
+  int Up(int bound) { return static_cast<int>(random_.Below(static_cast<uint64_t>(bound))); }
+
+  World& world_;
+  Random random_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
