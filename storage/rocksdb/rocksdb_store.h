@@ -6,7 +6,6 @@
 #ifndef BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
 #define BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
 
-#include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
@@ -14,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "storage/hash_chain.h"
-#include "storage/rocksdb/options.h"
+#include "storage/rocksdb/database.h"
 #include "storage/rocksdb/watched_file_system.h"
 #include "storage/store.h"
 
@@ -30,6 +31,9 @@ inline constexpr uint32_t kStoreFormat = 1;
 inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
 // What one ReadLog returns at most, if the first entry is not larger.
 inline constexpr size_t kMaxReadLogBytes = size_t{8} << 20;
+// Free space, besides twice the batches that wait, at which a full disk counts as having space
+// again.
+inline constexpr uint64_t kSpaceToGoOn = uint64_t{8} << 20;
 
 struct RocksDbOptions {
   std::string directory = {};   // made if it is not there (its parent must be)
@@ -45,7 +49,6 @@ class RocksDbStore final : public Store {
   // damaged. NOT_FOUND: there is none (read_only). RESOURCE_EXHAUSTED: no space. INTERNAL: other
   // trouble with the disk.
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> Open(RocksDbOptions options);
-  ~RocksDbStore() override;
 
   absl::Status Load(
       absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
@@ -58,49 +61,50 @@ class RocksDbStore final : public Store {
   absl::Status TrimLog(uint64_t sequence) override;
 
   // Reads every block of every table and compares checksums. DATA_LOSS naming the file.
-  absl::Status VerifyChecksums();
+  absl::Status VerifyChecksums() const;
   // Checks the whole kept log against the chain; calls visit(sequence, turn) for each entry.
   absl::Status VerifyChain(
       absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)> visit) const;
 
  private:
+  using RecordVisitor =
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>;
+  using LogVisitor = absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)>;
+
   explicit RocksDbStore(RocksDbOptions options);
 
-  absl::Status OpenDatabase();
-  absl::Status CheckFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& known);
-  absl::Status ReadMeta();
-  absl::Status MakeMeta();
-  absl::Status VerifyTail() const;
-  absl::Status VerifyFrom(
-      uint64_t first,
-      absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)> visit) const;
-  absl::Status LoadKind(
-      RecordKind kind,
-      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
-          visit) const;
-  absl::Status AddBatch(const Batch& batch, uint64_t sequence, ChainHash* hash);
-  absl::Status Write(bool sync);
-  std::string EncodeMeta(uint64_t sequence, const ChainHash& hash) const;
-  absl::Status Translate(const rocksdb::Status& status) const;
-  absl::Status Damaged(absl::string_view reason) const;
-  std::unique_ptr<rocksdb::Iterator> Iterate(RecordKind kind, bool fill_cache) const;
-  rocksdb::ColumnFamilyHandle* Family(RecordKind kind) const {
-    return families_[static_cast<size_t>(kind) + 1];
-  }
+  // The database, kept open as long as the result lives. UNAVAILABLE while a full disk keeps it
+  // from being opened again.
+  absl::StatusOr<std::shared_ptr<const Database>> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Set(std::shared_ptr<const Database> database) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const RocksDbOptions options_;
+  absl::Status ReadMeta(const Database& database);
+  absl::Status MakeMeta(const Database& database);
+  std::string EncodeMeta(uint64_t sequence, const ChainHash& hash) const;
+  absl::Status VerifyTail(const Database& database) const;
+  absl::Status VerifyFrom(const Database& database, uint64_t first, LogVisitor visit) const;
+  absl::Status LoadKind(const Database& database, RecordKind kind, RecordVisitor visit) const;
+
+  absl::Status AddBatch(const Database& database, const Batch& batch, uint64_t sequence,
+                        ChainHash* hash);
+  absl::Status Write(const Database& database);
+  absl::Status Reopen(size_t bytes);
+  absl::Status DiskFull() const;
+  absl::Status Damaged(absl::string_view reason) const;
+
+  const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const std::shared_ptr<DiskTroubles> troubles_;
-  const std::shared_ptr<ComplaintLog> complaints_;
-  std::unique_ptr<rocksdb::Env> env_;  // outlives the database
-  std::unique_ptr<rocksdb::DB> database_;
-  std::vector<rocksdb::ColumnFamilyHandle*> families_;  // owned; "default" first
+  const std::unique_ptr<rocksdb::Env> env_;  // outlives the database
+  const DatabasePlace place_;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const Database> database_ ABSL_GUARDED_BY(mutex_);
 
   std::string cluster_id_;
   std::string
       meta_rest_;  // encoded fields of Meta that do not change, and those that are not known
   std::atomic<uint64_t> last_sequence_{0};
   ChainHash last_hash_{};
-  bool full_ = false;            // the last write found no space: RocksDB must be resumed first
+  bool full_ = false;            // the last write found no space
   rocksdb::WriteBatch pending_;  // used again
 };
 

@@ -1,0 +1,84 @@
+#include "storage/rocksdb/database.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+namespace {
+
+using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
+
+// A newer version may keep more kinds of records: refuse before anything is changed.
+absl::Status CheckFamilies(const DatabasePlace& place, const Families& known) {
+  if (place.env->FileExists(place.directory + "/CURRENT").IsNotFound()) {
+    if (place.read_only) return absl::NotFoundError(place.directory + ": no store there");
+    return ToStatus(place.env->CreateDirIfMissing(place.directory), place);
+  }
+  std::vector<std::string> present;
+  const rocksdb::Status status = rocksdb::DB::ListColumnFamilies(
+      DatabaseOptions(place.env, place.complaints), place.directory, &present);
+  if (!status.ok()) return ToStatus(status, place);
+  for (const std::string& name : present) {
+    const bool is_known = std::any_of(known.begin(), known.end(),
+                                      [&](const auto& family) { return family.name == name; });
+    if (is_known) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        place.directory, ": holds \"", name, "\" records: written by a newer version of berthd"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string complaints = place.complaints->Recent();
+  const std::string text =
+      absl::StrCat(place.directory, ": ", status.ToString(),
+                   complaints.empty() ? "" : absl::StrCat(" [", complaints, "]"));
+  if (status.IsCorruption()) return absl::DataLossError(text);
+  if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
+  return absl::InternalError(text);
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabasePlace& place) {
+  const Families known = ColumnFamilies();
+  if (absl::Status status = CheckFamilies(place, known); !status.ok()) return status;
+
+  std::unique_ptr<Database> database(new Database());
+  rocksdb::DB* raw = nullptr;
+  const rocksdb::DBOptions settings = DatabaseOptions(place.env, place.complaints);
+  const rocksdb::Status status =
+      place.read_only
+          ? rocksdb::DB::OpenForReadOnly(settings, place.directory, known, &database->families_,
+                                         &raw)
+          : rocksdb::DB::Open(settings, place.directory, known, &database->families_, &raw);
+  database->db_.reset(raw);
+  if (status.ok()) return database;
+  if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
+    return absl::UnavailableError(
+        absl::StrCat(place.directory, ": in use by another process (", status.ToString(), ")"));
+  }
+  return ToStatus(status, place);
+}
+
+Database::~Database() {
+  if (db_ == nullptr) return;
+  for (rocksdb::ColumnFamilyHandle* family : families_) db_->DestroyColumnFamilyHandle(family);
+  db_->Close();
+}
+
+std::unique_ptr<rocksdb::Iterator> Database::Scan(RecordKind kind) const {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  options.readahead_size = size_t{2} << 20;
+  return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options, Family(kind)));
+}
+
+std::unique_ptr<rocksdb::Iterator> Database::Page(RecordKind kind) const {
+  return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(rocksdb::ReadOptions(), Family(kind)));
+}
+
+}  // namespace berth

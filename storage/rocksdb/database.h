@@ -1,0 +1,64 @@
+// An open RocksDB with one column family per record kind. Opening and closing, and nothing that
+// Berth means by it.
+#ifndef BERTH_STORAGE_ROCKSDB_DATABASE_H_
+#define BERTH_STORAGE_ROCKSDB_DATABASE_H_
+
+#include <rocksdb/db.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "storage/rocksdb/options.h"
+#include "storage/store.h"
+
+namespace berth {
+
+// Where a database is and through what it is reached. All but the directory are shared and outlive
+// it.
+struct DatabasePlace {
+  std::string directory;
+  bool read_only = false;
+  rocksdb::Env* env = nullptr;
+  std::shared_ptr<ComplaintLog> complaints;
+};
+
+// "DIRECTORY: REASON [RocksDB's last complaints]". Corruption is DATA_LOSS, a full disk
+// RESOURCE_EXHAUSTED, the rest INTERNAL.
+absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place);
+
+// Thread-safe, as RocksDB is.
+class Database {
+ public:
+  // Errors as in RocksDbStore::Open.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const DatabasePlace& place);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  rocksdb::DB& db() const { return *db_; }
+  rocksdb::ColumnFamilyHandle* Family(RecordKind kind) const {
+    return families_[static_cast<size_t>(kind) + 1];
+  }
+  // For one pass over much (start, fsck) or for a page.
+  std::unique_ptr<rocksdb::Iterator> Scan(RecordKind kind) const;
+  std::unique_ptr<rocksdb::Iterator> Page(RecordKind kind) const;
+
+ private:
+  Database() = default;
+
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;  // owned; "default" first
+};
+
+inline rocksdb::Slice ToSlice(absl::string_view text) { return {text.data(), text.size()}; }
+inline absl::string_view ToView(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ROCKSDB_DATABASE_H_

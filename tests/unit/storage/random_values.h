@@ -1,0 +1,300 @@
+// Random core values, from a seed: every field takes its default in about half of the cases, so
+// that presence and absence of each are both tried.
+#ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_VALUES_H_
+#define BERTH_TESTS_UNIT_STORAGE_RANDOM_VALUES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/model/event.h"
+#include "support/random.h"
+
+namespace berth {
+
+class RandomValues {
+ public:
+  explicit RandomValues(uint64_t seed) : random_(seed) {}
+
+  bool Coin() { return random_.Below(2) == 0; }
+  uint64_t Below(uint64_t bound) { return random_.Below(bound); }
+  Random& random() { return random_; }
+
+  std::string Text() {
+    std::string text;
+    if (Coin()) return text;
+    for (uint64_t i = random_.Below(20); i > 0; --i) {
+      text.push_back(static_cast<char>('a' + random_.Below(26)));
+    }
+    return text;
+  }
+  int32_t Int32() { return Coin() ? 0 : static_cast<int32_t>(random_.Next()); }
+  uint32_t Uint32() { return Coin() ? 0 : static_cast<uint32_t>(random_.Next()); }
+  int64_t Int64() { return Coin() ? 0 : static_cast<int64_t>(random_.Next()); }
+  uint64_t Uint64() { return Coin() ? 0 : random_.Next(); }
+  int32_t Count(int32_t bound) {
+    return static_cast<int32_t>(random_.Below(static_cast<uint64_t>(bound)));
+  }
+  template <class Enum>
+  Enum Any(Enum last) {
+    return static_cast<Enum>(random_.Below(static_cast<uint64_t>(last) + 1));
+  }
+
+  Time AnyTime() {
+    switch (random_.Below(5)) {
+      case 0:
+        return absl::InfinitePast();
+      case 1:
+        return absl::InfiniteFuture();
+      case 2:
+        return absl::UnixEpoch();
+      case 3:
+        return absl::FromUnixSeconds(-static_cast<int64_t>(random_.Below(1'000'000'000))) +
+               absl::Nanoseconds(random_.Below(1'000'000'000));
+      default:
+        return absl::FromUnixNanos(static_cast<int64_t>(random_.Next() >> 2));
+    }
+  }
+  Duration AnyDuration() {
+    switch (random_.Below(4)) {
+      case 0:
+        return absl::ZeroDuration();
+      case 1:
+        return absl::InfiniteDuration();
+      case 2:
+        return absl::Hours(random_.Below(100'000'000));
+      default:
+        return absl::Nanoseconds(static_cast<int64_t>(random_.Next() >> 2));
+    }
+  }
+
+  template <class Make>
+  auto List(Make make) {
+    std::vector<decltype(make())> list;
+    if (Coin()) return list;
+    for (uint64_t i = random_.Below(4); i > 0; --i) list.push_back(make());
+    return list;
+  }
+  std::vector<std::string> Texts() {
+    return List([this] { return Text(); });
+  }
+  std::vector<uint32_t> Indexes() {
+    return List([this] { return Uint32(); });
+  }
+  std::map<std::string, std::string> Labels() {
+    std::map<std::string, std::string> labels;
+    for (uint64_t i = random_.Below(4); i > 0; --i) labels[Text()] = Text();
+    return labels;
+  }
+  std::vector<NamedAmount> Amounts() {
+    return List([this] { return NamedAmount{.name = Text(), .amount = Int64()}; });
+  }
+  DeviceSet Devices() {
+    DeviceSet devices;
+    if (Coin()) return devices;
+    devices.bits[0] = Uint64();
+    devices.bits[1] = Uint64();
+    return devices;
+  }
+
+  QueueSpec AnyQueueSpec() {
+    return {.name = Text(),
+            .parent = QueueId{Uint32()},
+            .limit = Amounts(),
+            .max_jobs = Int32(),
+            .max_running_jobs = Int32(),
+            .labels = Labels()};
+  }
+
+  Device AnyDevice() {
+    return {.kind = Text(),
+            .uuid = Text(),
+            .model = Text(),
+            .memory_bytes = Int64(),
+            .numa_node = Int32(),
+            .pci_bus_id = Text(),
+            .unhealthy = Coin()};
+  }
+  NodeSpec AnyNodeSpec() {
+    return {.name = Text(),
+            .address = Text(),
+            .cpu_millis = Int64(),
+            .memory_bytes = Int64(),
+            .devices = List([this] { return AnyDevice(); }),
+            .extended = Amounts(),
+            .labels = Labels(),
+            .taints = List([this] { return Taint{.key = Text(), .value = Text()}; }),
+            .os = Text(),
+            .architecture = Text()};
+  }
+  NodeStatus AnyNodeStatus() {
+    return {.state = Any(NodeState::kLost),
+            .cordoned = Coin(),
+            .draining = Coin(),
+            .reason = Text(),
+            .epoch = Uint64(),
+            .agent_id = Text(),
+            .boot_id = Text(),
+            .agent_version = Text(),
+            .registered = AnyTime(),
+            .refusals = Int32(),
+            .backoff_until = AnyTime()};
+  }
+
+  LifecyclePolicy AnyPolicy() {
+    return {.event = Any(PolicyEvent::kTimeout),
+            .exit_codes = List([this] { return Int32(); }),
+            .action = Any(PolicyAction::kIgnore),
+            .after = AnyDuration()};
+  }
+  DeviceRequest AnyDeviceRequest() {
+    return {.kind = Text(),
+            .count = Int32(),
+            .min_memory_bytes = Int64(),
+            .models = Texts(),
+            .deny_models = Texts(),
+            .allow_uuids = Texts(),
+            .deny_uuids = Texts()};
+  }
+  TaskShape AnyShape() {
+    return {.cpu_millis = Int64(),
+            .memory_bytes = Int64(),
+            .devices = List([this] { return AnyDeviceRequest(); }),
+            .extended = Amounts(),
+            .match_labels = Labels(),
+            .exclude_nodes = Texts(),
+            .tolerations = List([this] { return Toleration{.key = Text(), .value = Text()}; })};
+  }
+  GroupSpec AnyGroup() {
+    return {.name = Text(),
+            .replicas = Count(1000),
+            .min_available = Int32(),
+            .shape = AnyShape(),
+            .policies = List([this] { return AnyPolicy(); }),
+            .depends_on = List([this] {
+              return GroupDependency{.group = Uint32(),
+                                     .condition = Any(GroupCondition::kCompleted)};
+            })};
+  }
+  JobSpec AnyJobSpec() {
+    JobSpec spec;
+    spec.name = Text();
+    spec.queue = QueueId{Uint32()};
+    spec.priority = Int32();
+    spec.min_available = Int32();
+    spec.groups = List([this] { return AnyGroup(); });
+    spec.policies = List([this] { return AnyPolicy(); });
+    spec.dependencies = List([this] {
+      return JobDependency{.job = JobId{Uint64()},
+                           .condition = Any(DependencyCondition::kAfterNotOk)};
+    });
+    spec.labels = Labels();
+    spec.max_retries = Int32();
+    spec.on_node_loss = Any(NodeLossPolicy::kReplaceNow);
+    spec.suspended = Coin();
+    spec.walltime = AnyDuration();
+    spec.retry_backoff = AnyDuration();
+    spec.prepare_timeout = AnyDuration();
+    spec.kill_grace = AnyDuration();
+    spec.ttl_after_finished = AnyDuration();
+    spec.start_after = AnyTime();
+    return spec;
+  }
+
+  DelayedAction AnyDelayed() {
+    return {.action = Any(PolicyAction::kIgnore),
+            .task = Uint32(),
+            .attempt = Uint32(),
+            .due = AnyTime(),
+            .message = Text()};
+  }
+  JobStatus AnyJobStatus() {
+    return {.state = Any(JobState::kCancelled),
+            .outcome = Any(JobState::kCancelled),
+            .retries = Int32(),
+            .starts = Uint32(),
+            .start = AnyTime(),
+            .end = AnyTime(),
+            .hold_until = AnyTime(),
+            .suspended = Coin(),
+            .cancelled = Coin(),
+            .message = Text(),
+            .delayed = List([this] { return AnyDelayed(); })};
+  }
+  Task AnyTask() {
+    return {.state = Any(TaskState::kFailed),
+            .before_lost = Any(TaskState::kFailed),
+            .end_cause = Any(EndCause::kNodeLost),
+            .exit_signal = static_cast<uint8_t>(Uint32()),
+            .requeue = Coin(),
+            .exit_code = Int32(),
+            .attempt = Uint32(),
+            .node = NodeId{Uint32()},
+            .port = static_cast<uint16_t>(Uint32()),
+            .devices = Devices(),
+            .since = AnyTime(),
+            .start = AnyTime()};
+  }
+
+  // An event of the kind with this index in EventBody.
+  EventBody AnyBody(size_t index) {
+    const NodeId node{Uint32()};
+    const JobId job{Uint64()};
+    switch (index) {
+      case 0:
+        return QueueCreated{QueueId{Uint32()}, AnyQueueSpec()};
+      case 1:
+        return QueueUpdated{QueueId{Uint32()}, AnyQueueSpec()};
+      case 2:
+        return QueueOpened{QueueId{Uint32()}, Coin()};
+      case 3:
+        return QueueDeleted{QueueId{Uint32()}};
+      case 4:
+        return NodeRegistered{node, AnyNodeSpec(), Uint64(), Text(), Text(), Text()};
+      case 5:
+        return NodeSilenced{node};
+      case 6:
+        return NodeFenced{node};
+      case 7:
+        return NodeSteered{node, Coin(), Coin(), Text()};
+      case 8:
+        return NodeRefused{node, Int32(), AnyTime()};
+      case 9:
+        return NodeDeleted{node};
+      case 10:
+        return JobSubmitted{job, AnyJobSpec()};
+      case 11:
+        return JobUpdated{job, Int32(), Labels()};
+      case 12:
+        return JobCancelled{job, Text()};
+      case 13:
+        return JobSuspended{job, Coin()};
+      case 14:
+        return JobDeleted{job};
+      case 15:
+        return TaskReported{TaskKey{job, Uint32()},          Uint32(),
+                            Any(ReportState::kExited),       Int32(),
+                            static_cast<uint8_t>(Uint32()),  Any(ExitCause::kGone),
+                            static_cast<uint16_t>(Uint32()), Text()};
+      case 16:
+        return TasksBound{job, Coin(), List([this] {
+                            return Placement{Uint32(), NodeId{Uint32()}, Devices()};
+                          })};
+      case 17:
+        return TasksStarted{job, Indexes()};
+      case 18:
+        return TasksReleased{job, Indexes(), Coin(), Any(ReleaseReason::kPrepareTimeout)};
+      case 19:
+        return TasksRequeued{job, Indexes()};
+      default:
+        return JobStatusChanged{job, AnyJobStatus()};
+    }
+  }
+
+ private:
+  Random random_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_UNIT_STORAGE_RANDOM_VALUES_H_
