@@ -50,6 +50,7 @@ class YamlErrors {
 
   void Add(YamlPosition position, absl::string_view text);
   bool empty() const { return count_ == 0; }
+  int count() const { return count_; }  // also those beyond the bound
   // OK, or INVALID_ARGUMENT with one line "FILE:LINE:COLUMN: TEXT" for each error.
   absl::Status status() const;
 

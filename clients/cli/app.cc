@@ -1,0 +1,111 @@
+#include "clients/cli/app.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "clients/cli/command.h"
+#include "clients/cli/completion.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+constexpr char kFooter[] = R"(
+Exit codes: 0 done; 1 refused by the server; 2 wrong command line; 3 not found;
+4 wrong manifest or value; 5 server not reachable or overloaded; 6 not implemented;
+10 the job waited for did not succeed; 11 it had not ended in time.)";
+
+const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
+                                                {"wide", Format::kWide},
+                                                {"json", Format::kJson},
+                                                {"yaml", Format::kYaml},
+                                                {"name", Format::kName}};
+const std::map<std::string, ColorMode> kColorModes = {
+    {"auto", ColorMode::kAuto}, {"always", ColorMode::kAlways}, {"never", ColorMode::kNever}};
+
+template <class Value>
+std::vector<std::string> Keys(const std::map<std::string, Value>& map) {
+  std::vector<std::string> keys;
+  for (const auto& entry : map) keys.push_back(entry.first);
+  return keys;
+}
+
+void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
+  const char* global = "Global options";
+  ClientOptions& client = options.client;
+  app.add_option("--server", client.server, "HOST:PORT; default 127.0.0.1:7070")
+      ->envname("BERTH_SERVER")
+      ->group(global);
+  app.add_option("--tls-certificate", client.tls.certificate, "PEM file")
+      ->envname("BERTH_TLS_CERTIFICATE")
+      ->group(global);
+  app.add_option("--tls-key", client.tls.key, "PEM file")->envname("BERTH_TLS_KEY")->group(global);
+  app.add_option("--tls-ca", client.tls.ca, "PEM file: who may vouch for the server")
+      ->envname("BERTH_TLS_CA")
+      ->group(global);
+  app.add_option_function<std::string>(
+         "--request-timeout",
+         [&client](const std::string& text) { client.timeout = DurationFrom(text); },
+         "of one request with its retries; default 30s")
+      ->check(kIsDuration)
+      ->group(global);
+  app.add_option_function<std::string>(
+         "--output,-o", [&options](const std::string& name) { options.format = kFormats.at(name); },
+         "table, wide, json, yaml or name")
+      ->check(CLI::IsMember(Keys(kFormats)))
+      ->group(global);
+  app.add_flag("--no-headers", options.no_headers, "tables without their first line")
+      ->group(global);
+  app.add_option_function<std::string>(
+         "--color", [&options](const std::string& name) { options.color = kColorModes.at(name); },
+         "auto, always or never")
+      ->check(CLI::IsMember(Keys(kColorModes)))
+      ->group(global);
+}
+
+int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = app.exit(error, session.out(), session.err()) == 0;
+    return static_cast<int>(asked_for_help ? ExitCode::kOk : ExitCode::kUsage);
+  }
+  const ExitCode code = session.action(session);
+  session.out().flush();
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
+  // What stands behind the first "--" is the command of a task, and none of ours.
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  const std::vector<std::string> ours(arguments.begin(), dashes);
+  const std::vector<std::string> command(dashes == arguments.end() ? dashes : dashes + 1,
+                                         arguments.end());
+
+  Session session(io);
+  CLI::App app("Berth: batch scheduler for AI clusters", "berth");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.fallthrough();  // global options may stand anywhere
+  app.set_version_flag("--version", std::string("berth ") + kBerthVersion);
+  AddGlobalOptions(app, session.options);
+  AddSubmitCommands(app, session, command);
+  AddJobCommands(app, session);
+  AddQueueCommands(app, session);
+  AddNodeCommands(app, session);
+  AddClusterCommands(app, session);
+  AddCompletionCommand(app, session);
+  const bool takes_command =
+      !ours.empty() && std::find(ours.begin(), ours.end(), "submit") != ours.end();
+  if (!command.empty() && !takes_command) {
+    session.err() << "berth: only submit takes a command after --\n";
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  return Run(app, ours, session);
+}
+
+}  // namespace berth

@@ -1,0 +1,287 @@
+#include "clients/cli/apply.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "clients/cli/command.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace berth {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::util::MessageDifferencer;
+using JobStub = v1::JobService::StubInterface;
+using QueueStub = v1::QueueService::StubInterface;
+using Manifests = std::vector<const Manifest*>;
+
+// Which fields that `wanted` sets are not so in `current`. `partial`: below, too, only what
+// `wanted` sets counts.
+std::vector<std::string> Differences(const Message& wanted, const Message& current, bool partial) {
+  std::vector<const FieldDescriptor*> set;
+  wanted.GetReflection()->ListFields(wanted, &set);
+  std::vector<std::string> names;
+  for (const FieldDescriptor* field : set) {
+    MessageDifferencer differencer;
+    if (partial) differencer.set_scope(MessageDifferencer::PARTIAL);
+    if (!differencer.CompareWithFields(wanted, current, {field}, {field}))
+      names.push_back(field->name());
+  }
+  return names;
+}
+
+void Say(Session& session, const std::string& noun, const std::string& name,
+         const std::string& verb) {
+  const bool name_only = session.options.format == Format::kName;
+  session.out() << noun << "/" << name << (name_only ? "" : " " + verb) << "\n";
+}
+
+// "jobs[2].spec.groups[0].replicas" -> 2 and "spec.groups[0].replicas"; false for other paths.
+bool SplitJobPath(absl::string_view path, size_t* index, absl::string_view* rest) {
+  if (!absl::ConsumePrefix(&path, "jobs[")) return false;
+  const size_t end = path.find(']');
+  if (end == absl::string_view::npos || !absl::SimpleAtoi(path.substr(0, end), index)) return false;
+  *rest = path.substr(end + 1);
+  absl::ConsumePrefix(rest, ".");
+  return true;
+}
+
+// The path as it is written in a manifest, where the specification's keys stand at the top.
+std::string ManifestPath(absl::string_view path) {
+  return std::string(absl::StripPrefix(path, "spec."));
+}
+
+using LocateViolation = std::function<std::string(const Violation&)>;
+
+ExitCode FinishLocated(Session& session, const absl::Status& status,
+                       const LocateViolation& locate) {
+  const std::vector<Violation> violations = ViolationsOf(status);
+  if (violations.empty()) return session.Finish(status);
+  for (const Violation& violation : violations) session.err() << locate(violation) << "\n";
+  return ExitCodeOf(status);
+}
+
+std::string LocateIn(const Manifest& manifest, absl::string_view path,
+                     const std::string& description) {
+  const std::string field = ManifestPath(path);
+  return absl::StrCat(manifest.Locate(path), ": ", field, field.empty() ? "" : ": ", description);
+}
+
+ExitCode FinishQueue(Session& session, const absl::Status& status, const Manifest& manifest) {
+  return FinishLocated(session, status, [&](const Violation& violation) {
+    return LocateIn(manifest, absl::StripPrefix(violation.field, "queue."), violation.description);
+  });
+}
+
+absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  v1::GetQueueRequest get;
+  get.set_name(queue.name());
+  const absl::StatusOr<v1::Queue> current = (*client)->Call(&QueueStub::GetQueue, get);
+  if (absl::IsNotFound(current.status())) {
+    v1::CreateQueueRequest create;
+    *create.mutable_queue() = queue;
+    const absl::Status status = (*client)->CreateQueue(create).status();
+    if (status.ok()) Say(session, "queue", queue.name(), "created");
+    return status;
+  }
+  if (!current.ok()) return current.status();
+  v1::UpdateQueueRequest update;
+  for (const std::string& name : Differences(queue.spec(), current->spec(), false)) {
+    update.mutable_update_mask()->add_paths("spec." + name);
+  }
+  const bool same = update.update_mask().paths().empty();
+  *update.mutable_queue() = queue;
+  update.mutable_queue()->set_etag(current->etag());
+  const absl::Status status =
+      same ? absl::OkStatus() : (*client)->Call(&QueueStub::UpdateQueue, update).status();
+  if (status.ok()) Say(session, "queue", queue.name(), same ? "unchanged" : "updated");
+  return status;
+}
+
+absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests& jobs,
+                                              const SubmitOptions& options) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  v1::SubmitJobsRequest request;
+  request.set_dry_run(options.dry_run);
+  request.set_request_id(options.request_id);
+  for (const Manifest* job : jobs) *request.add_jobs() = job->job;
+  return (*client)->Submit(request);
+}
+
+// A job that is there already: unchanged, updated, or refused.
+ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::Job& current) {
+  static const std::set<std::string> kMayChange = {"priority", "labels"};
+  const std::vector<std::string> differences =
+      Differences(manifest.job.spec(), current.spec(), true);
+  if (differences.empty()) {
+    Say(session, "job", current.name(), "unchanged");
+    return ExitCode::kOk;
+  }
+  v1::UpdateJobRequest request;
+  for (const std::string& name : differences) {
+    if (kMayChange.count(name) == 0) {
+      session.err() << manifest.Locate("spec." + name) << ": job/" << current.name()
+                    << " exists and differs in " << absl::StrJoin(differences, ", ")
+                    << "; only priority and labels may change\n";
+      return ExitCode::kRefused;
+    }
+    request.mutable_update_mask()->add_paths("spec." + name);
+  }
+  *request.mutable_job() = manifest.job;
+  request.mutable_job()->set_etag(current.etag());
+  const absl::Status status = session.Call(&JobStub::UpdateJob, request).status();
+  if (status.ok()) Say(session, "job", current.name(), "updated");
+  return FinishSubmit(session, status, {&manifest});
+}
+
+// Parts the jobs that exist from those that do not, and sees to the first.
+ExitCode ApplyExisting(Session& session, const Manifests& jobs, Manifests* missing) {
+  ExitCode first = ExitCode::kOk;
+  for (const Manifest* manifest : jobs) {
+    v1::GetJobRequest request;
+    request.set_name(manifest->name());
+    const absl::StatusOr<v1::Job> current = manifest->name().empty()
+                                                ? absl::NotFoundError("")
+                                                : session.Call(&JobStub::GetJob, request);
+    if (absl::IsNotFound(current.status())) {
+      missing->push_back(manifest);
+      continue;
+    }
+    const ExitCode code = current.ok() ? ApplyToExisting(session, *manifest, *current)
+                                       : session.Finish(current.status());
+    if (first == ExitCode::kOk) first = code;
+  }
+  return first;
+}
+
+ExitCode SubmitAndSay(Session& session, const Manifests& jobs, const SubmitOptions& options,
+                      std::vector<std::string>* names) {
+  if (jobs.empty()) return ExitCode::kOk;
+  const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, options);
+  if (!response.ok()) return FinishSubmit(session, response.status(), jobs);
+  if (options.dry_run) {
+    for (const Manifest* job : jobs) {
+      Say(session, "job", job->name().empty() ? "?" : job->name(), "would be accepted (dry run)");
+    }
+    return ExitCode::kOk;
+  }
+  const bool as_json = session.options.format == Format::kJson;
+  if (as_json) session.out() << JsonOf(*response) << "\n";
+  for (const auto& job : response->jobs()) {
+    if (!as_json) Say(session, "job", job.name(), "submitted");
+    names->push_back(job.name());
+  }
+  return ExitCode::kOk;
+}
+
+ExitCode ApplyJobs(Session& session, const Manifests& jobs) {
+  std::vector<std::string> names;
+  const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, SubmitOptions());
+  if (response.ok()) {
+    for (const auto& job : response->jobs()) Say(session, "job", job.name(), "submitted");
+    return ExitCode::kOk;
+  }
+  if (!absl::IsAlreadyExists(response.status()))
+    return FinishSubmit(session, response.status(), jobs);
+  Manifests missing;
+  const ExitCode existing = ApplyExisting(session, jobs, &missing);
+  const ExitCode submitted = SubmitAndSay(session, missing, SubmitOptions(), &names);
+  return existing == ExitCode::kOk ? submitted : existing;
+}
+
+// `each` for at most kJobsPerCall at a time, until one fails.
+ExitCode InChunks(const Manifests& jobs, const std::function<ExitCode(const Manifests&)>& each) {
+  for (size_t at = 0; at < jobs.size(); at += kJobsPerCall) {
+    const size_t end = std::min(jobs.size(), at + kJobsPerCall);
+    const ExitCode code = each(Manifests(jobs.begin() + static_cast<std::ptrdiff_t>(at),
+                                         jobs.begin() + static_cast<std::ptrdiff_t>(end)));
+    if (code != ExitCode::kOk) return code;
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+ExitCode FinishSubmit(Session& session, const absl::Status& status, const Manifests& jobs) {
+  return FinishLocated(session, status, [&](const Violation& violation) {
+    size_t index = 0;
+    absl::string_view rest = violation.field;
+    if (!SplitJobPath(violation.field, &index, &rest)) {
+      absl::ConsumePrefix(&rest, "job.");  // UpdateJob's paths
+    }
+    const bool known = index < jobs.size() && !jobs[index]->file.empty();
+    if (known) return LocateIn(*jobs[index], rest, violation.description);
+    return absl::StrCat("berth: ", ManifestPath(rest), ": ", violation.description);
+  });
+}
+
+absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
+                                                        const std::vector<std::string>& files,
+                                                        const ManifestOptions& options) {
+  std::vector<Manifest> all;
+  std::vector<std::string> problems;
+  for (const std::string& file : files) {
+    const absl::StatusOr<std::string> text = ReadTextFile(file);
+    std::vector<std::string> warnings;
+    auto manifests = text.ok()
+                         ? ReadManifests(*text, file == "-" ? "stdin" : file, options, &warnings)
+                         : text.status();
+    for (const std::string& warning : warnings) session.Warn(warning);
+    if (!manifests.ok()) {
+      problems.emplace_back(manifests.status().message());
+      continue;
+    }
+    std::move(manifests->begin(), manifests->end(), std::back_inserter(all));
+  }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  if (all.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(files, ", "), ": no manifest in it"));
+  return all;
+}
+
+ExitCode FinishReading(Session& session, const absl::Status& status) {
+  if (!status.ok()) session.err() << std::string(status.message()) << "\n";
+  return ExitCodeOf(status);
+}
+
+ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests) {
+  Manifests jobs;
+  for (const Manifest& manifest : manifests) {
+    if (manifest.kind == Manifest::Kind::kJob) {
+      jobs.push_back(&manifest);
+      continue;
+    }
+    const ExitCode code = FinishQueue(session, CreateOrUpdate(session, manifest.queue), manifest);
+    if (code != ExitCode::kOk) return code;  // what follows may need this queue
+  }
+  return InChunks(jobs, [&](const Manifests& chunk) { return ApplyJobs(session, chunk); });
+}
+
+ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
+                         const SubmitOptions& options, std::vector<std::string>* names) {
+  Manifests pointers;
+  for (const Manifest& job : jobs) {
+    if (job.kind == Manifest::Kind::kJob) {
+      pointers.push_back(&job);
+      continue;
+    }
+    session.err() << job.Locate("")
+                  << ": only jobs can be submitted; for a queue use berth apply -f\n";
+    return ExitCode::kInvalid;
+  }
+  return InChunks(pointers, [&](const Manifests& chunk) {
+    return SubmitAndSay(session, chunk, options, names);
+  });
+}
+
+}  // namespace berth

@@ -1,0 +1,89 @@
+#include <map>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "clients/cli/command.h"
+#include "clients/cli/human.h"
+#include "clients/cli/page.h"
+#include "support/version.h"
+#include "support/yaml_proto.h"
+
+namespace berth {
+namespace {
+
+absl::StatusOr<v1::ClusterInfo> GetInfo(Session& session) {
+  return session.Call(&v1::ClusterService::StubInterface::GetClusterInfo,
+                      v1::GetClusterInfoRequest());
+}
+
+// "3 running, 1 pending", by name.
+std::string Counts(const google::protobuf::Map<std::string, int64_t>& counts) {
+  std::string text;
+  for (const auto& count : std::map<std::string, int64_t>(counts.begin(), counts.end())) {
+    if (count.second == 0) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", count.second, " ",
+                    absl::AsciiStrToLower(count.first));
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
+  Page page;
+  page.Add("Cluster", info.cluster_id());
+  page.Add("Server", absl::StrCat(session.options.client.server, ", version ", info.version()));
+  if (info.has_start_time()) page.Add("Up for", HumanAge(true, info.start_time(), session.Now()));
+  const Word accepting = info.accepting_work()
+                             ? Word{"yes", Color::kGreen}
+                             : Word{absl::StrCat("no: ", info.not_accepting_reason()), Color::kRed};
+  page.Add("Accepts work", Paint(accepting, session.colors()));
+  page.Add("Revision", absl::StrCat(info.revision()));
+  page.Add("Nodes", Counts(info.nodes()));
+  page.Add("Jobs", Counts(info.jobs()));
+  page.Add("Tasks", Counts(info.tasks()));
+  page.Add("Capacity", HumanResources(info.capacity()));
+  page.Add("Allocated", HumanResources(info.allocated()));
+  return page.Text();
+}
+
+ExitCode Info(Session& session) {
+  const absl::StatusOr<v1::ClusterInfo> info = GetInfo(session);
+  if (!info.ok()) return session.Finish(info.status());
+  switch (session.options.format) {
+    case Format::kJson:
+      session.out() << JsonOf(*info) << "\n";
+      break;
+    case Format::kYaml:
+      session.out() << WriteYaml(*info);
+      break;
+    case Format::kName:
+      session.out() << info->cluster_id() << "\n";
+      break;
+    default:
+      session.out() << InfoText(*info, session);
+  }
+  return ExitCode::kOk;
+}
+
+ExitCode Version(Session& session, bool client_only) {
+  session.out() << "berth " << kBerthVersion << "\n";
+  if (client_only) return ExitCode::kOk;
+  const absl::StatusOr<v1::ClusterInfo> info = GetInfo(session);
+  if (info.ok())
+    session.out() << "berthd " << info->version() << " at " << session.options.client.server
+                  << "\n";
+  return session.Finish(info.status());
+}
+
+}  // namespace
+
+void AddClusterCommands(CLI::App& app, Session& session) {
+  CLI::App& noun = *AddNoun(app, "cluster", "the whole");
+  AddCommand(noun, session, "info", "what there is, and what it does", Info);
+  auto client_only = std::make_shared<bool>(false);
+  CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
+                                 [client_only](Session& s) { return Version(s, *client_only); });
+  version->add_flag("--client", *client_only, "do not ask the server");
+}
+
+}  // namespace berth

@@ -1,0 +1,58 @@
+// How commands are declared: one leaf of the CLI11 tree each, with a function that runs it.
+#ifndef BERTH_CLIENTS_CLI_COMMAND_H_
+#define BERTH_CLIENTS_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "clients/cli/output.h"
+#include "clients/cli/session.h"
+
+namespace berth {
+
+// The nouns. `session` outlives `app`.
+void AddJobCommands(CLI::App& app, Session& session);
+void AddQueueCommands(CLI::App& app, Session& session);
+void AddNodeCommands(CLI::App& app, Session& session);
+void AddClusterCommands(CLI::App& app, Session& session);
+// apply and submit; `command` is what stood behind "--".
+void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
+
+CLI::App* AddNoun(CLI::App& app, const std::string& name, const std::string& description);
+CLI::App* AddCommand(CLI::App& noun, Session& session, const std::string& name,
+                     const std::string& description, Action action);
+
+// Checks of option values, and what they mean. The readers CHECK nothing: the checks ran before.
+extern const CLI::Validator kIsDuration;  // "1h30m"
+extern const CLI::Validator kIsKeyValue;  // "key=value"
+absl::Duration DurationFrom(const std::string& text);
+std::pair<std::string, std::string> KeyValueFrom(const std::string& text);
+
+// Runs `each` for every name, tells every error, and gives the first code that is not OK.
+ExitCode ForEachName(Session& session, const std::vector<std::string>& names,
+                     const std::function<absl::Status(const std::string&)>& each);
+
+// Shows a list again whenever something of `subject` changes, at most once a second, until
+// interrupted or the server refuses. `show` fetches and prints it once.
+ExitCode WatchList(Session& session, const v1::WatchRequest& subject,
+                   const std::function<absl::Status()>& show);
+
+// What a change did: "job/x cancelled" for people, the resource itself for -o json and yaml.
+template <class T>
+void PrintChanged(Session& session, const T& resource, const std::string& verb,
+                  const Shape<T>& shape) {
+  const Format format = session.options.format;
+  if (format == Format::kTable || format == Format::kWide) {
+    session.out() << shape.noun << "/" << resource.name() << " " << verb << "\n";
+  } else {
+    Print(session, std::vector<T>{resource}, true, shape);
+  }
+}
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_COMMAND_H_

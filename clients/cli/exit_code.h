@@ -1,0 +1,43 @@
+// Exit codes of `berth`: part of its interface, documented in docs/cli.md and never renumbered.
+#ifndef BERTH_CLIENTS_CLI_EXIT_CODE_H_
+#define BERTH_CLIENTS_CLI_EXIT_CODE_H_
+
+#include "absl/status/status.h"
+
+namespace berth {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kRefused = 1,   // the server said no: wrong state, name in use, changed meanwhile, not permitted
+  kUsage = 2,     // the command line is wrong
+  kNotFound = 3,  // no such job, queue or node
+  kInvalid = 4,   // a manifest or value is wrong, or a file cannot be read
+  kUnavailable = 5,    // the server cannot be reached, or is overloaded, until the time-out
+  kUnimplemented = 6,  // this server does not have the feature
+  kJobFailed = 10,     // the job that was waited for failed or was cancelled
+  kWaitTimeout = 11,   // it had not ended when --timeout was over
+};
+
+inline ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kOk;
+    case absl::StatusCode::kNotFound:
+      return ExitCode::kNotFound;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return ExitCode::kInvalid;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+      return ExitCode::kUnavailable;
+    case absl::StatusCode::kUnimplemented:
+      return ExitCode::kUnimplemented;
+    default:
+      return ExitCode::kRefused;
+  }
+}
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_EXIT_CODE_H_

@@ -1,0 +1,214 @@
+#include "clients/cli/human.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "support/yaml_proto_scalar.h"
+
+namespace berth {
+namespace {
+
+struct Unit {
+  const char* name;
+  int64_t size;
+};
+
+// At most three digits, no zeros at the end: 1.5, 12.3, 123.
+std::string ThreeDigits(double value) {
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  std::string text = absl::StrFormat("%.*f", decimals, value);
+  if (decimals == 0) return text;
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+template <class Enum>
+std::string EnumWord(Enum value) {
+  const auto* descriptor = google::protobuf::GetEnumDescriptor<Enum>()->FindValueByNumber(value);
+  if (descriptor == nullptr || value == 0) return "Unknown";
+  return EnumText(descriptor);
+}
+
+using Amounts = std::map<std::string, int64_t>;
+
+// Cpu and memory first, the others by name; zero amounts left out.
+std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& counts) {
+  std::vector<std::string> parts;
+  if (cpu_millis != 0) parts.push_back(absl::StrCat("cpu ", HumanCpu(cpu_millis)));
+  if (memory_bytes != 0) parts.push_back(absl::StrCat("memory ", HumanBytes(memory_bytes)));
+  for (const auto& count : counts) {
+    if (count.second != 0) parts.push_back(absl::StrCat(count.first, " ", count.second));
+  }
+  return parts.empty() ? "-" : absl::StrJoin(parts, ", ");
+}
+
+std::string Needs(const v1::WaitReason& reason) {
+  const std::string& unit = reason.resource();
+  const bool plain = unit == "cpu" || unit == "memory";
+  const auto amount = [&](int64_t value) {
+    return plain ? absl::StrCat(unit, " ", HumanAmount(unit, value))
+                 : absl::StrCat(value, " ", unit);
+  };
+  return absl::StrCat("needs ", amount(reason.needed()), ", ", HumanAmount(unit, reason.free()),
+                      " free");
+}
+
+std::string ReasonText(const v1::WaitReason& reason) {
+  switch (reason.code()) {
+    case v1::WaitReason::INSUFFICIENT_RESOURCES:
+      return Needs(reason);
+    case v1::WaitReason::QUEUE_LIMIT:
+      return absl::StrCat("limit of queue ", reason.queue(), ": ", reason.resource(), " ",
+                          HumanAmount(reason.resource(), reason.limit()), " (", Needs(reason), ")");
+    case v1::WaitReason::QUEUE_CLOSED:
+      return absl::StrCat("queue ", reason.queue(), " is closed");
+    case v1::WaitReason::NO_MATCHING_NODE:
+      return "no node matches";
+    case v1::WaitReason::NEVER_FITS:
+      return "never fits: " + Needs(reason) + " when all is idle";
+    case v1::WaitReason::DEPENDENCY:
+      return absl::StrCat("waits for job ", reason.job());
+    case v1::WaitReason::START_TIME:
+      return "start time not reached";
+    case v1::WaitReason::USER_HOLD:
+      return "held by its user";
+    case v1::WaitReason::RETRY_BACKOFF:
+      return "waits before the next retry";
+    case v1::WaitReason::NOT_CONSIDERED:
+      return "its turn has not come";
+    case v1::WaitReason::QUEUE_RUNNING_JOBS:
+      return absl::StrCat("queue ", reason.queue(), " runs its ", reason.limit(),
+                          " jobs at a time");
+    case v1::WaitReason::GROUP_DEPENDENCY:
+      return "waits for another group";
+    case v1::WaitReason::NODE_FENCING:
+      return "waits until a silent node is certain to have stopped";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string HumanDuration(absl::Duration duration) {
+  static constexpr Unit kUnits[] = {{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}};
+  int64_t seconds = duration <= absl::ZeroDuration() ? 0 : absl::ToInt64Seconds(duration);
+  for (size_t i = 0; i < std::size(kUnits); ++i) {
+    if (seconds < kUnits[i].size) continue;
+    std::string text = absl::StrCat(seconds / kUnits[i].size, kUnits[i].name);
+    seconds %= kUnits[i].size;
+    if (i + 1 < std::size(kUnits) && seconds >= kUnits[i + 1].size) {
+      absl::StrAppend(&text, seconds / kUnits[i + 1].size, kUnits[i + 1].name);
+    }
+    return text;
+  }
+  return "0s";
+}
+
+std::string HumanBytes(int64_t bytes) {
+  static constexpr Unit kUnits[] = {{"Ei", int64_t{1} << 60}, {"Pi", int64_t{1} << 50},
+                                    {"Ti", int64_t{1} << 40}, {"Gi", int64_t{1} << 30},
+                                    {"Mi", int64_t{1} << 20}, {"Ki", int64_t{1} << 10}};
+  for (const Unit& unit : kUnits) {
+    if (bytes >= unit.size) {
+      return absl::StrCat(ThreeDigits(static_cast<double>(bytes) / static_cast<double>(unit.size)),
+                          unit.name);
+    }
+  }
+  return absl::StrCat(bytes);
+}
+
+std::string HumanCpu(int64_t millis) {
+  return millis % 1000 == 0 ? absl::StrCat(millis / 1000)
+                            : ThreeDigits(static_cast<double>(millis) / 1000);
+}
+
+std::string HumanResources(const v1::ResourceList& list) {
+  return Describe(list.cpu_millis(), list.memory_bytes(),
+                  Amounts(list.counts().begin(), list.counts().end()));
+}
+
+std::string HumanResources(const v1::ResourceRequest& request) {
+  Amounts counts(request.extended().begin(), request.extended().end());
+  for (const v1::DeviceRequest& device : request.devices()) counts[device.kind()] += device.count();
+  return Describe(request.cpu_millis(), request.memory_bytes(), counts);
+}
+
+std::string HumanAmount(const std::string& resource, int64_t amount) {
+  if (resource == "cpu") return HumanCpu(amount);
+  if (resource == "memory") return HumanBytes(amount);
+  return absl::StrCat(amount);
+}
+
+absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
+  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
+}
+
+absl::Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, absl::Time now) {
+  return has ? HumanDuration(now - ToTime(timestamp)) : "-";
+}
+
+std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone) {
+  return has ? absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(timestamp), zone) : "-";
+}
+
+Word JobStateWord(v1::JobState state) {
+  static const std::map<int, Color> kColors = {
+      {v1::JOB_PENDING, Color::kYellow},    {v1::JOB_HELD, Color::kYellow},
+      {v1::JOB_BINDING, Color::kBlue},      {v1::JOB_RUNNING, Color::kGreen},
+      {v1::JOB_RESTARTING, Color::kYellow}, {v1::JOB_COMPLETING, Color::kBlue},
+      {v1::JOB_SUCCEEDED, Color::kGray},    {v1::JOB_FAILED, Color::kRed},
+      {v1::JOB_CANCELLED, Color::kGray}};
+  const auto color = kColors.find(state);
+  return {EnumWord(state), color == kColors.end() ? Color::kNone : color->second};
+}
+
+Word TaskStateWord(v1::TaskState state) {
+  switch (state) {
+    case v1::TASK_RUNNING:
+      return {EnumWord(state), Color::kGreen};
+    case v1::TASK_LOST:
+    case v1::TASK_FAILED:
+      return {EnumWord(state), Color::kRed};
+    case v1::TASK_SUCCEEDED:
+      return {EnumWord(state), Color::kGray};
+    case v1::TASK_PENDING:
+      return {EnumWord(state), Color::kYellow};
+    default:
+      return {EnumWord(state), Color::kBlue};
+  }
+}
+
+Word QueueStateWord(v1::QueueState state) {
+  return {EnumWord(state), state == v1::QUEUE_OPEN ? Color::kGreen : Color::kYellow};
+}
+
+Word NodeStateWord(const v1::NodeStatus& status) {
+  Word word{EnumWord(status.state()),
+            status.state() == v1::NODE_READY ? Color::kGreen : Color::kRed};
+  if (!status.draining() && !status.cordoned()) return word;
+  if (word.color == Color::kGreen) word.color = Color::kYellow;
+  word.text += status.draining() ? ",Draining" : ",Cordoned";
+  return word;
+}
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::JOB_SUCCEEDED || state == v1::JOB_FAILED || state == v1::JOB_CANCELLED;
+}
+
+std::string HumanReason(const v1::WaitReason& reason) {
+  std::string text = ReasonText(reason);
+  if (text.empty()) text = EnumWord(reason.code());
+  if (!reason.group().empty()) absl::StrAppend(&text, ", group ", reason.group());
+  if (!reason.detail().empty()) absl::StrAppend(&text, ": ", reason.detail());
+  return text;
+}
+
+}  // namespace berth

@@ -1,0 +1,58 @@
+// Numbers, times and states as people read them. Rounded: never to be read back.
+#ifndef BERTH_CLIENTS_CLI_HUMAN_H_
+#define BERTH_CLIENTS_CLI_HUMAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "berth/v1/job.pb.h"
+#include "berth/v1/node.pb.h"
+#include "berth/v1/queue.pb.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+
+namespace berth {
+
+enum class Color { kNone, kGreen, kYellow, kRed, kBlue, kGray };
+
+// A word and the colour that its meaning asks for.
+struct Word {
+  std::string text;
+  Color color = Color::kNone;
+};
+
+// The two largest units: "45s", "3m12s", "5h3m", "12d4h". Negative is "0s".
+std::string HumanDuration(absl::Duration duration);
+// "1.5Ti", "80Gi", "512", three digits at most.
+std::string HumanBytes(int64_t bytes);
+// "96", "1.5", "0.25".
+std::string HumanCpu(int64_t millis);
+// "cpu 96, memory 1Ti, gpu 8"; "-" for nothing.
+std::string HumanResources(const v1::ResourceList& list);
+std::string HumanResources(const v1::ResourceRequest& request);
+// An amount of a resource as WaitReason names it: cores for "cpu", bytes for "memory", else a
+// count.
+std::string HumanAmount(const std::string& resource, int64_t amount);
+
+absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
+absl::Duration ToDuration(const google::protobuf::Duration& duration);
+// How long ago, or "-" if the time is not set.
+std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, absl::Time now);
+// "2026-11-20 14:05:00", or "-".
+std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone);
+
+Word JobStateWord(v1::JobState state);
+Word TaskStateWord(v1::TaskState state);
+Word QueueStateWord(v1::QueueState state);
+// With its marks: "Ready,Cordoned".
+Word NodeStateWord(const v1::NodeStatus& status);
+bool HasEnded(v1::JobState state);
+
+// One sentence: "needs 64 gpu, 32 free".
+std::string HumanReason(const v1::WaitReason& reason);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_HUMAN_H_

@@ -1,0 +1,201 @@
+#include "clients/cli/job_view.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/human.h"
+#include "clients/cli/manifest.h"
+#include "clients/cli/page.h"
+
+namespace berth {
+namespace {
+
+constexpr size_t kReasonWidth = 60;
+
+int64_t TasksInState(const v1::Job& job, const std::string& state) {
+  int64_t count = 0;
+  for (const v1::GroupStatus& group : job.status().groups()) {
+    const auto found = group.tasks().find(state);
+    if (found != group.tasks().end()) count += found->second;
+  }
+  return count;
+}
+
+int64_t Replicas(const v1::Job& job) {
+  int64_t count = 0;
+  for (const v1::TaskGroup& group : job.spec().groups()) count += group.replicas();
+  return count;
+}
+
+// What one should know next: why it waits, or what became of it.
+std::string Reason(const v1::Job& job) {
+  const v1::JobStatus& status = job.status();
+  if (!status.reasons().empty()) return HumanReason(status.reasons(0));
+  if (!status.message().empty()) return status.message();
+  return status.cancel_reason();
+}
+
+std::string Shortened(const std::string& text, bool whole) {
+  return whole || text.size() <= kReasonWidth ? text : text.substr(0, kReasonWidth - 3) + "...";
+}
+
+std::string RunTime(const v1::JobStatus& status, absl::Time now) {
+  if (!status.has_start_time()) return "-";
+  const absl::Time end = status.has_end_time() ? ToTime(status.end_time()) : now;
+  return HumanDuration(end - ToTime(status.start_time()));
+}
+
+Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
+  Table table({{"NAME"},
+               {"QUEUE"},
+               {"STATE"},
+               {"TASKS", Column::kRight},
+               {"PRIORITY", Column::kRight | Column::kWide},
+               {"AGE", Column::kRight},
+               {"RAN", Column::kRight},
+               {"UID", Column::kRight | Column::kWide},
+               {"STARTS", Column::kRight | Column::kWide},
+               {"RETRIES", Column::kRight | Column::kWide},
+               {"LABELS", Column::kWide},
+               {"REASON"}});
+  const bool wide = session.options.format == Format::kWide;
+  const absl::Time now = session.Now();
+  for (const v1::Job& job : jobs) {
+    const v1::JobStatus& status = job.status();
+    table.AddRow({{job.name()},
+                  {job.spec().queue()},
+                  JobStateWord(status.state()),
+                  {absl::StrCat(TasksInState(job, "RUNNING"), "/", Replicas(job))},
+                  {absl::StrCat(job.spec().priority())},
+                  {HumanAge(status.has_submit_time(), status.submit_time(), now)},
+                  {RunTime(status, now)},
+                  {absl::StrCat(job.uid())},
+                  {absl::StrCat(status.start_count())},
+                  {absl::StrCat(status.retries(), "/", job.spec().max_retries())},
+                  {KeyValues(job.spec().labels())},
+                  {Shortened(Reason(job), wide)}});
+  }
+  return table;
+}
+
+std::string TaskEnd(const v1::Task& task) {
+  if (task.exit_signal() != 0) return absl::StrCat("signal ", task.exit_signal());
+  return task.has_exit_code() ? absl::StrCat(task.exit_code()) : "-";
+}
+
+Table GroupTable(const v1::Job& job) {
+  Table table({{"GROUP"},
+               {"TASKS", Column::kRight},
+               {"MIN", Column::kRight},
+               {"EACH NEEDS"},
+               {"STATES"},
+               {"COMMAND"}});
+  for (int i = 0; i < job.spec().groups_size(); ++i) {
+    const v1::TaskGroup& group = job.spec().groups(i);
+    std::string states = "-";
+    for (const v1::GroupStatus& status : job.status().groups()) {
+      if (status.name() == group.name()) states = KeyValues(status.tasks());
+    }
+    table.AddRow(
+        {{group.name()},
+         {absl::StrCat(group.replicas())},
+         {absl::StrCat(group.min_available() == 0 ? group.replicas() : group.min_available())},
+         {HumanResources(group.resources())},
+         {states},
+         {Shortened(absl::StrJoin(group.command(), " "), false)}});
+  }
+  return table;
+}
+
+std::string Reasons(const v1::Job& job, const Session& session) {
+  std::string text;
+  for (const v1::WaitReason& reason : job.status().reasons()) {
+    absl::StrAppend(&text, HumanReason(reason));
+    if (reason.has_until())
+      absl::StrAppend(&text, ", until ", HumanTime(true, reason.until(), session.io().time_zone));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string Dependencies(const v1::JobSpec& spec) {
+  std::vector<std::string> parts;
+  for (const v1::JobDependency& dependency : spec.dependencies()) {
+    parts.push_back(absl::StrCat(dependency.job(), " (",
+                                 v1::JobDependency::Condition_Name(dependency.condition()), ")"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+void AddTimes(const v1::Job& job, const Session& session, Page* page) {
+  const v1::JobStatus& status = job.status();
+  const auto with_age = [&](bool has, const google::protobuf::Timestamp& time) {
+    if (!has) return std::string();
+    return absl::StrCat(HumanTime(true, time, session.io().time_zone), " (",
+                        HumanAge(true, time, session.Now()), " ago)");
+  };
+  page->Add("Submitted", with_age(status.has_submit_time(), status.submit_time()));
+  page->Add("Started", with_age(status.has_start_time(), status.start_time()));
+  page->Add("Ended", with_age(status.has_end_time(), status.end_time()));
+  page->Add("Ran", RunTime(status, session.Now()));
+  if (job.spec().has_walltime())
+    page->Add("Walltime", HumanDuration(ToDuration(job.spec().walltime())));
+}
+
+}  // namespace
+
+Shape<v1::Job> JobShape() {
+  return {"job", JobTable, [](const v1::Job& job) { return WriteManifest(job); }};
+}
+
+Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
+  Table table({{"TASK"},
+               {"RANK", Column::kRight},
+               {"STATE"},
+               {"NODE"},
+               {"ATTEMPT", Column::kRight},
+               {"AGE", Column::kRight},
+               {"EXIT", Column::kRight},
+               {"DEVICES", Column::kWide},
+               {"MESSAGE"}});
+  for (const v1::Task& task : tasks) {
+    table.AddRow({{absl::StrCat(task.group(), "-", task.index())},
+                  {absl::StrCat(task.rank())},
+                  TaskStateWord(task.state()),
+                  {task.node()},
+                  {absl::StrCat(task.attempt())},
+                  {HumanAge(task.has_start_time(), task.start_time(), session.Now())},
+                  {TaskEnd(task)},
+                  {absl::StrJoin(task.devices(), ",")},
+                  {task.message()}});
+  }
+  return table;
+}
+
+std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks, int64_t more_tasks,
+                        const Session& session) {
+  const v1::JobSpec& spec = job.spec();
+  Page page;
+  page.Add("Name", job.name());
+  page.Add("Uid", absl::StrCat(job.uid()));
+  page.Add("Queue", spec.queue());
+  page.Add("State", Paint(JobStateWord(job.status().state()), session.colors()));
+  page.Add("Message", job.status().message());
+  page.Add("Cancelled", job.status().cancel_reason());
+  page.Add("Priority", absl::StrCat(spec.priority()));
+  page.Add("Starts", absl::StrCat(job.status().start_count()));
+  page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
+  AddTimes(job, session, &page);
+  page.Add("After", Dependencies(spec));
+  page.Add("Labels", KeyValues(spec.labels()));
+  page.Add("Annotations", KeyValues(spec.annotations()));
+  TableStyle style = session.table_style();
+  style.headers = true;
+  page.AddSection("Waits because", Reasons(job, session));
+  page.AddSection("Groups", GroupTable(job).Render(style));
+  page.AddSection("Tasks", TaskTable(tasks, session).Render(style));
+  std::string text = page.Text();
+  if (more_tasks > 0) absl::StrAppend(&text, "  ... and more: berth job tasks ", job.name(), "\n");
+  return text;
+}
+
+}  // namespace berth

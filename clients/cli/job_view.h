@@ -1,0 +1,21 @@
+// Jobs and their tasks as people see them.
+#ifndef BERTH_CLIENTS_CLI_JOB_VIEW_H_
+#define BERTH_CLIENTS_CLI_JOB_VIEW_H_
+
+#include <string>
+#include <vector>
+
+#include "clients/cli/output.h"
+#include "clients/cli/session.h"
+
+namespace berth {
+
+Shape<v1::Job> JobShape();
+Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session);
+// A page of text. `more_tasks`: how many are not in `tasks`.
+std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks, int64_t more_tasks,
+                        const Session& session);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_JOB_VIEW_H_

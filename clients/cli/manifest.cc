@@ -1,0 +1,176 @@
+#include "clients/cli/manifest.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "clients/cli/volcano.h"
+#include "support/nearest.h"
+
+namespace berth {
+namespace {
+
+using Convert = void (*)(const YamlNode& document, const ManifestOptions& options,
+                         YamlErrors* errors, YamlErrors* skipped, Manifest* manifest);
+
+// Takes the keys that stand beside the spec's own out of a flat document.
+YamlNode SpecOf(const YamlNode& document, const std::vector<std::string>& header) {
+  YamlNode spec;
+  spec.kind = document.kind;
+  spec.position = document.position;
+  for (size_t i = 0; i < document.keys.size(); ++i) {
+    if (std::find(header.begin(), header.end(), document.keys[i].text) != header.end()) continue;
+    spec.keys.push_back(document.keys[i]);
+    spec.items.push_back(document.items[i]);
+  }
+  return spec;
+}
+
+void ReadFlat(const YamlNode& document, YamlErrors* errors, std::string* name,
+              google::protobuf::Message* spec, YamlPositions* positions) {
+  const std::vector<std::string> header = {"apiVersion", "kind", "name"};
+  if (const YamlNode* node = document.Find("name")) {
+    (*positions)["name"] = node->position;
+    if (node->is_scalar()) *name = node->text;
+    if (!node->is_scalar()) errors->Add(node->position, "name: expected a single value");
+  }
+  YamlPositions of_spec;
+  YamlReadOptions options;
+  options.also_known = header;
+  options.positions = &of_spec;
+  ReadYamlNode(SpecOf(document, header), spec, errors, options);
+  for (const auto& entry : of_spec) (*positions)[absl::StrCat("spec.", entry.first)] = entry.second;
+}
+
+void ReadBerthJob(const YamlNode& document, const ManifestOptions&, YamlErrors* errors, YamlErrors*,
+                  Manifest* manifest) {
+  manifest->kind = Manifest::Kind::kJob;
+  ReadFlat(document, errors, manifest->job.mutable_name(), manifest->job.mutable_spec(),
+           &manifest->positions);
+}
+
+void ReadBerthQueue(const YamlNode& document, const ManifestOptions&, YamlErrors* errors,
+                    YamlErrors*, Manifest* manifest) {
+  manifest->kind = Manifest::Kind::kQueue;
+  ReadFlat(document, errors, manifest->queue.mutable_name(), manifest->queue.mutable_spec(),
+           &manifest->positions);
+  if (manifest->queue.name().empty()) errors->Add(document.position, "a queue needs a name");
+}
+
+struct KindOfManifest {
+  const char* api_version;
+  const char* kind;
+  Convert convert;
+};
+constexpr KindOfManifest kKinds[] = {
+    {"berth/v1", "Job", ReadBerthJob},
+    {"berth/v1", "Queue", ReadBerthQueue},
+    {"batch.volcano.sh/v1alpha1", "Job", ReadVolcanoJob},
+    {"scheduling.volcano.sh/v1beta1", "Queue", ReadVolcanoQueue},
+};
+
+// The text of a required key at the top of a document.
+const YamlNode* Required(const YamlNode& document, const char* key, YamlErrors* errors) {
+  const YamlNode* node = document.Find(key);
+  if (node != nullptr && node->is_scalar()) return node;
+  const YamlPosition position = node == nullptr ? document.position : node->position;
+  errors->Add(position, absl::StrCat("\"", key, "\" is missing"));
+  return nullptr;
+}
+
+Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
+  const YamlNode* api_version = Required(document, "apiVersion", errors);
+  const YamlNode* kind = Required(document, "kind", errors);
+  if (api_version == nullptr || kind == nullptr) return nullptr;
+  std::vector<std::string> versions;
+  std::vector<std::string> kinds;
+  for (const KindOfManifest& known : kKinds) {
+    versions.emplace_back(known.api_version);
+    if (api_version->text != known.api_version) continue;
+    if (kind->text == known.kind) return known.convert;
+    kinds.emplace_back(known.kind);
+  }
+  if (kinds.empty()) {
+    versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
+    errors->Add(api_version->position,
+                UnknownWord("unknown apiVersion", api_version->text, versions));
+  } else {
+    errors->Add(kind->position, UnknownWord("unknown kind", kind->text, kinds));
+  }
+  return nullptr;
+}
+
+void AppendComments(absl::string_view title, const google::protobuf::Message& message,
+                    std::string* out) {
+  absl::StrAppend(out, "# ", title, ":\n");
+  const std::string text = WriteYaml(message);
+  for (absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    absl::StrAppend(out, "#   ", line, "\n");
+  }
+}
+
+template <class Resource>
+std::string Write(absl::string_view kind, const Resource& resource) {
+  Resource header;  // the same quoting as everywhere
+  header.set_name(resource.name());
+  std::string out = absl::StrCat("apiVersion: berth/v1\nkind: ", kind, "\n");
+  if (!resource.name().empty()) absl::StrAppend(&out, WriteYaml(header));
+  const std::string spec = WriteYaml(resource.spec());
+  if (spec != "{}\n") absl::StrAppend(&out, spec);
+  if (resource.has_status()) AppendComments("status", resource.status(), &out);
+  return out;
+}
+
+}  // namespace
+
+YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path,
+                          YamlPosition fallback) {
+  while (!path.empty()) {
+    const auto found = positions.find(std::string(path));
+    if (found != positions.end()) return found->second;
+    const size_t end = path.find_last_of(".[");
+    path = end == absl::string_view::npos ? "" : path.substr(0, end);
+  }
+  return fallback;
+}
+
+std::string Manifest::Locate(absl::string_view path) const {
+  const YamlPosition found = FindPosition(positions, path, position);
+  return absl::StrCat(file, ":", found.line, ":", found.column);
+}
+
+absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl::string_view file,
+                                                    const ManifestOptions& options,
+                                                    std::vector<std::string>* warnings) {
+  YamlErrors errors(file);
+  YamlErrors skipped(file);
+  std::vector<Manifest> manifests;
+  for (const YamlNode& document : ParseYamlTree(text, &errors)) {
+    if (document.is_null()) continue;
+    if (!document.is_map()) {
+      errors.Add(document.position, "expected a manifest: a map with apiVersion and kind");
+      continue;
+    }
+    const Convert convert = FindConvert(document, &errors);
+    if (convert == nullptr) continue;
+    Manifest manifest;
+    manifest.file = std::string(file);
+    manifest.position = document.position;
+    convert(document, options, &errors, &skipped, &manifest);
+    manifests.push_back(std::move(manifest));
+  }
+  const std::string left_out(skipped.status().message());
+  if (!skipped.empty()) {
+    for (absl::string_view line : absl::StrSplit(left_out, '\n')) {
+      warnings->push_back(absl::StrCat(line, " is ignored"));
+    }
+  }
+  if (!errors.empty()) return errors.status();
+  return manifests;
+}
+
+std::string WriteManifest(const v1::Job& job) { return Write("Job", job); }
+std::string WriteManifest(const v1::Queue& queue) { return Write("Queue", queue); }
+
+}  // namespace berth

@@ -1,0 +1,56 @@
+// Manifests: YAML documents that describe jobs and queues, Berth's own or Volcano's
+// (docs/manifests.md).
+//
+// A manifest knows where each of its fields stood, so that what the server finds wrong is told as
+// FILE:LINE:COLUMN.
+#ifndef BERTH_CLIENTS_CLI_MANIFEST_H_
+#define BERTH_CLIENTS_CLI_MANIFEST_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "berth/v1/job.pb.h"
+#include "berth/v1/queue.pb.h"
+#include "support/yaml_proto.h"
+
+namespace berth {
+
+struct Manifest {
+  enum class Kind { kJob, kQueue };
+  Kind kind = Kind::kJob;
+  v1::Job job;      // of kind kJob
+  v1::Queue queue;  // of kind kQueue
+  std::string file;
+  YamlPosition position;    // of the document
+  YamlPositions positions;  // of fields, by path: "name", "spec.groups[1].replicas"
+
+  const std::string& name() const { return kind == Kind::kJob ? job.name() : queue.name(); }
+  // "FILE:LINE:COLUMN" of the field, or of the nearest one around it that was written.
+  std::string Locate(absl::string_view path) const;
+};
+
+// The position of `path` or of the nearest enclosing path that is known; else `fallback`.
+YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path,
+                          YamlPosition fallback);
+
+struct ManifestOptions {
+  std::set<std::string> ignored;  // keys of Volcano manifests that are left out instead of refused
+};
+
+// All documents in `text`. INVALID_ARGUMENT with every error, a line each. `warnings` gets a line
+// for each key left out.
+absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl::string_view file,
+                                                    const ManifestOptions& options,
+                                                    std::vector<std::string>* warnings);
+
+// Berth's own form, which reads back to the same job or queue. What the server keeps beside it
+// follows as comments.
+std::string WriteManifest(const v1::Job& job);
+std::string WriteManifest(const v1::Queue& queue);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_MANIFEST_H_

@@ -1,0 +1,256 @@
+#include <map>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/command.h"
+#include "clients/cli/human.h"
+#include "clients/cli/page.h"
+#include "support/yaml_proto.h"
+
+namespace berth {
+namespace {
+
+using NodeStub = v1::NodeService::StubInterface;
+using Names = std::vector<std::string>;
+
+// "free/capacity" of one resource.
+std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
+  return absl::StrCat(HumanAmount(resource, free), "/", HumanAmount(resource, capacity));
+}
+
+// "gpu 6/8, nic 8/8".
+std::string FreeDevices(const v1::NodeStatus& status) {
+  std::string text;
+  const auto& counts = status.capacity().counts();
+  for (const auto& count : std::map<std::string, int64_t>(counts.begin(), counts.end())) {
+    const auto free = status.free().counts().find(count.first);
+    const int64_t left = free == status.free().counts().end() ? 0 : free->second;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", count.first, " ", left, "/", count.second);
+  }
+  return text;
+}
+
+Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
+  Table table({{"NAME"},
+               {"STATE"},
+               {"TASKS", Column::kRight},
+               {"FREE CPU", Column::kRight},
+               {"FREE MEMORY", Column::kRight},
+               {"FREE DEVICES"},
+               {"AGE", Column::kRight},
+               {"ADDRESS", Column::kWide},
+               {"AGENT", Column::kWide},
+               {"EPOCH", Column::kRight | Column::kWide},
+               {"LABELS", Column::kWide},
+               {"REASON"}});
+  for (const v1::Node& node : nodes) {
+    const v1::NodeStatus& status = node.status();
+    table.AddRow(
+        {{node.name()},
+         NodeStateWord(status),
+         {absl::StrCat(status.tasks())},
+         {FreeOf("cpu", status.free().cpu_millis(), status.capacity().cpu_millis())},
+         {FreeOf("memory", status.free().memory_bytes(), status.capacity().memory_bytes())},
+         {FreeDevices(status)},
+         {HumanAge(status.has_registered_time(), status.registered_time(), session.Now())},
+         {node.inventory().address()},
+         {status.agent_version()},
+         {absl::StrCat(status.epoch())},
+         {KeyValues(node.inventory().labels())},
+         {status.reason()}});
+  }
+  return table;
+}
+
+Shape<v1::Node> NodeShape() {
+  return {"node", NodeTable, [](const v1::Node& node) { return WriteYaml(node); }};
+}
+
+Table DeviceTable(const v1::Node& node) {
+  Table table({{"DEVICE"},
+               {"KIND"},
+               {"MODEL"},
+               {"MEMORY", Column::kRight},
+               {"NUMA", Column::kRight},
+               {"STATE"}});
+  const auto& in_use = node.status().devices_in_use();
+  const std::set<std::string> used(in_use.begin(), in_use.end());
+  for (const v1::Device& device : node.inventory().devices()) {
+    const Word state = device.unhealthy()              ? Word{"unhealthy", Color::kRed}
+                       : used.count(device.uuid()) > 0 ? Word{"in use", Color::kBlue}
+                                                       : Word{"free", Color::kGreen};
+    table.AddRow({{device.uuid()},
+                  {device.kind()},
+                  {device.model()},
+                  {device.memory_bytes() == 0 ? "-" : HumanBytes(device.memory_bytes())},
+                  {device.numa_node() < 0 ? "-" : absl::StrCat(device.numa_node())},
+                  state});
+  }
+  return table;
+}
+
+std::string DescribeNode(const v1::Node& node, const Session& session) {
+  const v1::NodeStatus& status = node.status();
+  Page page;
+  page.Add("Name", node.name());
+  page.Add("State", Paint(NodeStateWord(status), session.colors()));
+  page.Add("Reason", status.reason());
+  page.Add("Address", node.inventory().address());
+  page.Add("System", absl::StrCat(node.inventory().os(), " ", node.inventory().architecture()));
+  page.Add("Agent", status.agent_version());
+  page.Add("Boot id", status.boot_id());
+  page.Add("Epoch", absl::StrCat(status.epoch()));
+  page.Add("Registered", HumanTime(status.has_registered_time(), status.registered_time(),
+                                   session.io().time_zone));
+  page.Add("Backs off until",
+           HumanTime(status.has_backoff_until(), status.backoff_until(), session.io().time_zone));
+  if (status.refusals() > 0) page.Add("Refusals", absl::StrCat(status.refusals(), " in a row"));
+  page.Add("Tasks", absl::StrCat(status.tasks()));
+  page.Add("Capacity", HumanResources(status.capacity()));
+  page.Add("Allocated", HumanResources(status.allocated()));
+  page.Add("Free", HumanResources(status.free()));
+  page.Add("Labels", KeyValues(node.inventory().labels()));
+  std::vector<std::string> taints;
+  for (const v1::Taint& taint : node.inventory().taints()) {
+    taints.push_back(
+        absl::StrCat(taint.key(), "=", taint.value(), ":", v1::Taint::Effect_Name(taint.effect())));
+  }
+  page.Add("Taints", absl::StrJoin(taints, ", "));
+  TableStyle style = session.table_style();
+  style.headers = true;
+  page.AddSection("Devices", DeviceTable(node).Render(style));
+  return page.Text();
+}
+
+absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  std::vector<v1::Node> nodes;
+  const absl::Status status =
+      (*client)->List<NodeStub, v1::ListNodesRequest, v1::ListNodesResponse>(
+          &NodeStub::ListNodes, request, [&](const v1::ListNodesResponse& page) {
+            nodes.insert(nodes.end(), page.nodes().begin(), page.nodes().end());
+            return true;
+          });
+  if (status.ok()) Print(session, nodes, false, NodeShape());
+  return status;
+}
+
+absl::StatusOr<v1::Node> GetNode(Session& session, const std::string& name) {
+  v1::GetNodeRequest request;
+  request.set_name(name);
+  return session.Call(&NodeStub::GetNode, request);
+}
+
+ExitCode Get(Session& session, const Names& names) {
+  std::vector<v1::Node> nodes;
+  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
+    absl::StatusOr<v1::Node> node = GetNode(session, name);
+    if (node.ok()) nodes.push_back(*std::move(node));
+    return node.status();
+  });
+  if (!nodes.empty()) Print(session, nodes, names.size() == 1, NodeShape());
+  return code;
+}
+
+ExitCode Describe(Session& session, const Names& names) {
+  bool first = true;
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<v1::Node> node = GetNode(session, name);
+    if (node.ok()) session.out() << (first ? "" : "\n") << DescribeNode(*node, session);
+    first = false;
+    return node.status();
+  });
+}
+
+template <class Request>
+ExitCode Change(Session& session, const Names& names, const std::string& done,
+                grpc::Status (NodeStub::*method)(grpc::ClientContext*, const Request&, v1::Node*),
+                const Request& pattern) {
+  return ForEachName(session, names, [&](const std::string& name) {
+    Request request = pattern;
+    request.set_name(name);
+    const absl::StatusOr<v1::Node> node = session.Call(method, request);
+    if (node.ok()) PrintChanged(session, *node, done, NodeShape());
+    return node.status();
+  });
+}
+
+ExitCode Delete(Session& session, const Names& names) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return session.Finish(client.status());
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::Status status = (*client)->DeleteNode(name);
+    if (status.ok()) session.out() << "node/" << name << " deleted\n";
+    return status;
+  });
+}
+
+CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
+                   const std::string& description,
+                   std::function<ExitCode(Session&, const Names&)> run) {
+  auto names = std::make_shared<Names>();
+  CLI::App* command = AddCommand(noun, session, verb, description,
+                                 [names, run](Session& s) { return run(s, *names); });
+  command->add_option("NAME", *names, "node")->required();
+  return command;
+}
+
+void AddList(CLI::App& noun, Session& session) {
+  auto watch = std::make_shared<bool>(false);
+  auto labels = std::make_shared<Names>();
+  CLI::App* list = AddCommand(noun, session, "list", "all nodes, by name", [=](Session& s) {
+    v1::ListNodesRequest request;
+    for (const std::string& label : *labels) {
+      const auto pair = KeyValueFrom(label);
+      (*request.mutable_filter()->mutable_labels())[pair.first] = pair.second;
+    }
+    if (!*watch) return s.Finish(ListOnce(s, request));
+    v1::WatchRequest subject;
+    subject.set_nodes(true);
+    return WatchList(s, subject, [&] { return ListOnce(s, request); });
+  });
+  list->add_option("--label,-l", *labels, "only with this label; may be repeated")
+      ->check(kIsKeyValue);
+  list->add_flag("--watch,-w", *watch, "show the list again at every change");
+}
+
+void AddSteering(CLI::App& noun, Session& session) {
+  auto cordon = std::make_shared<v1::CordonNodeRequest>();
+  AddNames(noun, session, "cordon", "give nodes nothing new",
+           [cordon](Session& s, const Names& names) {
+             return Change(s, names, "cordoned", &NodeStub::CordonNode, *cordon);
+           })
+      ->add_option_function<std::string>(
+          "--reason", [cordon](const std::string& reason) { cordon->set_reason(reason); },
+          "told to whoever looks");
+  auto drain = std::make_shared<v1::DrainNodeRequest>();
+  CLI::App* drains = AddNames(noun, session, "drain", "cordon nodes and requeue their jobs",
+                              [drain](Session& s, const Names& names) {
+                                return Change(s, names, "draining", &NodeStub::DrainNode, *drain);
+                              });
+  drains->add_option_function<std::string>(
+      "--reason", [drain](const std::string& reason) { drain->set_reason(reason); },
+      "told to whoever looks");
+  drains->add_flag_function(
+      "--wait-for-jobs", [drain](int64_t) { drain->set_wait_for_jobs(true); },
+      "let what runs end by itself");
+  AddNames(noun, session, "uncordon", "give nodes work again", [](Session& s, const Names& names) {
+    return Change(s, names, "uncordoned", &NodeStub::UncordonNode, v1::UncordonNodeRequest());
+  });
+}
+
+}  // namespace
+
+void AddNodeCommands(CLI::App& app, Session& session) {
+  CLI::App& noun = *AddNoun(app, "node", "the machines");
+  AddList(noun, session);
+  AddNames(noun, session, "get", "nodes by name", Get);
+  AddNames(noun, session, "describe", "all about nodes, with their devices", Describe);
+  AddSteering(noun, session);
+  AddNames(noun, session, "delete", "forget nodes that are gone and empty", Delete);
+}
+
+}  // namespace berth

@@ -1,0 +1,57 @@
+// The forms of -o for any list of resources.
+#ifndef BERTH_CLIENTS_CLI_OUTPUT_H_
+#define BERTH_CLIENTS_CLI_OUTPUT_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "clients/cli/session.h"
+#include "google/protobuf/message.h"
+
+namespace berth {
+
+// One document; a single resource is an object, a list an array.
+std::string JsonOf(const google::protobuf::Message& message);
+
+// How a kind of resource is shown.
+template <class T>
+struct Shape {
+  const char* noun;  // "job": names are "job/NAME"
+  std::function<Table(const std::vector<T>&, const Session&)> table;
+  std::function<std::string(const T&)> yaml;
+};
+
+// Writes the resources as -o says. `single`: one was asked for by name, so JSON is no array.
+template <class T>
+void Print(Session& session, const std::vector<T>& resources, bool single, const Shape<T>& shape) {
+  std::ostream& out = session.out();
+  switch (session.options.format) {
+    case Format::kTable:
+    case Format::kWide:
+      if (resources.empty()) session.err() << "no " << shape.noun << "s\n";
+      out << shape.table(resources, session).Render(session.table_style());
+      return;
+    case Format::kName:
+      for (const T& resource : resources) out << shape.noun << "/" << resource.name() << "\n";
+      return;
+    case Format::kYaml:
+      for (size_t i = 0; i < resources.size(); ++i)
+        out << (i == 0 ? "" : "---\n") << shape.yaml(resources[i]);
+      return;
+    case Format::kJson:
+      if (single) {
+        out << JsonOf(resources.front()) << "\n";
+        return;
+      }
+      out << "[";
+      for (size_t i = 0; i < resources.size(); ++i)
+        out << (i == 0 ? "\n" : ",\n") << JsonOf(resources[i]);
+      out << (resources.empty() ? "]\n" : "\n]\n");
+      return;
+  }
+}
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_OUTPUT_H_

@@ -1,0 +1,209 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "clients/cli/command.h"
+#include "clients/cli/queue_view.h"
+#include "support/yaml_proto.h"
+
+namespace berth {
+namespace {
+
+using QueueStub = v1::QueueService::StubInterface;
+using Names = std::vector<std::string>;
+
+absl::Status ListOnce(Session& session) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  std::vector<v1::Queue> queues;
+  const absl::Status status =
+      (*client)->List<QueueStub, v1::ListQueuesRequest, v1::ListQueuesResponse>(
+          &QueueStub::ListQueues, v1::ListQueuesRequest(), [&](const v1::ListQueuesResponse& page) {
+            queues.insert(queues.end(), page.queues().begin(), page.queues().end());
+            return true;
+          });
+  if (status.ok()) Print(session, queues, false, QueueShape());
+  return status;
+}
+
+absl::StatusOr<v1::Queue> GetQueue(Session& session, const std::string& name) {
+  v1::GetQueueRequest request;
+  request.set_name(name);
+  return session.Call(&QueueStub::GetQueue, request);
+}
+
+ExitCode Get(Session& session, const Names& names) {
+  std::vector<v1::Queue> queues;
+  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
+    absl::StatusOr<v1::Queue> queue = GetQueue(session, name);
+    if (queue.ok()) queues.push_back(*std::move(queue));
+    return queue.status();
+  });
+  if (!queues.empty()) Print(session, queues, names.size() == 1, QueueShape());
+  return code;
+}
+
+ExitCode Describe(Session& session, const Names& names) {
+  bool first = true;
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<v1::Queue> queue = GetQueue(session, name);
+    if (queue.ok()) session.out() << (first ? "" : "\n") << DescribeQueue(*queue, session);
+    first = false;
+    return queue.status();
+  });
+}
+
+ExitCode Delete(Session& session, const Names& names) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return session.Finish(client.status());
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::Status status = (*client)->DeleteQueue(name);
+    if (status.ok()) session.out() << "queue/" << name << " deleted\n";
+    return status;
+  });
+}
+
+template <class Request>
+ExitCode Change(Session& session, const Names& names, const std::string& done,
+                grpc::Status (QueueStub::*method)(grpc::ClientContext*, const Request&,
+                                                  v1::Queue*)) {
+  return ForEachName(session, names, [&](const std::string& name) {
+    Request request;
+    request.set_name(name);
+    const absl::StatusOr<v1::Queue> queue = session.Call(method, request);
+    if (queue.ok()) PrintChanged(session, *queue, done, QueueShape());
+    return queue.status();
+  });
+}
+
+// What --parent, --limit and the others say: the fields given, and their mask.
+struct SpecArguments {
+  std::string name;
+  v1::QueueSpec spec;
+  google::protobuf::FieldMask mask;
+  std::vector<std::string> limits;
+  std::vector<std::string> labels;
+};
+
+// "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
+absl::Status ReadLimits(SpecArguments* arguments) {
+  if (arguments->limits.empty()) return absl::OkStatus();
+  std::string text;
+  for (const std::string& limit : arguments->limits) {
+    const auto pair = KeyValueFrom(limit);
+    if (pair.first == "none") continue;
+    absl::StrAppend(&text, pair.first, ": \"", pair.second, "\"\n");
+  }
+  arguments->mask.add_paths("spec.limit");
+  return ReadYaml(text, "--limit", arguments->spec.mutable_limit());
+}
+
+absl::Status Complete(SpecArguments* arguments) {
+  if (!arguments->labels.empty()) arguments->mask.add_paths("spec.labels");
+  for (const std::string& label : arguments->labels) {
+    const auto pair = KeyValueFrom(label);
+    (*arguments->spec.mutable_labels())[pair.first] = pair.second;
+  }
+  return ReadLimits(arguments);
+}
+
+ExitCode Create(Session& session, SpecArguments arguments) {
+  const absl::Status complete = Complete(&arguments);
+  const absl::StatusOr<Client*> client = session.client();
+  if (!complete.ok() || !client.ok())
+    return session.Finish(complete.ok() ? client.status() : complete);
+  v1::CreateQueueRequest request;
+  request.mutable_queue()->set_name(arguments.name);
+  *request.mutable_queue()->mutable_spec() = arguments.spec;
+  const absl::StatusOr<v1::Queue> queue = (*client)->CreateQueue(request);
+  if (queue.ok()) PrintChanged(session, *queue, "created", QueueShape());
+  return session.Finish(queue.status());
+}
+
+ExitCode Update(Session& session, SpecArguments arguments) {
+  const absl::Status complete = Complete(&arguments);
+  if (!complete.ok()) return session.Finish(complete);
+  if (arguments.mask.paths().empty()) {
+    session.err() << "berth: nothing to update: see berth queue update --help\n";
+    return ExitCode::kUsage;
+  }
+  v1::UpdateQueueRequest request;
+  request.mutable_queue()->set_name(arguments.name);
+  *request.mutable_queue()->mutable_spec() = arguments.spec;
+  *request.mutable_update_mask() = arguments.mask;
+  const absl::StatusOr<v1::Queue> queue = session.Call(&QueueStub::UpdateQueue, request);
+  if (queue.ok()) PrintChanged(session, *queue, "updated", QueueShape());
+  return session.Finish(queue.status());
+}
+
+void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arguments) {
+  command->add_option("NAME", arguments->name, "queue")->required();
+  command
+      ->add_option("--limit", arguments->limits,
+                   "hard cap, as in cpu=96, memory=1Ti or gpu=64; may be repeated")
+      ->check(kIsKeyValue);
+  const auto number = [&](const char* option, const char* path, const char* help,
+                          void (v1::QueueSpec::*set)(int32_t)) {
+    command
+        ->add_option_function<int32_t>(
+            option,
+            [arguments, path, set](int32_t value) {
+              (arguments->spec.*set)(value);
+              arguments->mask.add_paths(path);
+            },
+            help)
+        ->check(CLI::NonNegativeNumber);
+  };
+  number("--max-jobs", "spec.max_jobs", "jobs that have not ended; 0 = no bound",
+         &v1::QueueSpec::set_max_jobs);
+  number("--max-running-jobs", "spec.max_running_jobs", "jobs that hold resources; 0 = no bound",
+         &v1::QueueSpec::set_max_running_jobs);
+  command->add_option("--label,-l", arguments->labels, "all its labels; may be repeated")
+      ->check(kIsKeyValue);
+}
+
+CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
+                   const std::string& description,
+                   std::function<ExitCode(Session&, const Names&)> run) {
+  auto names = std::make_shared<Names>();
+  CLI::App* command = AddCommand(noun, session, verb, description,
+                                 [names, run](Session& s) { return run(s, *names); });
+  command->add_option("NAME", *names, "queue")->required();
+  return command;
+}
+
+}  // namespace
+
+void AddQueueCommands(CLI::App& app, Session& session) {
+  CLI::App& noun = *AddNoun(app, "queue", "the tree that shares the cluster");
+  auto watch = std::make_shared<bool>(false);
+  CLI::App* list = AddCommand(noun, session, "list", "all queues, as a tree", [watch](Session& s) {
+    if (!*watch) return s.Finish(ListOnce(s));
+    v1::WatchRequest subject;
+    subject.set_queues(true);
+    return WatchList(s, subject, [&s] { return ListOnce(s); });
+  });
+  list->add_flag("--watch,-w", *watch, "show the list again at every change");
+  AddNames(noun, session, "get", "queues by name", Get);
+  AddNames(noun, session, "describe", "all about queues", Describe);
+  auto created = std::make_shared<SpecArguments>();
+  CLI::App* create = AddCommand(noun, session, "create", "make a queue",
+                                [created](Session& s) { return Create(s, *created); });
+  create->add_option_function<std::string>(
+      "--parent", [created](const std::string& parent) { created->spec.set_parent(parent); },
+      "default: the root");
+  AddSpecOptions(create, created);
+  auto updated = std::make_shared<SpecArguments>();
+  AddSpecOptions(AddCommand(noun, session, "update", "change what is given",
+                            [updated](Session& s) { return Update(s, *updated); }),
+                 updated);
+  AddNames(noun, session, "delete", "remove empty queues", Delete);
+  AddNames(noun, session, "open", "take and start jobs", [](Session& s, const Names& names) {
+    return Change(s, names, "opened", &QueueStub::OpenQueue);
+  });
+  AddNames(noun, session, "close", "take and start no more jobs; what runs goes on",
+           [](Session& s, const Names& names) {
+             return Change(s, names, "closed", &QueueStub::CloseQueue);
+           });
+}
+
+}  // namespace berth

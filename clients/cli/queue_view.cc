@@ -1,0 +1,102 @@
+#include "clients/cli/queue_view.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/human.h"
+#include "clients/cli/manifest.h"
+#include "clients/cli/page.h"
+
+namespace berth {
+namespace {
+
+// Adds queues below their parents, by name. A queue whose parent is not listed stands at the top.
+class TreeTable {
+ public:
+  explicit TreeTable(const std::vector<v1::Queue>& queues)
+      : table_({{"NAME", Column::kTree},
+                {"STATE"},
+                {"RUNNING", Column::kRight},
+                {"PENDING", Column::kRight},
+                {"HELD", Column::kRight},
+                {"ENDED", Column::kRight | Column::kWide},
+                {"MAX JOBS", Column::kRight | Column::kWide},
+                {"MAX RUNNING", Column::kRight | Column::kWide},
+                {"ALLOCATED"},
+                {"PENDING NEEDS", Column::kWide},
+                {"LIMIT"},
+                {"LABELS", Column::kWide}}) {
+    std::map<std::string, const v1::Queue*> by_name;
+    for (const v1::Queue& queue : queues) by_name[queue.name()] = &queue;
+    for (const auto& entry : by_name) {
+      const std::string& parent = entry.second->spec().parent();
+      children_[by_name.count(parent) > 0 ? parent : ""].push_back(entry.second);
+    }
+    AddBelow("", absl::nullopt);
+  }
+  Table Take() { return std::move(table_); }
+
+ private:
+  // The server's trees are shallow; a cycle, which it refuses, is never reached from the top.
+  void AddBelow(const std::string& parent, absl::optional<size_t> parent_row) {
+    for (const v1::Queue* queue : children_[parent]) {
+      const size_t row = table_.AddRow(Cells(*queue), parent_row);
+      AddBelow(queue->name(), row);
+    }
+  }
+
+  static std::string Bound(int32_t bound) { return bound == 0 ? "-" : absl::StrCat(bound); }
+
+  static std::vector<Word> Cells(const v1::Queue& queue) {
+    const v1::QueueStatus& status = queue.status();
+    return {{queue.name()},
+            QueueStateWord(status.state()),
+            {absl::StrCat(status.running_jobs())},
+            {absl::StrCat(status.pending_jobs())},
+            {absl::StrCat(status.held_jobs())},
+            {absl::StrCat(status.ended_jobs())},
+            {Bound(queue.spec().max_jobs())},
+            {Bound(queue.spec().max_running_jobs())},
+            {HumanResources(status.allocated())},
+            {HumanResources(status.pending())},
+            {HumanResources(queue.spec().limit())},
+            {KeyValues(queue.spec().labels())}};
+  }
+
+  Table table_;
+  std::map<std::string, std::vector<const v1::Queue*>> children_;
+};
+
+}  // namespace
+
+Shape<v1::Queue> QueueShape() {
+  return {
+      "queue",
+      [](const std::vector<v1::Queue>& queues, const Session&) { return TreeTable(queues).Take(); },
+      [](const v1::Queue& queue) { return WriteManifest(queue); }};
+}
+
+std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
+  const v1::QueueStatus& status = queue.status();
+  const v1::QueueSpec& spec = queue.spec();
+  Page page;
+  page.Add("Name", queue.name());
+  page.Add("Parent", spec.parent());
+  page.Add("State", Paint(QueueStateWord(status.state()), session.colors()));
+  page.Add("Children", absl::StrJoin(status.children(), ", "));
+  page.Add("Jobs",
+           absl::StrCat(status.running_jobs(), " running, ", status.pending_jobs(), " pending, ",
+                        status.held_jobs(), " held, ", status.ended_jobs(), " ended"));
+  if (spec.max_jobs() != 0) page.Add("Max jobs", absl::StrCat(spec.max_jobs()));
+  if (spec.max_running_jobs() != 0) page.Add("Max running", absl::StrCat(spec.max_running_jobs()));
+  page.Add("Limit", HumanResources(spec.limit()));
+  page.Add("Deserved", HumanResources(spec.deserved()));
+  page.Add("Guarantee", HumanResources(spec.guarantee()));
+  page.Add("Allocated", HumanResources(status.allocated()));
+  page.Add("Pending needs", HumanResources(status.pending()));
+  page.Add("Labels", KeyValues(spec.labels()));
+  return page.Text();
+}
+
+}  // namespace berth

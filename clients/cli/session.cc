@@ -1,0 +1,44 @@
+#include "clients/cli/session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+
+bool Session::colors() const {
+  if (options.color != ColorMode::kAuto) return options.color == ColorMode::kAlways;
+  return io_.out_is_terminal && !io_.no_color;
+}
+
+TableStyle Session::table_style() const {
+  return {options.format == Format::kWide, !options.no_headers, colors()};
+}
+
+absl::StatusOr<Client*> Session::client() {
+  if (client_ == nullptr) {
+    auto opened = Client::Connect(options.client, io_.environment);
+    if (!opened.ok()) return opened.status();
+    client_ = *std::move(opened);
+  }
+  return client_.get();
+}
+
+ExitCode Session::Finish(const absl::Status& status) {
+  if (status.ok()) return ExitCode::kOk;
+  const std::vector<Violation> violations = ViolationsOf(status);
+  for (const Violation& violation : violations) {
+    err() << "berth: " << violation.field << (violation.field.empty() ? "" : ": ")
+          << violation.description << "\n";
+  }
+  if (violations.empty()) err() << "berth: " << status.message() << "\n";
+  if (absl::IsUnavailable(status))
+    err() << "berth: is berthd running at " << options.client.server << "?\n";
+  return ExitCodeOf(status);
+}
+
+void Session::Warn(absl::string_view text) {
+  err() << "berth: warning: " << std::string(text) << "\n";
+}
+
+}  // namespace berth

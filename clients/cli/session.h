@@ -1,0 +1,81 @@
+// What every command of `berth` works with: the terminal, the global options, the client.
+#ifndef BERTH_CLIENTS_CLI_SESSION_H_
+#define BERTH_CLIENTS_CLI_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "clients/cli/exit_code.h"
+#include "clients/cli/table.h"
+#include "clients/cpp/client.h"
+
+namespace berth {
+
+enum class Format { kTable, kWide, kJson, kYaml, kName };
+enum class ColorMode { kAuto, kAlways, kNever };
+
+// The world outside. Everything referred to outlives the session.
+struct CliIo {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  bool no_color = false;  // NO_COLOR is set
+  absl::TimeZone time_zone;
+  ClientEnvironment environment;
+};
+
+struct GlobalOptions {
+  ClientOptions client;
+  Format format = Format::kTable;
+  bool no_headers = false;
+  ColorMode color = ColorMode::kAuto;
+};
+
+class Session;
+// A chosen command, run after the whole command line was understood.
+using Action = std::function<ExitCode(Session&)>;
+
+class Session {
+ public:
+  explicit Session(const CliIo& io) : io_(io) {}
+
+  GlobalOptions options;
+  Action action;
+
+  std::ostream& out() { return io_.out; }
+  std::ostream& err() { return io_.err; }
+  const CliIo& io() const { return io_; }
+  absl::Time Now() const { return io_.environment.clock->Now(); }
+  bool colors() const;
+  TableStyle table_style() const;
+
+  // Opened at the first call.
+  absl::StatusOr<Client*> client();
+  // client()->Call(...).
+  template <class Stub, class Request, class Response>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) {
+    const absl::StatusOr<Client*> opened = client();
+    if (!opened.ok()) return opened.status();
+    return (*opened)->Call(method, request);
+  }
+
+  // Tells an error on standard error, each violation on a line of its own, and gives its exit code.
+  // OK is silent.
+  ExitCode Finish(const absl::Status& status);
+  void Warn(absl::string_view text);
+
+ private:
+  CliIo io_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_SESSION_H_

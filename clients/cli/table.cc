@@ -1,0 +1,109 @@
+#include "clients/cli/table.h"
+
+#include <libsmartcols/libsmartcols.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace berth {
+namespace {
+
+using TablePtr = std::unique_ptr<libscols_table, decltype(&scols_unref_table)>;
+
+const char* Escape(Color color) {
+  switch (color) {
+    case Color::kNone:
+      return nullptr;
+    case Color::kGreen:
+      return "\033[32m";
+    case Color::kYellow:
+      return "\033[33m";
+    case Color::kRed:
+      return "\033[31m";
+    case Color::kBlue:
+      return "\033[34m";
+    case Color::kGray:
+      return "\033[90m";
+  }
+  return nullptr;
+}
+
+// Children are told by their indent alone, as in a directory listing.
+void UseIndents(libscols_table* table) {
+  libscols_symbols* symbols = scols_new_symbols();
+  scols_symbols_set_branch(symbols, "  ");
+  scols_symbols_set_vertical(symbols, "  ");
+  scols_symbols_set_right(symbols, "  ");
+  scols_table_set_symbols(table, symbols);
+  scols_unref_symbols(symbols);
+}
+
+TablePtr NewTable(const TableStyle& style) {
+  TablePtr table(scols_new_table(), &scols_unref_table);
+  scols_table_enable_noheadings(table.get(), style.headers ? 0 : 1);
+  scols_table_enable_colors(table.get(), style.colors ? 1 : 0);
+  scols_table_enable_noencoding(table.get(), 1);
+  // Columns are as wide as their content: output is the same on every terminal and in every pipe.
+  scols_table_set_termforce(table.get(), SCOLS_TERMFORCE_NEVER);
+  scols_table_set_column_separator(table.get(), "  ");
+  UseIndents(table.get());
+  return table;
+}
+
+int ColumnFlags(const Column& column) {
+  return ((column.flags & Column::kRight) ? SCOLS_FL_RIGHT : 0) |
+         ((column.flags & Column::kTree) ? SCOLS_FL_TREE : 0);
+}
+
+std::string WithoutTrailingBlanks(absl::string_view text) {
+  std::string out;
+  for (absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+size_t Table::AddRow(std::vector<Word> cells, absl::optional<size_t> parent) {
+  rows_.push_back({std::move(cells), parent});
+  return rows_.size() - 1;
+}
+
+std::string Table::Render(const TableStyle& style) const {
+  TablePtr table = NewTable(style);
+  std::vector<size_t> shown;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if ((columns_[i].flags & Column::kWide) && !style.wide) continue;
+    scols_table_new_column(table.get(), columns_[i].name.c_str(), 0, ColumnFlags(columns_[i]));
+    shown.push_back(i);
+  }
+  std::vector<libscols_line*> lines;  // owned by the table
+  for (const Row& row : rows_) {
+    libscols_line* line =
+        scols_table_new_line(table.get(), row.parent ? lines[*row.parent] : nullptr);
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const Word& word = row.cells[shown[i]];
+      scols_line_set_data(line, i, word.text.empty() ? "-" : word.text.c_str());
+      if (style.colors) scols_cell_set_color(scols_line_get_cell(line, i), Escape(word.color));
+    }
+    lines.push_back(line);
+  }
+  char* text = nullptr;
+  if (rows_.empty()) return "";
+  scols_print_table_to_string(table.get(), &text);
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, &std::free);
+  return WithoutTrailingBlanks(text == nullptr ? "" : text);
+}
+
+std::string Paint(const Word& word, bool colors) {
+  const char* escape = colors ? Escape(word.color) : nullptr;
+  return escape == nullptr ? word.text : absl::StrCat(escape, word.text, "\033[0m");
+}
+
+}  // namespace berth

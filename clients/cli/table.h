@@ -1,0 +1,51 @@
+// Tables for people, laid out by libsmartcols. Rows may hang below other rows (the tree of queues).
+#ifndef BERTH_CLIENTS_CLI_TABLE_H_
+#define BERTH_CLIENTS_CLI_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "clients/cli/human.h"
+
+namespace berth {
+
+struct Column {
+  enum Flags { kPlain = 0, kRight = 1, kTree = 2, kWide = 4 };
+  std::string name;
+  int flags = kPlain;  // kWide: only with -o wide
+};
+
+struct TableStyle {
+  bool wide = false;
+  bool headers = true;
+  bool colors = false;
+};
+
+// A plain value: filled, then rendered.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // One word for each column, also for those that only -o wide shows. Gives the row's number, to
+  // hang others below.
+  size_t AddRow(std::vector<Word> cells, absl::optional<size_t> parent = absl::nullopt);
+  size_t row_count() const { return rows_.size(); }
+  // With a newline at the end of each line; no blanks there.
+  std::string Render(const TableStyle& style) const;
+
+ private:
+  struct Row {
+    std::vector<Word> cells;
+    absl::optional<size_t> parent;  // earlier in the table
+  };
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+};
+
+// The text in its colour, or as it is.
+std::string Paint(const Word& word, bool colors);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_TABLE_H_

@@ -1,0 +1,54 @@
+#include "clients/cli/volcano.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+
+std::string BerthResource(const std::string& name) {
+  static const std::map<std::string, std::string> kNames = {
+      {"cpu", "cpu"},           {"memory", "memory"},          {"nvidia.com/gpu", "gpu"},
+      {"amd.com/gpu", "gpu"},   {"gpu.intel.com/i915", "gpu"}, {"cambricon.com/mlu", "mlu"},
+      {"hygon.com/dcu", "dcu"},
+  };
+  const auto found = kNames.find(name);
+  if (found != kNames.end()) return found->second;
+  return absl::StartsWith(name, "huawei.com/Ascend") ? "npu" : "";
+}
+
+absl::StatusOr<int64_t> ParseKubernetesAmount(const std::string& berth_resource,
+                                              const std::string& text) {
+  if (berth_resource == "cpu") return ParseCpuMillis(text);
+  if (berth_resource == "memory") return ParseBytes(text);
+  int64_t count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return count;
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a whole number of devices, got \"", text, "\""));
+}
+
+YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* skipped,
+                                   YamlPositions* positions) {
+  YamlReadOptions read;
+  read.refusal = "unsupported key";
+  read.positions = positions;
+  read.ignored = options.ignored;
+  read.skipped = skipped;
+  read.hints = {
+      {"image", "Berth runs programs of the node, not images; remove it or pass --ignore image"},
+      {"imagePullPolicy", "Berth runs no images; remove it or pass --ignore imagePullPolicy"},
+      {"plugins",
+       "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
+       "--ignore plugins"},
+      {"priorityClassName",
+       "Berth knows numbers only: remove it and use \"berth job update --priority\", or pass "
+       "--ignore priorityClassName"},
+      {"initContainers", "run the preparation in the task's own command"},
+      {"valueFrom", "write the value out"},
+      {"generateName", "give a name, or none for one of the server's choosing"},
+      {"status", "is the server's to tell; remove it or pass --ignore status"},
+  };
+  return read;
+}
+
+}  // namespace berth

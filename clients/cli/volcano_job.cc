@@ -1,0 +1,326 @@
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "berth/volcano/v1/manifests.pb.h"
+#include "clients/cli/volcano.h"
+#include "support/nearest.h"
+
+namespace berth {
+namespace {
+
+constexpr int kVolcanoMaxRetry = 3;  // Volcano's default
+
+using Amounts = google::protobuf::Map<std::string, std::string>;
+using Policies = google::protobuf::RepeatedPtrField<volcano::v1::Policy>;
+using BerthPolicies = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
+
+struct EventName {
+  const char* volcano;
+  v1::LifecyclePolicy::Event berth;
+};
+constexpr EventName kEvents[] = {
+    {"*", v1::LifecyclePolicy::ANY},
+    {"PodFailed", v1::LifecyclePolicy::TASK_FAILED},
+    {"TaskFailed", v1::LifecyclePolicy::TASK_FAILED},
+    {"PodEvicted", v1::LifecyclePolicy::TASK_EVICTED},
+    {"PodPending", v1::LifecyclePolicy::TASK_PENDING},
+    {"TaskCompleted", v1::LifecyclePolicy::TASK_COMPLETED},
+};
+
+// Volcano's "task" is Berth's group, its "pod" Berth's task.
+struct ActionName {
+  const char* volcano;
+  v1::LifecyclePolicy::Action berth;
+};
+constexpr ActionName kActions[] = {
+    {"AbortJob", v1::LifecyclePolicy::ABORT},
+    {"TerminateJob", v1::LifecyclePolicy::ABORT},
+    {"CompleteJob", v1::LifecyclePolicy::COMPLETE},
+    {"RestartJob", v1::LifecyclePolicy::RESTART_JOB},
+    {"RestartTask", v1::LifecyclePolicy::RESTART_GROUP},
+    {"RestartPod", v1::LifecyclePolicy::RESTART_TASK},
+    {"RestartPartition", v1::LifecyclePolicy::RESTART_PARTITION},
+};
+
+template <class Entry, size_t n>
+const Entry* FindName(const Entry (&entries)[n], const std::string& name) {
+  const auto* found =
+      std::find_if(entries, entries + n, [&](const Entry& e) { return e.volcano == name; });
+  return found == entries + n ? nullptr : found;
+}
+
+template <class Entry, size_t n>
+std::vector<std::string> Names(const Entry (&entries)[n]) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.emplace_back(entry.volcano);
+  return names;
+}
+
+// Kubernetes writes $(NAME) where Berth writes ${NAME}.
+std::string WithBerthVariables(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t end = text.compare(i, 2, "$(") == 0 ? text.find(')', i) : std::string::npos;
+    const bool is_name =
+        end != std::string::npos &&
+        text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_",
+                               i + 2) == end;
+    if (!is_name) {
+      out += text[i];
+      continue;
+    }
+    absl::StrAppend(&out, "${", text.substr(i + 2, end - i - 2), "}");
+    i = end;
+  }
+  return out;
+}
+
+class JobConverter {
+ public:
+  JobConverter(const volcano::v1::Job& in, const YamlPositions& source, YamlErrors* errors,
+               Manifest* out)
+      : in_(in), source_(source), errors_(*errors), out_(*out), spec_(*out->job.mutable_spec()) {}
+
+  void Convert() {
+    ConvertMetadata();
+    ConvertSpec();
+    ConvertPolicies("policies", in_.spec().policies(), spec_.mutable_policies());
+    for (int i = 0; i < in_.spec().tasks_size(); ++i) ConvertTask(i);
+    if (in_.spec().tasks_size() == 0) Error("spec", "\"spec.tasks\" is missing");
+  }
+
+ private:
+  void Error(const std::string& path, const std::string& text) {
+    errors_.Add(FindPosition(source_, path, out_.position), text);
+  }
+  // What the server says about the one path stands at the other.
+  void Place(const std::string& berth_path, const std::string& volcano_path) {
+    out_.positions[berth_path] = FindPosition(source_, volcano_path, out_.position);
+  }
+
+  void ConvertMetadata() {
+    const volcano::v1::Metadata& metadata = in_.metadata();
+    out_.job.set_name(metadata.name());
+    Place("name", "metadata.name");
+    spec_.mutable_labels()->insert(metadata.labels().begin(), metadata.labels().end());
+    spec_.mutable_annotations()->insert(metadata.annotations().begin(),
+                                        metadata.annotations().end());
+    Place("spec.labels", "metadata.labels");
+    Place("spec.annotations", "metadata.annotations");
+    if (!metadata.namespace_().empty() && metadata.namespace_() != "default") {
+      Error("metadata.namespace", "Berth has no namespaces: remove it, or use a queue of its own");
+    }
+  }
+
+  void ConvertSpec() {
+    const volcano::v1::JobSpec& spec = in_.spec();
+    const std::string& scheduler = spec.scheduler_name();
+    if (!scheduler.empty() && scheduler != "volcano" && scheduler != "berth") {
+      Error("spec.scheduler_name",
+            absl::StrCat("schedulerName \"", scheduler, "\" is not volcano or berth"));
+    }
+    spec_.set_queue(spec.queue().empty() ? "default" : spec.queue());
+    Place("spec.queue", "spec.queue");
+    spec_.set_min_available(spec.min_available());
+    Place("spec.min_available", "spec.min_available");
+    spec_.set_max_retries(spec.has_max_retry() ? spec.max_retry() : kVolcanoMaxRetry);
+    Place("spec.max_retries", "spec.max_retry");
+    if (spec.has_ttl_seconds_after_finished()) {
+      spec_.mutable_ttl_after_finished()->set_seconds(spec.ttl_seconds_after_finished());
+      Place("spec.ttl_after_finished", "spec.ttl_seconds_after_finished");
+    }
+    Place("spec.groups", "spec.tasks");
+  }
+
+  void ConvertTask(int index) {
+    const volcano::v1::Task& task = in_.spec().tasks(index);
+    const std::string from = absl::StrCat("spec.tasks[", index, "]");
+    const std::string to = absl::StrCat("groups[", index, "]");
+    v1::TaskGroup& group = *spec_.add_groups();
+    group.set_name(task.name().empty() ? absl::StrCat("default", index) : task.name());
+    group.set_replicas(task.has_replicas() ? task.replicas() : 1);
+    group.set_min_available(task.min_available());
+    Place("spec." + to, from);
+    for (const char* key : {".name", ".replicas", ".min_available", ".policies", ".depends_on"}) {
+      Place(absl::StrCat("spec.", to, key), from + key);
+    }
+    ConvertPolicies(absl::StrCat("tasks[", index, "].policies"), task.policies(),
+                    group.mutable_policies());
+    ConvertDependsOn(from + ".depends_on", task.depends_on(), &group);
+    ConvertPod(from + ".template.spec", "spec." + to, task.template_().spec(), &group);
+  }
+
+  void ConvertDependsOn(const std::string& path, const volcano::v1::DependsOn& depends_on,
+                        v1::TaskGroup* group) {
+    const bool any = depends_on.iteration() != "all" && depends_on.name_size() > 1;
+    if (any) Error(path, "dependsOn several tasks needs \"iteration: all\"");
+    const std::string& iteration = depends_on.iteration();
+    if (!iteration.empty() && iteration != "any" && iteration != "all") {
+      Error(path + ".iteration", absl::StrCat("iteration \"", iteration, "\" is not any or all"));
+    }
+    for (const std::string& name : depends_on.name()) {
+      v1::GroupDependency& dependency = *group->add_depends_on();
+      dependency.set_group(name);
+      dependency.set_condition(v1::GroupDependency::RUNNING);
+    }
+  }
+
+  void ConvertPod(const std::string& from, const std::string& to, const volcano::v1::PodSpec& pod,
+                  v1::TaskGroup* group) {
+    if (pod.containers_size() != 1) {
+      Error(from + ".containers", absl::StrCat("a task is one process: expected 1 container, got ",
+                                               pod.containers_size()));
+    } else {
+      ConvertContainer(from + ".containers[0]", to, pod.containers(0), group);
+    }
+    auto& labels = *group->mutable_node_selector()->mutable_match_labels();
+    labels.insert(pod.node_selector().begin(), pod.node_selector().end());
+    if (labels.empty()) group->clear_node_selector();
+    Place(to + ".node_selector", from + ".node_selector");
+    for (int i = 0; i < pod.tolerations_size(); ++i) {
+      ConvertToleration(absl::StrCat(from, ".tolerations[", i, "]"), pod.tolerations(i),
+                        group->add_tolerations());
+    }
+    ConvertRestartPolicy(from + ".restart_policy", pod.restart_policy(), group);
+  }
+
+  void ConvertRestartPolicy(const std::string& path, const std::string& policy,
+                            v1::TaskGroup* group) {
+    if (policy.empty() || policy == "Never") return;
+    if (policy != "OnFailure")
+      return Error(path, absl::StrCat("restartPolicy \"", policy, "\" is not Never or OnFailure"));
+    v1::LifecyclePolicy& restart = *group->add_policies();
+    restart.set_event(v1::LifecyclePolicy::TASK_FAILED);
+    restart.set_action(v1::LifecyclePolicy::RESTART_TASK);
+  }
+
+  void ConvertContainer(const std::string& from, const std::string& to,
+                        const volcano::v1::Container& container, v1::TaskGroup* group) {
+    if (container.command_size() == 0) {
+      Error(from, "\"command\" is missing: Berth runs no images, so there is no entry point");
+    }
+    for (const std::string& word : container.command())
+      group->add_command(WithBerthVariables(word));
+    for (const std::string& word : container.args()) group->add_command(WithBerthVariables(word));
+    for (const volcano::v1::EnvVar& variable : container.env()) {
+      v1::EnvVar& to_variable = *group->add_env();
+      to_variable.set_name(variable.name());
+      to_variable.set_value(WithBerthVariables(variable.value()));
+    }
+    group->set_working_dir(container.working_dir());
+    for (const char* key : {".command", ".working_dir", ".resources"}) Place(to + key, from + key);
+    for (int i = 0; i < container.env_size(); ++i) {
+      Place(absl::StrCat(to, ".env[", i, "]"), absl::StrCat(from, ".env[", i, "]"));
+    }
+    ConvertResources(from + ".resources", container.resources(), group->mutable_resources());
+  }
+
+  // Berth knows one number for each resource: the larger of request and limit, which is what the
+  // task may use.
+  void ConvertResources(const std::string& path, const volcano::v1::Resources& in,
+                        v1::ResourceRequest* out) {
+    std::map<std::string, int64_t> amounts;
+    CollectAmounts(path + ".requests", in.requests(), &amounts);
+    CollectAmounts(path + ".limits", in.limits(), &amounts);
+    for (const auto& amount : amounts) {
+      if (amount.first == "cpu") {
+        out->set_cpu_millis(amount.second);
+      } else if (amount.first == "memory") {
+        out->set_memory_bytes(amount.second);
+      } else if (amount.second > 0) {
+        v1::DeviceRequest& device = *out->add_devices();
+        device.set_kind(amount.first);
+        device.set_count(static_cast<int32_t>(std::min<int64_t>(amount.second, INT32_MAX)));
+      }
+    }
+  }
+
+  void CollectAmounts(const std::string& path, const Amounts& in,
+                      std::map<std::string, int64_t>* amounts) {
+    for (const auto& entry : std::map<std::string, std::string>(in.begin(), in.end())) {
+      const std::string entry_path = absl::StrCat(path, "[\"", entry.first, "\"]");
+      const std::string name = BerthResource(entry.first);
+      if (name.empty()) {
+        Error(entry_path, absl::StrCat("unsupported resource \"", entry.first, "\""));
+        continue;
+      }
+      const absl::StatusOr<int64_t> amount = ParseKubernetesAmount(name, entry.second);
+      if (!amount.ok()) {
+        Error(entry_path, absl::StrCat(entry.first, ": ", amount.status().message()));
+        continue;
+      }
+      int64_t& most = (*amounts)[name];
+      most = std::max(most, *amount);
+    }
+  }
+
+  void ConvertToleration(const std::string& path, const volcano::v1::Toleration& in,
+                         v1::Toleration* out) {
+    const std::string operation = in.operator_().empty() ? "Equal" : in.operator_();
+    out->set_key(in.key());
+    out->set_value(in.value());
+    if (!in.effect().empty() && in.effect() != "NoSchedule") {
+      Error(path, absl::StrCat("tolerations of effect ", in.effect(),
+                               " are not supported: only NoSchedule"));
+    }
+    if (operation != "Equal" && operation != "Exists") {
+      Error(path, absl::StrCat("operator \"", operation, "\" is not Equal or Exists"));
+    }
+    if (operation == "Exists" && !in.value().empty()) Error(path, "operator Exists takes no value");
+    if (operation == "Equal" && in.value().empty()) {
+      Error(path, "operator Equal with an empty value is not supported: use Exists");
+    }
+  }
+
+  void ConvertPolicies(const std::string& where, const Policies& in, BerthPolicies* out) {
+    for (int i = 0; i < in.size(); ++i) {
+      const std::string path = absl::StrCat("spec.", where, "[", i, "]");
+      std::vector<std::string> events(in[i].events().begin(), in[i].events().end());
+      if (!in[i].event().empty()) events.push_back(in[i].event());
+      if (events.empty() && in[i].has_exit_code()) events.emplace_back("PodFailed");
+      if (events.empty()) Error(path, "a policy needs an event or an exitCode");
+      for (const std::string& event : events) ConvertPolicy(path, event, in[i], out->Add());
+    }
+  }
+
+  void ConvertPolicy(const std::string& path, const std::string& event,
+                     const volcano::v1::Policy& in, v1::LifecyclePolicy* out) {
+    const EventName* known_event = FindName(kEvents, event);
+    const ActionName* known_action = FindName(kActions, in.action());
+    if (known_event == nullptr)
+      Error(path, UnknownWord("unsupported event", event, Names(kEvents)));
+    if (known_action == nullptr)
+      Error(path, UnknownWord("unsupported action", in.action(), Names(kActions)));
+    if (known_event != nullptr) out->set_event(known_event->berth);
+    if (known_action != nullptr) out->set_action(known_action->berth);
+    if (in.has_exit_code()) out->add_exit_codes(in.exit_code());
+    if (in.timeout().empty()) return;
+    const absl::StatusOr<SecondsAndNanos> timeout = ParseDuration(in.timeout());
+    if (!timeout.ok())
+      return Error(path + ".timeout", absl::StrCat("timeout: ", timeout.status().message()));
+    out->mutable_after()->set_seconds(timeout->seconds);
+    out->mutable_after()->set_nanos(timeout->nanos);
+  }
+
+  const volcano::v1::Job& in_;
+  const YamlPositions& source_;
+  YamlErrors& errors_;
+  Manifest& out_;
+  v1::JobSpec& spec_;
+};
+
+}  // namespace
+
+void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
+                    YamlErrors* skipped, Manifest* manifest) {
+  manifest->kind = Manifest::Kind::kJob;
+  volcano::v1::Job job;
+  YamlPositions source;
+  const int before = errors->count();
+  ReadYamlNode(document, &job, errors, VolcanoReadOptions(options, skipped, &source));
+  if (errors->count() == before) JobConverter(job, source, errors, manifest).Convert();
+}
+
+}  // namespace berth

@@ -1,0 +1,633 @@
+// Whole command lines against a server that answers as the test says.
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "clients/cli/app.h"
+#include "tests/unit/client/fake_server.h"
+#include "tests/unit/client/fake_world.h"
+
+namespace berth {
+namespace {
+
+class Cli {
+ public:
+  // Runs `berth --server FAKE ARGUMENTS...`; out() and err() are of this run.
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", server.address()});
+    return RunBare(arguments);
+  }
+  int RunBare(const std::vector<std::string>& arguments) {
+    out_.str("");
+    err_.str("");
+    return RunBerth(arguments,
+                    {out_, err_, terminal, no_color, absl::UTCTimeZone(), world.environment()});
+  }
+  std::string out() const { return out_.str(); }
+  std::string err() const { return err_.str(); }
+
+  FakeServer server;
+  Script& script = server.script;
+  FakeWorld world;
+  bool terminal = false;
+  bool no_color = false;
+
+ private:
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+// A file that is gone after the test.
+class TempFile {
+ public:
+  explicit TempFile(const std::string& text) : path_(std::tmpnam(nullptr)) {
+    std::ofstream(path_) << text;
+  }
+  ~TempFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+v1::Job MakeJob(const std::string& name, v1::JobState state, int64_t age_s = 192) {
+  v1::Job job;
+  job.set_name(name);
+  job.set_uid(7);
+  job.mutable_spec()->set_queue("research");
+  v1::TaskGroup& group = *job.mutable_spec()->add_groups();
+  group.set_name("worker");
+  group.set_replicas(4);
+  group.add_command("train");
+  job.mutable_status()->set_state(state);
+  v1::GroupStatus& status = *job.mutable_status()->add_groups();
+  status.set_name("worker");
+  (*status.mutable_tasks())["RUNNING"] = state == v1::JOB_RUNNING ? 4 : 0;
+  job.mutable_status()->mutable_submit_time()->set_seconds(1'795'003'600 - age_s);
+  return job;
+}
+
+v1::ListJobsResponse TwoJobs() {
+  v1::ListJobsResponse list;
+  *list.add_jobs() = MakeJob("llama", v1::JOB_RUNNING);
+  v1::Job& waiting = *list.add_jobs();
+  waiting = MakeJob("bert", v1::JOB_PENDING, 45);
+  v1::WaitReason& reason = *waiting.mutable_status()->add_reasons();
+  reason.set_code(v1::WaitReason::INSUFFICIENT_RESOURCES);
+  reason.set_resource("gpu");
+  reason.set_needed(64);
+  reason.set_free(32);
+  return list;
+}
+
+TEST_CASE("job list in every form") {
+  Cli cli;
+  cli.script.Answer("ListJobs", TwoJobs());
+  CHECK(cli.Run({"job", "list"}) == 0);
+  CHECK(cli.out() ==
+        "NAME   QUEUE     STATE    TASKS    AGE  RAN  REASON\n"
+        "llama  research  Running    4/4  3m12s    -  -\n"
+        "bert   research  Pending    0/4    45s    -  needs 64 gpu, 32 free\n");
+  CHECK(cli.Run({"job", "list", "--no-headers", "-o", "wide"}) == 0);
+  CHECK(cli.out() ==
+        "llama  research  Running  4/4  0  3m12s  -  7  0  0/0  -  -\n"
+        "bert   research  Pending  0/4  0    45s  -  7  0  0/0  -  needs 64 gpu, 32 free\n");
+  CHECK(cli.Run({"-o", "name", "job", "list"}) == 0);
+  CHECK(cli.out() == "job/llama\njob/bert\n");
+  CHECK(cli.Run({"job", "list", "-o", "json"}) == 0);
+  CHECK(cli.out().substr(0, 5) == "[\n{\n ");
+  CHECK(cli.out().find("\"name\": \"llama\"") != std::string::npos);
+  CHECK(cli.out().substr(cli.out().size() - 5) == "}\n]\n");
+  CHECK(cli.Run({"job", "list", "-o", "yaml"}) == 0);
+  CHECK(cli.out().find("---\napiVersion: berth/v1\nkind: Job\nname: bert\n") != std::string::npos);
+}
+
+TEST_CASE("an empty list") {
+  Cli cli;
+  cli.script.Answer("ListJobs", v1::ListJobsResponse());
+  CHECK(cli.Run({"job", "list"}) == 0);
+  CHECK(cli.out() == "");
+  CHECK(cli.err() == "no jobs\n");
+  CHECK(cli.Run({"job", "list", "-o", "json"}) == 0);
+  CHECK(cli.out() == "[]\n");
+}
+
+TEST_CASE("filters of job list reach the server") {
+  Cli cli;
+  cli.script.Answer("ListJobs", v1::ListJobsResponse());
+  CHECK(cli.Run({"job", "list", "-q", "a", "--state", "running,Pending", "-l", "x=1", "-a"}) == 0);
+  const v1::JobFilter filter = cli.script.Requests<v1::ListJobsRequest>("ListJobs")[0].filter();
+  CHECK(filter.queue() == "a");
+  CHECK(filter.states_size() == 2);
+  CHECK(filter.states(0) == v1::JOB_RUNNING);
+  CHECK(filter.labels().at("x") == "1");
+  CHECK(filter.active_only());
+  CHECK(cli.Run({"job", "list", "--state", "runing"}) == 2);
+  CHECK(cli.err().find("unknown state \"runing\"; known: Pending, Held") != std::string::npos);
+}
+
+TEST_CASE("colours only on a terminal, unless NO_COLOR or --color say otherwise") {
+  Cli cli;
+  cli.script.Answer("ListJobs", TwoJobs());
+  const auto colored = [&](std::vector<std::string> arguments) {
+    CHECK(cli.Run(arguments) == 0);
+    return cli.out().find('\033') != std::string::npos;
+  };
+  CHECK_FALSE(colored({"job", "list"}));
+  CHECK(colored({"job", "list", "--color", "always"}));
+  cli.terminal = true;
+  CHECK(colored({"job", "list"}));
+  CHECK_FALSE(colored({"job", "list", "--color", "never"}));
+  cli.no_color = true;
+  CHECK_FALSE(colored({"job", "list"}));
+}
+
+TEST_CASE("exit codes tell what went wrong") {
+  struct Case {
+    absl::Status status;
+    int code;
+  };
+  const Case cases[] = {
+      {absl::OkStatus(), 0},
+      {absl::FailedPreconditionError("no"), 1},
+      {absl::AlreadyExistsError("no"), 1},
+      {absl::AbortedError("no"), 1},
+      {absl::PermissionDeniedError("no"), 1},
+      {absl::NotFoundError("no"), 3},
+      {absl::InvalidArgumentError("no"), 4},
+      {absl::UnavailableError("no"), 5},
+      {absl::ResourceExhaustedError("no"), 5},
+      {absl::UnimplementedError("no"), 6},
+  };
+  for (const Case& c : cases) {
+    Cli cli;
+    cli.script.Answer("GetJob", c.status);
+    INFO(c.status);
+    CHECK(cli.Run({"job", "get", "x", "--request-timeout", "1s"}) == c.code);
+    if (!c.status.ok()) CHECK(cli.err().substr(0, 10) == "berth: no\n");
+  }
+}
+
+TEST_CASE("wrong command lines are usage errors") {
+  Cli cli;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"jobs"},
+                                             {"job"},
+                                             {"job", "get"},
+                                             {"job", "list", "--bogus"},
+                                             {"job", "list", "-o", "xml"},
+                                             {"submit"},
+                                             {"submit", "--gpus", "0", "--", "x"},
+                                             {"submit", "--walltime", "5", "--", "x"},
+                                             {"job", "list", "--", "x"},
+                                             {"submit", "f.yaml", "--name", "x"},
+                                             {"job", "wait", "x", "--timeout", "soon"},
+                                             {"job", "update", "x"}}) {
+    INFO((arguments.empty() ? "" : arguments.back()));
+    CHECK(cli.Run(arguments) == 2);
+    CHECK_FALSE(cli.err().empty());
+  }
+  CHECK(cli.Run({"--help"}) == 0);
+  CHECK(cli.out().find("Exit codes: 0 done") != std::string::npos);
+  CHECK(cli.Run({"job", "logs", "--help"}) == 0);
+  CHECK(cli.Run({"--version"}) == 0);
+}
+
+TEST_CASE("an absent server is tried for the time given, then told") {
+  Cli cli;
+  CHECK(cli.RunBare({"--server", "127.0.0.1:1", "job", "list", "--request-timeout", "2s"}) == 5);
+  CHECK(cli.err().find("is berthd running at 127.0.0.1:1?") != std::string::npos);
+  CHECK_FALSE(cli.world.sleeps.empty());
+}
+
+TEST_CASE("a server that restarts is not noticed") {
+  Cli cli;
+  cli.script.Answer("ListJobs", absl::UnavailableError("restarting"));
+  cli.script.Answer("ListJobs", TwoJobs());
+  CHECK(cli.Run({"job", "list", "-o", "name"}) == 0);
+  CHECK(cli.out() == "job/llama\njob/bert\n");
+  CHECK(cli.world.sleeps.size() == 1);
+}
+
+TEST_CASE("several names: each is told, the first error decides") {
+  Cli cli;
+  cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
+  cli.script.Answer("CancelJob", absl::NotFoundError("job \"b\" not found"));
+  cli.script.Answer("CancelJob", MakeJob("c", v1::JOB_CANCELLED));
+  CHECK(cli.Run({"job", "cancel", "a", "b", "c", "--reason", "wrong data"}) == 3);
+  CHECK(cli.out() == "job/a cancelled\njob/c cancelled\n");
+  CHECK(cli.err() == "berth: job \"b\" not found\n");
+  CHECK(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[2].reason() == "wrong data");
+}
+
+TEST_CASE("verbs of jobs") {
+  Cli cli;
+  cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_SUSPENDED));
+  cli.script.Answer("ResumeJob", MakeJob("a", v1::JOB_PENDING));
+  cli.script.Answer("DeleteJob", v1::DeleteJobResponse());
+  cli.script.Answer("UpdateJob", MakeJob("a", v1::JOB_PENDING));
+  CHECK(cli.Run({"job", "suspend", "a"}) == 0);
+  CHECK(cli.out() == "job/a suspended\n");
+  CHECK(cli.Run({"job", "resume", "a"}) == 0);
+  CHECK(cli.Run({"job", "delete", "a"}) == 0);
+  CHECK(cli.out() == "job/a deleted\n");
+  CHECK(cli.Run({"job", "update", "a", "--priority", "5"}) == 0);
+  const auto update = cli.script.Requests<v1::UpdateJobRequest>("UpdateJob")[0];
+  CHECK(update.job().spec().priority() == 5);
+  CHECK(update.update_mask().paths(0) == "spec.priority");
+}
+
+TEST_CASE("describe shows the job and its tasks") {
+  Cli cli;
+  v1::Job job = TwoJobs().jobs(1);
+  cli.script.Answer("GetJob", job);
+  v1::ListTasksResponse tasks;
+  v1::Task& task = *tasks.add_tasks();
+  task.set_group("worker");
+  task.set_rank(0);
+  task.set_state(v1::TASK_FAILED);
+  task.set_node("n1");
+  task.set_attempt(1);
+  task.set_exit_code(137);
+  cli.script.Answer("ListTasks", tasks);
+  CHECK(cli.Run({"job", "describe", "bert"}) == 0);
+  CHECK(cli.out() == R"(Name:       bert
+Uid:        7
+Queue:      research
+State:      Pending
+Priority:   0
+Starts:     0
+Retries:    0 of 0
+Submitted:  2026-11-18 18:59:15 (45s ago)
+Waits because:
+  needs 64 gpu, 32 free
+Groups:
+  GROUP   TASKS  MIN  EACH NEEDS  STATES     COMMAND
+  worker      4    4  -           RUNNING=0  train
+Tasks:
+  TASK      RANK  STATE   NODE  ATTEMPT  AGE  EXIT  MESSAGE
+  worker-0     0  Failed  n1          1    -   137  -
+)");
+}
+
+TEST_CASE("logs are written as they come") {
+  Cli cli;
+  v1::ReadLogsResponse first;
+  first.set_data("one\n");
+  v1::ReadLogsResponse second;
+  second.set_data(std::string("\0two", 4));
+  cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {first, second}, absl::OkStatus());
+  CHECK(cli.Run({"job", "logs", "-f", "a", "--task", "w-1", "--tail", "5", "--stream", "stderr"}) ==
+        0);
+  CHECK(cli.out() == std::string("one\n\0two", 8));
+  const auto request = cli.script.Requests<v1::ReadLogsRequest>("ReadLogs")[0];
+  CHECK(request.follow());
+  CHECK(request.task() == "w-1");
+  CHECK(request.tail_lines() == 5);
+  CHECK(request.stream() == v1::STDERR);
+}
+
+v1::WatchResponse JobChange(uint64_t revision, v1::JobState state) {
+  v1::WatchResponse response;
+  response.set_revision(revision);
+  v1::ChangeEvent& event = *response.add_events();
+  event.set_type(v1::ChangeEvent::JOB_CHANGED);
+  event.set_job("a");
+  event.set_job_state(state);
+  return response;
+}
+v1::WatchResponse Begun(uint64_t revision) {
+  v1::WatchResponse response;
+  response.set_revision(revision);
+  return response;
+}
+
+TEST_CASE("job wait ends with the job, over a broken watch") {
+  for (const auto& end : {std::make_pair(v1::JOB_SUCCEEDED, 0), std::make_pair(v1::JOB_FAILED, 10),
+                          std::make_pair(v1::JOB_CANCELLED, 10)}) {
+    Cli cli;
+    cli.script.Answer("GetJob", MakeJob("a", v1::JOB_PENDING));
+    cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5), JobChange(6, v1::JOB_RUNNING)},
+                                         absl::UnavailableError("x"));
+    cli.script.Stream<v1::WatchResponse>("Watch", {JobChange(7, end.first)}, absl::OkStatus());
+    CHECK(cli.Run({"job", "wait", "a"}) == end.second);
+    CHECK(cli.script.Requests<v1::WatchRequest>("Watch")[1].from_revision() == 6);
+  }
+}
+
+TEST_CASE("job wait sees a job that ended before the watch began") {
+  Cli cli;
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_SUCCEEDED));
+  cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5)}, absl::OkStatus());
+  CHECK(cli.Run({"job", "wait", "a"}) == 0);
+  CHECK(cli.out() == "job/a Succeeded\n");
+  Cli gone;
+  gone.script.Answer("GetJob", absl::NotFoundError("no such job"));
+  CHECK(gone.Run({"job", "wait", "a"}) == 3);
+}
+
+TEST_CASE("job wait gives up after its time") {
+  Cli cli;
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
+  cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5)}, absl::UnavailableError("x"));
+  CHECK(cli.Run({"job", "wait", "a", "--timeout", "3s"}) == 11);
+  CHECK(cli.err() == "berth: job a has not ended: Running\n");
+}
+
+TEST_CASE("job watch prints changes until the job ends") {
+  Cli cli;
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_PENDING));
+  cli.script.Stream<v1::WatchResponse>(
+      "Watch", {Begun(5), JobChange(6, v1::JOB_RUNNING), JobChange(7, v1::JOB_FAILED)},
+      absl::OkStatus());
+  CHECK(cli.Run({"job", "watch", "a"}) == 0);
+  CHECK(cli.out() == "job/a is Pending\n-  job/a  Running\n-  job/a  Failed\n");
+}
+
+TEST_CASE("a watched list is shown at every change") {
+  Cli cli;
+  cli.script.Answer("ListJobs", TwoJobs());
+  cli.script.Answer("ListJobs", v1::ListJobsResponse());
+  cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5), JobChange(6, v1::JOB_RUNNING)},
+                                       absl::OkStatus());
+  cli.script.Stream<v1::WatchResponse>("Watch", {Begun(6)}, absl::PermissionDeniedError("enough"));
+  CHECK(cli.Run({"job", "list", "--watch", "-o", "name"}) == 1);
+  CHECK(cli.out() == "job/llama\njob/bert\n\n");
+  CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 2);
+}
+
+v1::SubmitJobsResponse Submitted(const std::string& name) {
+  v1::SubmitJobsResponse response;
+  response.add_jobs()->set_name(name);
+  return response;
+}
+
+TEST_CASE("the quick form of submit") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("n"));
+  CHECK(cli.Run({"submit",     "--name",     "n",     "--queue",   "q",        "--gpus",  "8",
+                 "--replicas", "4",          "--cpu", "1.5",       "--memory", "1Gi",     "-e",
+                 "A=b=c",      "--walltime", "1h",    "--retries", "2",        "--after", "m",
+                 "--",         "train",      "--x",   "-o"}) == 0);
+  CHECK(cli.out() == "job/n submitted\n");
+  const v1::SubmitJobsRequest request = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
+  CHECK(request.request_id().size() == 32);
+  const v1::JobSpec& spec = request.jobs(0).spec();
+  CHECK(spec.queue() == "q");
+  CHECK(spec.walltime().seconds() == 3600);
+  CHECK(spec.max_retries() == 2);
+  CHECK(spec.dependencies(0).job() == "m");
+  const v1::TaskGroup& group = spec.groups(0);
+  CHECK(group.name() == "worker");
+  CHECK(group.replicas() == 4);
+  CHECK(group.resources().cpu_millis() == 1500);
+  CHECK(group.resources().memory_bytes() == 1 << 30);
+  CHECK(group.resources().devices(0).count() == 8);
+  CHECK(group.env(0).value() == "b=c");
+  CHECK(group.command_size() == 3);
+  CHECK(group.command(2) == "-o");
+}
+
+constexpr char kJobs[] = R"(apiVersion: berth/v1
+kind: Job
+name: one
+queue: q
+groups: [{name: w, replicas: 1, command: [a]}]
+---
+apiVersion: berth/v1
+kind: Job
+name: two
+queue: q
+groups:
+- name: w
+  replicas: 0
+  command: [a]
+)";
+
+TEST_CASE("violations of the server are told by file and line") {
+  Cli cli;
+  const TempFile file(kJobs);
+  cli.script.Answer("SubmitJobs",
+                    ViolationsError(absl::StatusCode::kInvalidArgument,
+                                    {{"jobs[1].spec.groups[0].replicas", "must be at least 1"},
+                                     {"jobs[0].spec.queue", "no such queue"},
+                                     {"request_id", "too long"}}));
+  CHECK(cli.Run({"submit", file.path()}) == 4);
+  CHECK(cli.err() == file.path() + ":13:13: groups[0].replicas: must be at least 1\n" +
+                         file.path() + ":4:8: queue: no such queue\n" + file.path() +
+                         ":1:1: request_id: too long\n");
+  CHECK(cli.Run({"submit", "--", "x"}) == 4);
+  CHECK(cli.err().find("berth: groups[0].replicas: must be at least 1\n") != std::string::npos);
+}
+
+TEST_CASE("a wrong manifest is told before the server is asked") {
+  Cli cli;
+  const TempFile file("apiVersion: berth/v1\nkind: Job\nqueu: a\n");
+  CHECK(cli.Run({"submit", file.path()}) == 4);
+  CHECK(cli.err() == file.path() + ":3:1: unknown key \"queu\"; did you mean \"queue\"?\n");
+  CHECK(cli.Run({"apply", "-f", "/nonexistent.yaml"}) == 4);
+  CHECK(cli.err() == "/nonexistent.yaml: No such file or directory\n");
+  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
+}
+
+TEST_CASE("dry run only asks") {
+  Cli cli;
+  const TempFile file(kJobs);
+  cli.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
+  CHECK(cli.Run({"submit", "--dry-run", file.path()}) == 0);
+  CHECK(cli.out() == "job/one would be accepted (dry run)\njob/two would be accepted (dry run)\n");
+  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0].dry_run());
+}
+
+TEST_CASE("submit --wait tells how the job ended") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("a"));
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_FAILED));
+  CHECK(cli.Run({"submit", "--wait", "--", "x"}) == 10);
+  CHECK(cli.out() == "job/a submitted\njob/a Failed\n");
+}
+
+constexpr char kQueueAndJob[] = R"(apiVersion: berth/v1
+kind: Job
+name: one
+queue: q
+priority: 3
+groups: [{name: w, replicas: 1, command: [a]}]
+---
+apiVersion: berth/v1
+kind: Queue
+name: q
+maxJobs: 5
+limit: {gpu: 8}
+)";
+
+TEST_CASE("apply makes what is missing, queues first") {
+  Cli cli;
+  const TempFile file(kQueueAndJob);
+  cli.script.Answer("GetQueue", absl::NotFoundError("none"));
+  cli.script.Answer("CreateQueue", v1::Queue());
+  cli.script.Answer("SubmitJobs", Submitted("one"));
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "queue/q created\njob/one submitted\n");
+  CHECK(cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].request_id().size() == 32);
+}
+
+TEST_CASE("apply changes only what differs") {
+  Cli cli;
+  const TempFile file(kQueueAndJob);
+  v1::Queue current;
+  current.set_name("q");
+  current.set_etag("e1");
+  current.mutable_spec()->set_max_jobs(4);
+  (*current.mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 8;
+  cli.script.Answer("GetQueue", current);
+  cli.script.Answer("UpdateQueue", current);
+  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("job \"one\" exists"));
+  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
+  job.mutable_spec()->set_queue("q");
+  job.mutable_spec()->mutable_groups(0)->set_name("w");
+  job.mutable_spec()->mutable_groups(0)->set_replicas(1);
+  job.mutable_spec()->mutable_groups(0)->set_min_available(1);  // filled in by the server
+  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
+  cli.script.Answer("GetJob", job);
+  cli.script.Answer("UpdateJob", job);
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "queue/q updated\njob/one updated\n");
+  const auto queue = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0];
+  CHECK(queue.update_mask().paths_size() == 1);
+  CHECK(queue.update_mask().paths(0) == "spec.max_jobs");
+  CHECK(queue.queue().etag() == "e1");
+  CHECK(cli.script.Requests<v1::UpdateJobRequest>("UpdateJob")[0].update_mask().paths(0) ==
+        "spec.priority");
+}
+
+TEST_CASE("apply leaves alone what is as it should be, and refuses what cannot change") {
+  const TempFile file(
+      "apiVersion: berth/v1\nkind: Job\nname: one\nqueue: q\ngroups: [{name: w, replicas: 2, "
+      "command: [a]}]\n");
+  Cli cli;
+  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("exists"));
+  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
+  job.mutable_spec()->set_queue("q");
+  job.mutable_spec()->mutable_groups(0)->set_name("w");
+  job.mutable_spec()->mutable_groups(0)->set_replicas(2);
+  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
+  cli.script.Answer("GetJob", job);
+  job.mutable_spec()->mutable_groups(0)->set_replicas(3);
+  cli.script.Answer("GetJob", job);
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "job/one unchanged\n");
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 1);
+  CHECK(cli.err() ==
+        file.path() +
+            ":5:1: job/one exists and differs in groups; only priority and labels may change\n");
+}
+
+TEST_CASE("queues as a tree") {
+  Cli cli;
+  v1::ListQueuesResponse list;
+  for (const auto& entry : std::vector<std::pair<std::string, std::string>>{
+           {"research", ""}, {"vision", "research"}, {"llm", "research"}, {"default", ""}}) {
+    v1::Queue& queue = *list.add_queues();
+    queue.set_name(entry.first);
+    queue.mutable_spec()->set_parent(entry.second);
+    queue.mutable_status()->set_state(v1::QUEUE_OPEN);
+  }
+  (*list.mutable_queues(0)->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 64;
+  list.mutable_queues(2)->mutable_status()->set_running_jobs(3);
+  cli.script.Answer("ListQueues", list);
+  CHECK(cli.Run({"queue", "list"}) == 0);
+  CHECK(cli.out() ==
+        "NAME        STATE  RUNNING  PENDING  HELD  ALLOCATED  LIMIT\n"
+        "default     Open         0        0     0  -          -\n"
+        "research    Open         0        0     0  -          gpu 64\n"
+        "  llm       Open         3        0     0  -          -\n"
+        "  vision    Open         0        0     0  -          -\n");
+}
+
+TEST_CASE("queue create and update send what is given") {
+  Cli cli;
+  v1::Queue queue;
+  queue.set_name("q");
+  cli.script.Answer("CreateQueue", queue);
+  cli.script.Answer("UpdateQueue", queue);
+  CHECK(cli.Run({"queue", "create", "q", "--parent", "p", "--limit", "gpu=64", "--limit",
+                 "memory=1Ti", "--max-jobs", "9"}) == 0);
+  CHECK(cli.out() == "queue/q created\n");
+  const v1::QueueSpec spec =
+      cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].queue().spec();
+  CHECK(spec.parent() == "p");
+  CHECK(spec.limit().counts().at("gpu") == 64);
+  CHECK(spec.limit().memory_bytes() == int64_t{1} << 40);
+  CHECK(spec.max_jobs() == 9);
+  CHECK(cli.Run({"queue", "update", "q", "--max-running-jobs", "3"}) == 0);
+  CHECK(cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0].update_mask().paths(0) ==
+        "spec.max_running_jobs");
+  CHECK(cli.Run({"queue", "update", "q"}) == 2);
+  CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);
+}
+
+TEST_CASE("nodes") {
+  Cli cli;
+  v1::Node node;
+  node.set_name("n1");
+  node.mutable_status()->set_state(v1::NODE_READY);
+  node.mutable_status()->set_cordoned(true);
+  node.mutable_status()->set_reason("bad fan");
+  node.mutable_status()->set_tasks(2);
+  node.mutable_status()->mutable_capacity()->set_cpu_millis(96'000);
+  node.mutable_status()->mutable_free()->set_cpu_millis(90'000);
+  (*node.mutable_status()->mutable_capacity()->mutable_counts())["gpu"] = 8;
+  (*node.mutable_status()->mutable_free()->mutable_counts())["gpu"] = 6;
+  v1::ListNodesResponse list;
+  *list.add_nodes() = node;
+  cli.script.Answer("ListNodes", list);
+  cli.script.Answer("DrainNode", node);
+  CHECK(cli.Run({"node", "list"}) == 0);
+  CHECK(cli.out() ==
+        "NAME  STATE           TASKS  FREE CPU  FREE MEMORY  FREE DEVICES  AGE  REASON\n"
+        "n1    Ready,Cordoned      2     90/96          0/0  gpu 6/8         -  bad fan\n");
+  CHECK(cli.Run({"node", "drain", "n1", "--reason", "fan", "--wait-for-jobs"}) == 0);
+  CHECK(cli.out() == "node/n1 draining\n");
+  CHECK(cli.script.Requests<v1::DrainNodeRequest>("DrainNode")[0].wait_for_jobs());
+}
+
+TEST_CASE("the cluster and the versions") {
+  Cli cli;
+  v1::ClusterInfo info;
+  info.set_version("0.1.0");
+  info.set_cluster_id("c1");
+  info.set_accepting_work(false);
+  info.set_not_accepting_reason("disk full");
+  (*info.mutable_jobs())["RUNNING"] = 3;
+  (*info.mutable_jobs())["FAILED"] = 0;
+  cli.script.Answer("GetClusterInfo", info);
+  CHECK(cli.Run({"cluster", "info"}) == 0);
+  CHECK(cli.out().find("Accepts work:  no: disk full\n") != std::string::npos);
+  CHECK(cli.out().find("Jobs:          3 running\n") != std::string::npos);
+  CHECK(cli.Run({"version"}) == 0);
+  CHECK(cli.out() == "berth 0.1.0\nberthd 0.1.0 at " + cli.server.address() + "\n");
+  CHECK(cli.RunBare({"version", "--client"}) == 0);
+}
+
+TEST_CASE("bash completion comes from the tree of commands") {
+  Cli cli;
+  CHECK(cli.RunBare({"completion", "bash"}) == 0);
+  const TempFile script(cli.out() + R"(
+complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _berth; echo "${COMPREPLY[*]}"; }
+berth() { echo job/llama; }
+[[ $(complete_line berth jo) == job ]] || exit 11
+[[ $(complete_line berth job ca) == cancel ]] || exit 12
+[[ $(complete_line berth job list --qu) == --queue ]] || exit 13
+[[ $(complete_line berth job logs ll) == llama ]] || exit 14
+[[ $(complete_line berth submit --outp) == --output ]] || exit 15
+[[ $(complete_line berth -o json queue op) == open ]] || exit 16
+)");
+  CHECK(std::system(("bash " + script.path()).c_str()) == 0);
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,342 @@
+#include "clients/cli/manifest.h"
+
+#include <catch2/catch.hpp>
+
+#include "google/protobuf/util/message_differencer.h"
+
+namespace berth {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+std::string ErrorOf(const std::string& text, const ManifestOptions& options = {}) {
+  std::vector<std::string> warnings;
+  return std::string(ReadManifests(text, "f.yaml", options, &warnings).status().message());
+}
+
+std::vector<Manifest> Read(const std::string& text, const ManifestOptions& options = {}) {
+  std::vector<std::string> warnings;
+  auto manifests = ReadManifests(text, "f.yaml", options, &warnings);
+  INFO(manifests.status());
+  REQUIRE(manifests.ok());
+  return *std::move(manifests);
+}
+
+constexpr char kBerth[] = R"(apiVersion: berth/v1
+kind: Queue
+name: research
+limit: {gpu: 64}
+---
+# a comment
+---
+apiVersion: berth/v1
+kind: Job
+name: llama
+queue: research
+walltime: 72h
+groups:
+- name: worker
+  replicas: 4
+  resources: {cpu: 2, gpu: 8}
+  command: [train]
+)";
+
+TEST_CASE("Berth's manifests: several documents, flat") {
+  const auto manifests = Read(kBerth);
+  REQUIRE(manifests.size() == 2);
+  CHECK(manifests[0].kind == Manifest::Kind::kQueue);
+  CHECK(manifests[0].queue.name() == "research");
+  CHECK(manifests[0].queue.spec().limit().counts().at("gpu") == 64);
+  CHECK(manifests[1].kind == Manifest::Kind::kJob);
+  CHECK(manifests[1].job.name() == "llama");
+  CHECK(manifests[1].job.spec().groups(0).resources().devices(0).count() == 8);
+}
+
+TEST_CASE("a manifest knows where its fields stand") {
+  const auto manifests = Read(kBerth);
+  CHECK(manifests[1].Locate("name") == "f.yaml:10:7");
+  CHECK(manifests[1].Locate("spec.groups[0].replicas") == "f.yaml:15:13");
+  CHECK(manifests[1].Locate("spec.groups[0].resources.devices[0].count") == "f.yaml:16:28");
+  CHECK(manifests[1].Locate("spec.groups[0].min_available") == "f.yaml:14:3");
+  CHECK(manifests[1].Locate("spec.priority") == "f.yaml:8:1");
+  CHECK(manifests[0].Locate("spec.limit.counts[\"gpu\"]") == "f.yaml:4:14");
+}
+
+TEST_CASE("what is no manifest is refused with its place") {
+  struct Case {
+    const char* text;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"kind: Job", "f.yaml:1:1: \"apiVersion\" is missing"},
+      {"apiVersion: berth/v1", "f.yaml:1:1: \"kind\" is missing"},
+      {"apiVersion: berth/v2\nkind: Job",
+       "f.yaml:1:13: unknown apiVersion \"berth/v2\"; did you mean \"berth/v1\"?"},
+      {"apiVersion: berth/v1\nkind: Jobs",
+       "f.yaml:2:7: unknown kind \"Jobs\"; did you mean \"Job\"?"},
+      {"- a", "f.yaml:1:1: expected a manifest: a map with apiVersion and kind"},
+      {"apiVersion: berth/v1\nkind: Queue", "f.yaml:1:1: a queue needs a name"},
+      {"apiVersion: berth/v1\nkind: Job\nnmae: x",
+       "f.yaml:3:1: unknown key \"nmae\"; did you mean \"name\"?"},
+      {"apiVersion: berth/v1\nkind: Job\ngroups: [{replica: 2}]",
+       "f.yaml:3:11: unknown key \"replica\"; did you mean \"replicas\"?"},
+      {"apiVersion: berth/v1\nkind: Job\nname: a\nname: b",
+       "f.yaml:4:1: repeated key \"name\" (first on line 3)"},
+  };
+  for (const Case& bad : cases) {
+    INFO(bad.text);
+    CHECK(ErrorOf(bad.text) == bad.error);
+  }
+}
+
+TEST_CASE("errors of all documents are told together") {
+  CHECK(ErrorOf("apiVersion: berth/v1\nkind: Job\nx: 1\n---\napiVersion: berth/v1\nkind: "
+                "Queue\nname: q\nlimits: {}\n") ==
+        "f.yaml:3:1: unknown key \"x\"; known: apiVersion, kind, name, queue, priority, "
+        "preemptible, walltime, "
+        "startAfter, deadline, ttlAfterFinished, topology, minAvailable, groups, policies, "
+        "maxRetries, retryBackoff, "
+        "dependencies, checkpoint, onNodeLoss, strategy, killGrace, killSignal, labels, "
+        "annotations, suspended, "
+        "prepareTimeout\n"
+        "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
+}
+
+TEST_CASE("a job that is written can be applied again; its status is comments") {
+  auto manifests = Read(kBerth);
+  v1::Job job = manifests[1].job;
+  job.set_uid(7);
+  job.mutable_status()->set_state(v1::JOB_RUNNING);
+  const std::string text = WriteManifest(job);
+  CHECK(text == R"(apiVersion: berth/v1
+kind: Job
+name: llama
+queue: research
+walltime: 72h
+groups:
+- name: worker
+  replicas: 4
+  resources:
+    cpu: 2
+    devices:
+    - kind: gpu
+      count: 8
+  command: [train]
+# status:
+#   state: Running
+)");
+  const auto again = Read(text);
+  CHECK(MessageDifferencer::Equals(again[0].job, manifests[1].job));
+  const auto queue = Read(WriteManifest(manifests[0].queue));
+  CHECK(MessageDifferencer::Equals(queue[0].queue, manifests[0].queue));
+}
+
+constexpr char kVolcano[] = R"(apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: mpi
+  labels: {team: a}
+spec:
+  schedulerName: volcano
+  minAvailable: 3
+  queue: research
+  maxRetry: 5
+  ttlSecondsAfterFinished: 60
+  policies:
+  - event: PodEvicted
+    action: RestartJob
+  tasks:
+  - name: master
+    policies:
+    - events: [TaskCompleted, PodFailed]
+      action: CompleteJob
+    template:
+      spec:
+        containers:
+        - name: main
+          command: [sh, -c]
+          args: ["run $(HOSTS) $(not a name) $HOME"]
+          workingDir: /data
+          env:
+          - {name: MODE, value: fast}
+        restartPolicy: OnFailure
+  - name: worker
+    replicas: 4
+    minAvailable: 2
+    dependsOn: {name: [master]}
+    policies:
+    - {exitCode: 137, action: RestartPod, timeout: 30s}
+    template:
+      spec:
+        nodeSelector: {zone: b}
+        tolerations:
+        - {key: gpu, operator: Exists, effect: NoSchedule}
+        containers:
+        - command: [work]
+          resources:
+            requests: {cpu: 500m, memory: 1Gi}
+            limits: {cpu: "2", memory: 1Gi, nvidia.com/gpu: 8}
+)";
+
+TEST_CASE("a Volcano job becomes a Berth job") {
+  const auto manifests = Read(kVolcano);
+  REQUIRE(manifests.size() == 1);
+  CHECK(WriteManifest(manifests[0].job) == R"(apiVersion: berth/v1
+kind: Job
+name: mpi
+queue: research
+ttlAfterFinished: 1m
+minAvailable: 3
+groups:
+- name: master
+  replicas: 1
+  resources: {}
+  command: [sh, "-c", "run ${HOSTS} $(not a name) $HOME"]
+  env:
+  - name: MODE
+    value: fast
+  workingDir: /data
+  policies:
+  - event: TaskCompleted
+    action: Complete
+  - event: TaskFailed
+    action: Complete
+  - event: TaskFailed
+    action: RestartTask
+- name: worker
+  replicas: 4
+  minAvailable: 2
+  resources:
+    cpu: 2
+    memory: 1Gi
+    devices:
+    - kind: gpu
+      count: 8
+  command: [work]
+  policies:
+  - event: TaskFailed
+    exitCodes: [137]
+    action: RestartTask
+    after: 30s
+  dependsOn:
+  - group: master
+    condition: Running
+  nodeSelector:
+    matchLabels:
+      zone: b
+  tolerations:
+  - key: gpu
+policies:
+- event: TaskEvicted
+  action: RestartJob
+maxRetries: 5
+labels:
+  team: a
+)");
+}
+
+TEST_CASE("what the server says about a Volcano job is told in its own places") {
+  const auto manifests = Read(kVolcano);
+  CHECK(manifests[0].Locate("name") == "f.yaml:4:9");
+  CHECK(manifests[0].Locate("spec.queue") == "f.yaml:9:10");
+  CHECK(manifests[0].Locate("spec.max_retries") == "f.yaml:10:13");
+  CHECK(manifests[0].Locate("spec.groups[1].replicas") == "f.yaml:31:15");
+  CHECK(manifests[0].Locate("spec.groups[0].env[0].name") == "f.yaml:28:13");
+}
+
+std::string VolcanoTask(const std::string& task) {
+  return "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec:\n  tasks:\n "
+         " - " +
+         task;
+}
+std::string VolcanoContainer(const std::string& container) {
+  return VolcanoTask("template: {spec: {containers: [{" + container + "}]}}");
+}
+
+TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
+  struct Case {
+    std::string text;
+    const char* error;
+  };
+  const Case cases[] = {
+      {VolcanoContainer("command: [a], image: busybox"),
+       "f.yaml:6:52: unsupported key \"image\": Berth runs programs of the node, not images; "
+       "remove it or pass "
+       "--ignore image"},
+      {VolcanoContainer("comand: [a]"),
+       "f.yaml:6:38: unsupported key \"comand\"; did you mean \"command\"?"},
+      {VolcanoContainer("args: [a]"),
+       "f.yaml:6:37: \"command\" is missing: Berth runs no images, so there is no entry point"},
+      {VolcanoContainer("command: [a], resources: {limits: {example.com/fpga: 1}}"),
+       "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
+      {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
+       "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
+      {VolcanoTask("template: {spec: {containers: []}}"),
+       "f.yaml:6:21: a task is one process: expected 1 container, got 0"},
+      {VolcanoTask("template: {spec: {restartPolicy: Always, containers: [{command: [a]}]}}"),
+       "f.yaml:6:38: restartPolicy \"Always\" is not Never or OnFailure"},
+      {VolcanoTask("policies: [{event: PodFaild, action: RestartJob}]\n    template: {spec: "
+                   "{containers: [{command: [a]}]}}"),
+       "f.yaml:6:16: unsupported event \"PodFaild\"; did you mean \"PodFailed\"?"},
+      {VolcanoTask("policies: [{event: PodFailed, action: SyncJob}]\n    template: {spec: "
+                   "{containers: [{command: [a]}]}}"),
+       "f.yaml:6:16: unsupported action \"SyncJob\"; known: AbortJob, TerminateJob, CompleteJob, "
+       "RestartJob, "
+       "RestartTask, RestartPod, RestartPartition"},
+      {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
+       "team}\nspec:\n  priorityClassName: "
+       "high\n",
+       "f.yaml:5:3: unsupported key \"priorityClassName\": Berth knows numbers only: remove it and "
+       "use \"berth job update "
+       "--priority\", or pass --ignore priorityClassName"},
+      {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
+       "team}\nspec: {}\n",
+       "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
+       "f.yaml:4:1: \"spec.tasks\" is missing"},
+  };
+  for (const Case& bad : cases) {
+    INFO(bad.text);
+    CHECK(ErrorOf(bad.text) == bad.error);
+  }
+}
+
+TEST_CASE("keys of Volcano are left out at the user's word, with a warning") {
+  std::vector<std::string> warnings;
+  const auto manifests = ReadManifests(VolcanoContainer("command: [a], image: busybox"), "f.yaml",
+                                       ManifestOptions{{"image"}}, &warnings);
+  CHECK(manifests.ok());
+  CHECK(warnings == std::vector<std::string>{"f.yaml:6:52: image is ignored"});
+}
+
+TEST_CASE("a Volcano queue becomes a Berth queue") {
+  const auto manifests = Read(R"(apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec:
+  weight: 2
+  parent: root
+  reclaimable: false
+  capability: {cpu: 10, memory: 1Ti, nvidia.com/gpu: 64}
+  guarantee: {resource: {cpu: "1"}}
+)");
+  CHECK(WriteManifest(manifests[0].queue) == R"(apiVersion: berth/v1
+kind: Queue
+name: research
+limit:
+  cpu: 10
+  memory: 1Ti
+  counts:
+    gpu: 64
+guarantee:
+  cpu: 1
+weight: 2
+reclaimable: false
+)");
+  CHECK(manifests[0].Locate("spec.weight") == "f.yaml:5:11");
+  CHECK(ErrorOf("apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: "
+                "a}\nspec: {wieght: 1}\n") ==
+        "f.yaml:4:8: unsupported key \"wieght\"; did you mean \"weight\"?");
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,202 @@
+// An in-process gRPC server whose answers the test gives, over a real connection on a free port.
+#ifndef BERTH_TESTS_UNIT_CLIENT_FAKE_SERVER_H_
+#define BERTH_TESTS_UNIT_CLIENT_FAKE_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "berth/v1/cluster.grpc.pb.h"
+#include "berth/v1/job.grpc.pb.h"
+#include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/queue.grpc.pb.h"
+#include "berth/v1/watch.grpc.pb.h"
+#include "support/errors.h"
+
+namespace berth {
+
+// What the server was asked and is to answer. Thread-safe.
+class Script {
+ public:
+  // Answers to calls of `method`, in order; the last is given for ever.
+  void Answer(const std::string& method, const absl::Status& status) {
+    Push(method, {status, {}, {}});
+  }
+  template <class Message>
+  void Answer(const std::string& method, const Message& message) {
+    Push(method, {absl::OkStatus(), message.SerializeAsString(), {}});
+  }
+  // A stream: messages, then a status.
+  template <class Message>
+  void Stream(const std::string& method, const std::vector<Message>& messages,
+              const absl::Status& end) {
+    std::vector<std::string> parts;
+    for (const Message& message : messages) parts.push_back(message.SerializeAsString());
+    Push(method, {end, {}, parts});
+  }
+
+  template <class Request>
+  std::vector<Request> Requests(const std::string& method) {
+    absl::MutexLock lock(&mutex_);
+    std::vector<Request> requests;
+    for (const std::string& bytes : requests_[method])
+      requests.emplace_back().ParseFromString(bytes);
+    return requests;
+  }
+
+  template <class Request, class Response>
+  grpc::Status Unary(const std::string& method, const Request& request, Response* response) {
+    const Reply reply = Take(method, request.SerializeAsString());
+    response->ParseFromString(reply.message);
+    return ToGrpcStatus(reply.status);
+  }
+  template <class Request, class Response>
+  grpc::Status Streamed(const std::string& method, const Request& request,
+                        grpc::ServerWriter<Response>* writer) {
+    const Reply reply = Take(method, request.SerializeAsString());
+    for (const std::string& part : reply.parts) {
+      Response response;
+      response.ParseFromString(part);
+      writer->Write(response);
+    }
+    return ToGrpcStatus(reply.status);
+  }
+
+ private:
+  struct Reply {
+    absl::Status status;
+    std::string message;
+    std::vector<std::string> parts;
+  };
+  void Push(const std::string& method, Reply reply) {
+    absl::MutexLock lock(&mutex_);
+    replies_[method].push_back(std::move(reply));
+  }
+  Reply Take(const std::string& method, const std::string& request) {
+    absl::MutexLock lock(&mutex_);
+    requests_[method].push_back(request);
+    std::deque<Reply>& queue = replies_[method];
+    if (queue.empty()) return {absl::UnimplementedError(method + " is not in the script"), {}, {}};
+    Reply reply = queue.front();
+    if (queue.size() > 1) queue.pop_front();
+    return reply;
+  }
+
+  absl::Mutex mutex_;
+  std::map<std::string, std::deque<Reply>> replies_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::string>> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+#define BERTH_FAKE_UNARY(METHOD, REQUEST, RESPONSE)                                             \
+  grpc::Status METHOD(grpc::ServerContext*, const v1::REQUEST* request, v1::RESPONSE* response) \
+      override {                                                                                \
+    return script_.Unary(#METHOD, *request, response);                                          \
+  }                                                                                             \
+  static_assert(true, "takes the semicolon")
+
+class FakeJobs : public v1::JobService::Service {
+ public:
+  explicit FakeJobs(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(SubmitJobs, SubmitJobsRequest, SubmitJobsResponse);
+  BERTH_FAKE_UNARY(GetJob, GetJobRequest, Job);
+  BERTH_FAKE_UNARY(ListJobs, ListJobsRequest, ListJobsResponse);
+  BERTH_FAKE_UNARY(ListTasks, ListTasksRequest, ListTasksResponse);
+  BERTH_FAKE_UNARY(UpdateJob, UpdateJobRequest, Job);
+  BERTH_FAKE_UNARY(CancelJob, CancelJobRequest, Job);
+  BERTH_FAKE_UNARY(SuspendJob, SuspendJobRequest, Job);
+  BERTH_FAKE_UNARY(ResumeJob, ResumeJobRequest, Job);
+  BERTH_FAKE_UNARY(DeleteJob, DeleteJobRequest, DeleteJobResponse);
+  grpc::Status ReadLogs(grpc::ServerContext*, const v1::ReadLogsRequest* request,
+                        grpc::ServerWriter<v1::ReadLogsResponse>* writer) override {
+    return script_.Streamed("ReadLogs", *request, writer);
+  }
+
+ private:
+  Script& script_;
+};
+
+class FakeQueues : public v1::QueueService::Service {
+ public:
+  explicit FakeQueues(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(CreateQueue, CreateQueueRequest, Queue);
+  BERTH_FAKE_UNARY(GetQueue, GetQueueRequest, Queue);
+  BERTH_FAKE_UNARY(ListQueues, ListQueuesRequest, ListQueuesResponse);
+  BERTH_FAKE_UNARY(UpdateQueue, UpdateQueueRequest, Queue);
+  BERTH_FAKE_UNARY(DeleteQueue, DeleteQueueRequest, DeleteQueueResponse);
+  BERTH_FAKE_UNARY(OpenQueue, OpenQueueRequest, Queue);
+  BERTH_FAKE_UNARY(CloseQueue, CloseQueueRequest, Queue);
+
+ private:
+  Script& script_;
+};
+
+class FakeNodes : public v1::NodeService::Service {
+ public:
+  explicit FakeNodes(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(GetNode, GetNodeRequest, Node);
+  BERTH_FAKE_UNARY(ListNodes, ListNodesRequest, ListNodesResponse);
+  BERTH_FAKE_UNARY(CordonNode, CordonNodeRequest, Node);
+  BERTH_FAKE_UNARY(UncordonNode, UncordonNodeRequest, Node);
+  BERTH_FAKE_UNARY(DrainNode, DrainNodeRequest, Node);
+  BERTH_FAKE_UNARY(DeleteNode, DeleteNodeRequest, DeleteNodeResponse);
+
+ private:
+  Script& script_;
+};
+
+class FakeCluster : public v1::ClusterService::Service {
+ public:
+  explicit FakeCluster(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(GetClusterInfo, GetClusterInfoRequest, ClusterInfo);
+
+ private:
+  Script& script_;
+};
+
+class FakeWatch : public v1::WatchService::Service {
+ public:
+  explicit FakeWatch(Script& script) : script_(script) {}
+  grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest* request,
+                     grpc::ServerWriter<v1::WatchResponse>* writer) override {
+    return script_.Streamed("Watch", *request, writer);
+  }
+
+ private:
+  Script& script_;
+};
+
+class FakeServer {
+ public:
+  FakeServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    for (grpc::Service* service :
+         std::initializer_list<grpc::Service*>{&jobs_, &queues_, &nodes_, &cluster_, &watch_}) {
+      builder.RegisterService(service);
+    }
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeServer() { server_->Shutdown(); }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  Script script;
+
+ private:
+  FakeJobs jobs_{script};
+  FakeQueues queues_{script};
+  FakeNodes nodes_{script};
+  FakeCluster cluster_{script};
+  FakeWatch watch_{script};
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_UNIT_CLIENT_FAKE_SERVER_H_
