@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "server/cluster_totals.h"
+#include "server/convert_job.h"
 #include "server/convert_node.h"
 #include "server/convert_values.h"
 #include "server/metric_families.h"

@@ -1,0 +1,249 @@
+#include "server/app.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/config.h"
+#include "server/convert_values.h"
+#include "server/history.h"
+#include "server/load.h"
+#include "support/log.h"
+#include "support/tls.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+// Bounds of the gRPC server besides those of the configuration.
+constexpr size_t kGrpcMemoryBytes = size_t{1} << 30;
+constexpr int kStreamsPerConnection = 10'000;
+constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // then /healthz says so
+constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
+constexpr absl::Duration kSignOfLife = absl::Seconds(1);
+
+LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
+  LoopOptions options;
+  options.pending_commands = static_cast<size_t>(config.limits().pending_commands());
+  return options;
+}
+
+LeaseOptions LeaseOptionsFrom(const config::v1::Server& config) {
+  return {.lease = DurationFrom(config.lease()),
+          .fence_margin = DurationFrom(config.fence_margin()),
+          .brake_share = config.silent_brake()};
+}
+
+absl::StatusOr<Policies> PoliciesFrom(const config::v1::Server& config) {
+  PolicyConfig policies;
+  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
+  return Policies::Create(policies);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
+                                                const StoreOpener& open_store) {
+  std::unique_ptr<App> app(new App(config));
+  if (absl::Status status = app->StartHttp(); !status.ok()) return status;
+  if (absl::Status status = app->Load(open_store); !status.ok()) return status;
+  app->Wire();
+  app->RunLoop();
+  if (absl::Status status = app->Listen(); !status.ok()) return status;
+  app->ready_ = true;
+  return app;
+}
+
+App::~App() { Stop(); }
+
+absl::Status App::StartHttp() {
+  if (config_.http_listen() == kNoHttp) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start(config_.http_listen());
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+  http_->SetHandler("/healthz", [this] { return Health(); });
+  http_->SetHandler("/readyz", [this] { return Readiness(); });
+  return absl::OkStatus();
+}
+
+absl::Status App::Load(const StoreOpener& open_store) {
+  absl::StatusOr<std::unique_ptr<Store>> store = open_store();
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  ClusterState state;
+  const Time now = SystemClock().Now();
+  absl::Status loaded = berth::Load(
+      *store_, state,
+      [&](StoredRequest request) {
+        if (now - request.time <= kRequestRetention) requests_.Restore(std::move(request));
+      },
+      &preserved_);
+  if (!loaded.ok()) return loaded;
+  absl::StatusOr<Policies> policies = PoliciesFrom(config_);
+  if (!policies.ok()) return policies.status();
+  policies_ = *std::move(policies);
+  committer_ = std::make_unique<GroupCommitter>(store_.get());
+  const LoopDeps deps{.clock = &SystemClock(),
+                      .committer = committer_.get(),
+                      .policies = &policies_,
+                      .preserved = &preserved_};
+  loop_ = std::make_unique<Loop>(deps, std::move(state), store_->LastSequence(),
+                                 LoopOptionsFrom(config_));
+  return absl::OkStatus();
+}
+
+void App::Wire() {
+  Clock* clock = &SystemClock();
+  leases_ = std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_));
+  dispatch_executor_ = std::make_unique<ThreadExecutor>();
+  watch_executor_ = std::make_unique<ThreadExecutor>();
+  read_executor_ = std::make_unique<ThreadExecutor>();
+  dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
+  const AgentGatewayOptions agents{.heartbeat_interval =
+                                       DurationFrom(config_.heartbeat_interval())};
+  gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);
+  dispatcher_->SetGateway(gateway_.get());
+  const config::v1::Limits& limits = config_.limits();
+  logs_ = std::make_unique<LogRelay>(gateway_.get(), static_cast<size_t>(limits.log_followers()));
+  gateway_->SetLogSink(logs_.get());
+  watches_ =
+      std::make_unique<WatchHub>(store_.get(), watch_executor_.get(), store_->LastSequence(),
+                                 WatchOptions{.watchers = static_cast<size_t>(limits.watchers())});
+  loop_->AddObserver(dispatcher_.get());
+  loop_->AddListener(watches_.get());
+  loop_->AddListener(&progress_);
+  loop_->AddListener(&event_log_);
+  metrics_ = std::make_unique<Metrics>(
+      MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
+                    logs_.get(), watches_.get(), start_},
+      &progress_);
+  context_ = {.loop = loop_.get(),
+              .store = store_.get(),
+              .clock = clock,
+              .requests = &requests_,
+              .edits = &edits_,
+              .limits = limits,
+              .defaults = {.finished_job_ttl = DurationFrom(config_.finished_job_ttl())}};
+  job_service_ = std::make_unique<JobService>(&context_, logs_.get(), read_executor_.get());
+  queue_service_ = std::make_unique<QueueService>(&context_);
+  node_service_ = std::make_unique<NodeService>(&context_);
+  watch_service_ = std::make_unique<WatchService>(watches_.get());
+  cluster_service_ = std::make_unique<ClusterService>(&context_, start_);
+  agent_service_ = std::make_unique<AgentService>(gateway_.get());
+  if (http_ != nullptr) {
+    http_->SetHandler("/metrics", [this] {
+      return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
+    });
+  }
+}
+
+void App::RunLoop() {
+  leases_->Start();
+  loop_thread_ = std::make_unique<LoopThread>(loop_.get(), &SystemClock(),
+                                              DurationFrom(config_.coalescing_window()));
+  loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
+  loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
+  loop_thread_->AddPeriodic(kTrimPeriod, [this] {
+    read_executor_->Run([this] {
+      const absl::Status status =
+          TrimHistory(*store_, SystemClock().Now(), DurationFrom(config_.history()));
+      if (!status.ok()) LogWarn("the log history cannot be trimmed", {{"error", status}});
+    });
+  });
+  Housekeeping();
+  loop_thread_->Start();
+}
+
+absl::Status App::Listen() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  auto credentials = MakeServerCredentials(TlsFilesOf(config_.tls()));
+  if (!credentials.ok()) return credentials.status();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(config_.listen(), *credentials, &port_);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(config_.limits().message_bytes()));
+  builder.SetResourceQuota(grpc::ResourceQuota("berthd").Resize(kGrpcMemoryBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // a second berthd must not share the port
+  AddAgentKeepalive(DurationFrom(config_.lease()), builder);
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+           job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
+           cluster_service_.get(), agent_service_.get(), &hyper_node_service_, &explain_service_}) {
+    builder.RegisterService(service);
+  }
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", config_.listen(), ": is another berthd running?"));
+  }
+  return absl::OkStatus();
+}
+
+HttpAnswer App::Health() const {
+  const int64_t seen = loop_seen_nanos_.load();
+  if (seen == 0) return {200, "loading\n"};
+  const absl::Duration silence = SystemClock().Steady() - absl::Nanoseconds(seen);
+  if (silence < kLoopSilence) return {200, "ok\n"};
+  return {503, absl::StrCat("the loop has not turned for ", absl::FormatDuration(silence), "\n")};
+}
+
+HttpAnswer App::Readiness() const {
+  if (!ready_.load()) return {503, stopped_ ? "stopping\n" : "loading the store\n"};
+  const std::string paused = loop_->PausedReason();
+  if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
+  return {200, "ready\n"};
+}
+
+// Loop thread, about once a second.
+void App::Housekeeping() {
+  loop_seen_nanos_ = absl::ToInt64Nanoseconds(SystemClock().Steady());
+  const bool paused = !loop_->PausedReason().empty();
+  if (paused == told_paused_ || !ready_.load()) return;
+  told_paused_ = paused;
+  // The server as a whole serves on: reads work, agents are heard.
+  server_->GetHealthCheckService()->SetServingStatus(v1::JobService::service_full_name(), !paused);
+}
+
+// Ends all calls. Those that wait for a disk that is full would wait for ever; when the loop goes,
+// they are answered.
+void App::StopCalls() {
+  if (server_ == nullptr) return;
+  server_->GetHealthCheckService()->SetServingStatus(false);
+  watches_->Stop();
+  gateway_->DisconnectAll(absl::UnavailableError("the server is stopping"));
+  absl::Notification ended;
+  std::thread shutdown([&] {
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + kStopPatience));
+    ended.Notify();
+  });
+  if (!ended.WaitForNotificationWithTimeout(kStopPatience + absl::Seconds(1))) {
+    LogWarn("calls are still waiting for the disk; they are given up");
+    loop_thread_->Stop();
+    committer_->Stop();
+    loop_.reset();
+  }
+  shutdown.join();
+}
+
+void App::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  ready_ = false;
+  StopCalls();
+  if (loop_thread_ != nullptr) loop_thread_->Stop();
+  if (committer_ != nullptr) committer_->Stop();
+  http_.reset();
+  // Executors finish what they were given while all that it uses is still there.
+  dispatch_executor_.reset();
+  watch_executor_.reset();
+  read_executor_.reset();
+  server_.reset();
+}
+
+}  // namespace berth

@@ -1,0 +1,117 @@
+// App: a whole berthd in one object. Loads, wires loop, controllers and services, listens, and
+// stops in order.
+//
+//   absl::StatusOr<std::unique_ptr<App>> app = App::Start(config, open_store);
+//   ... wait for SIGTERM ...
+//   (*app)->Stop();
+#ifndef BERTH_SERVER_APP_H_
+#define BERTH_SERVER_APP_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "berth/config/v1/config.pb.h"
+#include "core/engine/policies.h"
+#include "server/committer.h"
+#include "server/controllers/agent_gateway.h"
+#include "server/controllers/dispatcher.h"
+#include "server/controllers/executor.h"
+#include "server/controllers/lease_keeper.h"
+#include "server/controllers/log_relay.h"
+#include "server/event_log.h"
+#include "server/http.h"
+#include "server/loop.h"
+#include "server/loop_thread.h"
+#include "server/metrics.h"
+#include "server/services/agent_service.h"
+#include "server/services/cluster_service.h"
+#include "server/services/job_service.h"
+#include "server/services/node_service.h"
+#include "server/services/queue_service.h"
+#include "server/services/unbuilt_services.h"
+#include "server/services/watch_service.h"
+#include "server/watch_hub.h"
+#include "storage/preserved.h"
+
+namespace berth {
+
+using StoreOpener = std::function<absl::StatusOr<std::unique_ptr<Store>>()>;
+
+class App {
+ public:
+  // `config` is completed (CompleteConfig). The health pages answer from the beginning, "loading"
+  // until the store is open and loaded. Returns when calls are taken.
+  static absl::StatusOr<std::unique_ptr<App>> Start(const config::v1::Server& config,
+                                                    const StoreOpener& open_store);
+  // Stop().
+  ~App();
+
+  // Takes no more calls, lets those in progress end for up to kStopPatience, closes the agents'
+  // streams, writes what is pending, and closes the store. Idempotent.
+  void Stop();
+  static constexpr absl::Duration kStopPatience = absl::Seconds(5);
+
+  int port() const { return port_; }
+  int http_port() const { return http_ != nullptr ? http_->port() : 0; }
+  Loop& loop() { return *loop_; }
+  WatchHub& watch_hub() { return *watches_; }
+
+ private:
+  explicit App(const config::v1::Server& config) : config_(config) {}
+
+  absl::Status StartHttp();
+  absl::Status Load(const StoreOpener& open_store);
+  void Wire();
+  absl::Status Listen();
+  void RunLoop();
+  HttpAnswer Health() const;
+  HttpAnswer Readiness() const;
+  void Housekeeping();
+  void StopCalls();
+
+  // In order of need: what comes later uses what comes earlier.
+  config::v1::Server config_;
+  Time start_ = SystemClock().Now();
+  std::atomic<bool> ready_{false};
+  std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last sign of life
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Store> store_;
+  Preserved preserved_;
+  RequestTable requests_;
+  TurnEdits edits_;
+  Policies policies_;
+  std::unique_ptr<GroupCommitter> committer_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<LeaseKeeper> leases_;
+  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<AgentGateway> gateway_;
+  std::unique_ptr<LogRelay> logs_;
+  std::unique_ptr<WatchHub> watches_;
+  ProgressCounter progress_;
+  EventLog event_log_;
+  std::unique_ptr<Metrics> metrics_;
+  ServiceContext context_;
+  std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<QueueService> queue_service_;
+  std::unique_ptr<NodeService> node_service_;
+  std::unique_ptr<WatchService> watch_service_;
+  std::unique_ptr<ClusterService> cluster_service_;
+  std::unique_ptr<AgentService> agent_service_;
+  HyperNodeService hyper_node_service_;
+  ExplainService explain_service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<LoopThread> loop_thread_;
+  int port_ = 0;
+  bool stopped_ = false;
+  bool told_paused_ = false;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_APP_H_
