@@ -214,7 +214,9 @@ class JobConverter {
     for (int i = 0; i < container.env_size(); ++i) {
       Place(absl::StrCat(to, ".env[", i, "]"), absl::StrCat(from, ".env[", i, "]"));
     }
-    ConvertResources(from + ".resources", container.resources(), group->mutable_resources());
+    if (container.has_resources()) {
+      ConvertResources(from + ".resources", container.resources(), group->mutable_resources());
+    }
   }
 
   // Berth knows one number for each resource: the larger of request and limit, which is what the

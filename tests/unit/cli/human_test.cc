@@ -84,10 +84,10 @@ TEST_CASE("tables") {
         "    c      7  e\n"
         "  d        8  e\n");
   CHECK(Sample().Render({.wide = true, .headers = false}) ==
-        "a        1  x  -\n"
-        "  b    100  y  two words\n"
-        "    c    7  z  e\n"
-        "  d      8  z  e\n");
+        "a          1  x     -\n"
+        "  b      100  y     two words\n"
+        "    c      7  z     e\n"
+        "  d        8  z     e\n");
   CHECK(Table({{"A"}}).Render({}) == "");
 }
 

@@ -190,8 +190,7 @@ minAvailable: 3
 groups:
 - name: master
   replicas: 1
-  resources: {}
-  command: [sh, "-c", "run ${HOSTS} $(not a name) $HOME"]
+  command: [sh, -c, "run ${HOSTS} $(not a name) $HOME"]
   env:
   - name: MODE
     value: fast
@@ -260,19 +259,19 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], image: busybox"),
-       "f.yaml:6:52: unsupported key \"image\": Berth runs programs of the node, not images; "
+       "f.yaml:6:51: unsupported key \"image\": Berth runs programs of the node, not images; "
        "remove it or pass "
        "--ignore image"},
       {VolcanoContainer("comand: [a]"),
-       "f.yaml:6:38: unsupported key \"comand\"; did you mean \"command\"?"},
+       "f.yaml:6:37: unsupported key \"comand\"; did you mean \"command\"?"},
       {VolcanoContainer("args: [a]"),
-       "f.yaml:6:37: \"command\" is missing: Berth runs no images, so there is no entry point"},
+       "f.yaml:6:36: \"command\" is missing: Berth runs no images, so there is no entry point"},
       {VolcanoContainer("command: [a], resources: {limits: {example.com/fpga: 1}}"),
        "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
        "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
       {VolcanoTask("template: {spec: {containers: []}}"),
-       "f.yaml:6:21: a task is one process: expected 1 container, got 0"},
+       "f.yaml:6:23: a task is one process: expected 1 container, got 0"},
       {VolcanoTask("template: {spec: {restartPolicy: Always, containers: [{command: [a]}]}}"),
        "f.yaml:6:38: restartPolicy \"Always\" is not Never or OnFailure"},
       {VolcanoTask("policies: [{event: PodFaild, action: RestartJob}]\n    template: {spec: "
@@ -305,7 +304,7 @@ TEST_CASE("keys of Volcano are left out at the user's word, with a warning") {
   const auto manifests = ReadManifests(VolcanoContainer("command: [a], image: busybox"), "f.yaml",
                                        ManifestOptions{{"image"}}, &warnings);
   CHECK(manifests.ok());
-  CHECK(warnings == std::vector<std::string>{"f.yaml:6:52: image is ignored"});
+  CHECK(warnings == std::vector<std::string>{"f.yaml:6:51: image is ignored"});
 }
 
 TEST_CASE("a Volcano queue becomes a Berth queue") {
