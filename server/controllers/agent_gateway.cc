@@ -256,6 +256,17 @@ void AgentGateway::Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code cod
   if (session.link != nullptr && session.epoch == epoch) Refuse(session.link, code, why);
 }
 
+// If it cannot be posted, the prepare time-out brings the job here again.
+void AgentGateway::CancelJob(JobId job, absl::string_view why) {
+  const absl::Status posted = loop_->Post(
+      [job, why = std::string(why)](Turn& turn) {
+        const absl::Status status = turn.Emit(JobCancelled{job, why});
+        if (!status.ok()) LogWarn("not cancelled", {{"job", job.value}, {"error", status}});
+      },
+      CommandClass::kEssential);
+  if (!posted.ok()) LogWarn("not cancelled", {{"job", job.value}, {"error", posted}});
+}
+
 void AgentGateway::DisconnectAll(absl::Status why) {
   std::vector<Link> links;
   {

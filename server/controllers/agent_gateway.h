@@ -72,6 +72,8 @@ class AgentGateway {
   // Ends the node's session if it still is that of `epoch`: the agent must register again.
   void Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code code, const std::string& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job can never be launched.
+  void CancelJob(JobId job, absl::string_view why);
   // Ends all sessions; for the server's end.
   void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,5 +1,6 @@
 #include "server/controllers/dispatcher.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,24 +33,32 @@ void Dispatcher::Send(std::vector<LaunchOrder> orders) {
   });
 }
 
-// A cold part that cannot be read means a damaged store. The task is not started; its job's prepare
-// time-out returns it to the queue.
+// A cold part that cannot be read means a damaged record. Its job can never run: it is cancelled,
+// and no node is blamed. A Kill goes out with the agent's default signal.
 void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
   if (order.kind != OrderKind::kStart) {
     absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->id);
-    const bool complete =
-        parsed.ok() && (*parsed)->groups_size() == static_cast<int>(order.job->group_names.size());
-    if (complete) cold = *parsed;
-    if (!complete) {
+    if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {
+      parsed = absl::DataLossError("the stored command is that of another job");
+    }
+    if (parsed.ok()) {
+      cold = *parsed;
+    } else {
       ++counters_.unreadable;
-      LogError("the stored command of a job cannot be read",
-               {{"job", order.job->name}, {"error", parsed.status()}});
-      if (order.kind == OrderKind::kPrepare) return;
+      LogError("a job cannot be launched", {{"job", order.job->name}, {"error", parsed.status()}});
+      if (order.kind == OrderKind::kPrepare) {
+        return gateway_->CancelJob(order.job->id, parsed.status().message());
+      }
     }
   }
-  switch (order.kind) {
+  Count(order.kind);
+  gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold));
+}
+
+void Dispatcher::Count(OrderKind kind) {
+  switch (kind) {
     case OrderKind::kPrepare:
       ++counters_.prepares;
       break;
@@ -60,7 +69,6 @@ void Dispatcher::SendNow(const LaunchOrder& order) {
       ++counters_.kills;
       break;
   }
-  gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold));
 }
 
 absl::StatusOr<const v1::JobSpec*> Dispatcher::ParsedCold(JobId job) {

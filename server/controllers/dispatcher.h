@@ -53,6 +53,7 @@ class Dispatcher final : public TurnObserver {
 
  private:
   void SendNow(const LaunchOrder& order);
+  void Count(OrderKind kind);
   // The job's cold part, from memory or the store.
   absl::StatusOr<ColdPart> FindCold(JobId job);
   // The same, parsed; the latest is kept, as a gang's orders follow each other. Executor only.

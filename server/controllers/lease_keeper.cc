@@ -21,7 +21,9 @@ absl::Duration LongestGrace(const ClusterState& state, const Node& node) {
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options)
-    : loop_(loop), clock_(clock), options_(options) {}
+    : loop_(loop), clock_(clock), options_(options) {
+  loop->AddObserver(this);
+}
 
 void LeaseKeeper::Start() {
   const absl::Duration now = clock_->Steady();

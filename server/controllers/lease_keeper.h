@@ -42,7 +42,7 @@ inline constexpr int64_t kBrakeLeastNodes = 3;
 
 class LeaseKeeper final : public TurnObserver {
  public:
-  // Both outlive the keeper.
+  // Before the loop's first turn. The clock outlives the keeper, the keeper the loop's last turn.
   LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options = {});
 
   // Gives every node of the state, as loaded, a whole lease (or, if silent, a whole fencing time)

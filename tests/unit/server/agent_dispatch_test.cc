@@ -3,6 +3,7 @@
 
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
+#include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {
@@ -256,6 +257,33 @@ TEST_CASE("dispatch: launch data comes from the store when memory no longer has 
   CHECK(agent.link->Of(Message::kPrepare)[0].prepare().launch().command(1) == "one");
   CHECK(world.dispatcher->counters().store_reads == 1);
   CHECK(world.task(job).attempt == 1);
+}
+
+TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no node blamed") {
+  World world;
+  const JobId job = world.Submit("one");
+  REQUIRE(world.loop->Post([](Turn&) {}).ok());
+  world.Run();
+  Batch damage{.sequence = world.store.LastSequence() + 1, .records = {}, .log = ""};
+  const std::string key = JobKey(job);
+  std::string record = *world.store.Read(RecordKind::kJobSpec, key);
+  record.resize(record.size() - 3);
+  damage.records.push_back({RecordKind::kJobSpec, key, record});
+  Dispatcher dispatcher(&world.store, &world.executor);
+  dispatcher.SetGateway(world.gateway.get());
+  REQUIRE(world.store.Append({&damage}).ok());
+  auto launch = std::make_shared<LaunchJob>();
+  launch->id = job;
+  launch->name = "one";
+  launch->group_names = {"worker"};
+  LaunchOrder order;
+  order.task = 0;
+  order.job = launch;
+  dispatcher.Send({order});
+  CHECK(dispatcher.counters().unreadable == 1);
+  world.committer.hold = true;  // the store has gone ahead of this loop
+  world.Run();
+  CHECK(world.job(job).status.state == JobState::kCancelled);
 }
 
 TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begins") {

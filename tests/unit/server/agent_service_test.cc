@@ -24,7 +24,6 @@ namespace {
 struct TestServer {
   TestServer() {
     loop.AddObserver(&dispatcher);
-    loop.AddObserver(&leases);
     leases.Start();
     thread.AddPeriodic(leases.TickPeriod(), [this] { leases.Tick(); });
     thread.Start();

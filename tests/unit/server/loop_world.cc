@@ -60,7 +60,6 @@ void World::Start() {
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());
   loop->AddObserver(dispatcher.get());
-  loop->AddObserver(leases.get());
   leases->Start();
 }
 
