@@ -1,0 +1,269 @@
+// Committers: order, groups, a full disk, a fatal error.
+#include "server/committer.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "storage/memory/memory_store.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/fault_file_system.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const bool kQuiet = StartLog("error", "/dev/null").ok();
+
+Batch MakeBatch(uint64_t sequence, size_t bytes = 10) {
+  return {.sequence = sequence, .records = {}, .log = std::string(bytes, 'x')};
+}
+
+// What was told, in order. Thread-safe.
+class Told {
+ public:
+  absl::AnyInvocable<void() &&> Note(uint64_t sequence) {
+    return [this, sequence] {
+      absl::MutexLock lock(&mutex_);
+      sequences_.push_back(sequence);
+    };
+  }
+  void WaitFor(size_t count) {
+    const auto enough = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return sequences_.size() >= count;
+    };
+    absl::MutexLock lock(&mutex_);
+    REQUIRE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(60)));
+  }
+  std::vector<uint64_t> all() {
+    absl::MutexLock lock(&mutex_);
+    return sequences_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<uint64_t> sequences_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::vector<uint64_t> UpTo(uint64_t last) {
+  std::vector<uint64_t> sequences;
+  for (uint64_t i = 1; i <= last; ++i) sequences.push_back(i);
+  return sequences;
+}
+
+// A store whose Append waits until it is let go, and that counts its groups.
+class GatedStore final : public Store {
+ public:
+  absl::Status Load(
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view, absl::string_view)> visit)
+      override {
+    return below_.Load(visit);
+  }
+  uint64_t LastSequence() const override { return below_.LastSequence(); }
+  std::string ClusterId() const override { return below_.ClusterId(); }
+  absl::Status Append(const std::vector<const Batch*>& batches) override {
+    entered_.Notify();
+    gate_.WaitForNotification();
+    groups_.push_back(batches.size());
+    return below_.Append(batches);
+  }
+  absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override {
+    return below_.Read(kind, key);
+  }
+  absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override {
+    return below_.ReadLog(after, limit);
+  }
+  absl::Status TrimLog(uint64_t sequence) override { return below_.TrimLog(sequence); }
+
+  void WaitUntilEntered() { entered_.WaitForNotification(); }
+  void Open() { gate_.Notify(); }
+  const std::vector<size_t>& groups() const { return groups_; }  // once the committer is stopped
+
+ private:
+  struct Once {
+    absl::Notification notification;
+    void Notify() {
+      if (!notification.HasBeenNotified()) notification.Notify();
+    }
+    void WaitForNotification() { notification.WaitForNotification(); }
+  };
+  MemoryStore below_;
+  Once entered_, gate_;
+  std::vector<size_t> groups_;
+};
+
+TEST_CASE("effects run in order, after their batch is stored") {
+  MemoryStore store;
+  Told told;
+  std::atomic<int> early{0};
+  {
+    GroupCommitter committer(&store);
+    for (uint64_t i = 1; i <= 500; ++i) {
+      committer.Commit(MakeBatch(i), [&, i, note = told.Note(i)]() mutable {
+        if (store.LastSequence() < i || committer.DurableSequence() < i) ++early;
+        std::move(note)();
+      });
+    }
+    told.WaitFor(500);
+    CHECK(committer.Backlog() == 0);
+    CHECK(committer.PausedReason().empty());
+  }
+  CHECK(early == 0);
+  CHECK(told.all() == UpTo(500));
+}
+
+TEST_CASE("what queues up during a write goes into the next one") {
+  GatedStore store;
+  Told told;
+  GroupCommitter committer(&store);
+  committer.Commit(MakeBatch(1), told.Note(1));
+  store.WaitUntilEntered();
+  for (uint64_t i = 2; i <= 2 + kMaxGroupBatches; ++i) committer.Commit(MakeBatch(i), told.Note(i));
+  CHECK(committer.Backlog() == 2 + kMaxGroupBatches);
+  CHECK(told.all().empty());
+  store.Open();
+  committer.Stop();  // writes all that is queued
+  CHECK(told.all() == UpTo(2 + kMaxGroupBatches));
+  CHECK(store.groups() == std::vector<size_t>{1, kMaxGroupBatches, 1});
+  CHECK(committer.counters().writes == 3);
+  CHECK(committer.counters().batches == 2 + kMaxGroupBatches);
+  committer.Commit(MakeBatch(1000), told.Note(1000));  // too late
+  CHECK(committer.Backlog() == 0);
+}
+
+TEST_CASE("a group is bounded in bytes") {
+  GatedStore store;
+  GroupCommitter committer(&store);
+  committer.Commit(MakeBatch(1), nullptr);
+  store.WaitUntilEntered();
+  for (uint64_t i = 2; i <= 5; ++i) committer.Commit(MakeBatch(i, kMaxGroupBytes / 2), nullptr);
+  store.Open();
+  committer.Stop();
+  CHECK(store.groups() == std::vector<size_t>{1, 2, 2});
+}
+
+TEST_CASE("a full disk pauses: nothing is told, the same batches go through later") {
+  MemoryStore store;
+  std::atomic<bool> full{true};
+  std::atomic<int> tries{0};
+  store.SetFault([&] {
+    ++tries;
+    return full ? absl::ResourceExhaustedError("disk full: /x") : absl::OkStatus();
+  });
+  Told told;
+  CommitterOptions options;
+  options.retry_delay = absl::Milliseconds(1);
+  options.on_fatal = [](const absl::Status&) { FAIL("not fatal"); };
+  GroupCommitter committer(&store, options);
+  committer.Commit(MakeBatch(1), told.Note(1));
+  while (tries < 5) absl::SleepFor(absl::Milliseconds(1));
+  committer.Commit(MakeBatch(2), told.Note(2));
+  CHECK(committer.PausedReason() == "disk full: /x");
+  CHECK(told.all().empty());
+  CHECK(committer.DurableSequence() == 0);
+  full = false;
+  told.WaitFor(2);
+  CHECK(told.all() == UpTo(2));
+  CHECK(committer.PausedReason().empty());
+  CHECK(committer.counters().full_retries >= 4);
+}
+
+TEST_CASE("a committer can be stopped while the disk is full, and tells nothing") {
+  MemoryStore store;
+  std::atomic<int> tries{0};
+  store.SetFault([&] {
+    ++tries;
+    return absl::ResourceExhaustedError("disk full");
+  });
+  Told told;
+  GroupCommitter committer(&store);  // retries after half a second
+  committer.Commit(MakeBatch(1), told.Note(1));
+  while (tries == 0) absl::SleepFor(absl::Milliseconds(1));
+  committer.Stop();
+  CHECK(told.all().empty());
+  CHECK(store.LastSequence() == 0);
+}
+
+TEST_CASE("a failed sync calls the handler once, and nothing is told or tried again") {
+  TempDirectory directory;
+  auto faults = std::make_shared<FaultFileSystem>();
+  RocksDbOptions store_options;
+  store_options.directory = directory / "a";
+  store_options.file_system = faults;
+  auto store = RocksDbStore::Open(store_options).value();
+  Told told;
+  std::atomic<int> fatal{0};
+  std::string reason;
+  CommitterOptions options;
+  options.on_fatal = [&](const absl::Status& status) {
+    reason = status.ToString();
+    ++fatal;
+  };
+  {
+    GroupCommitter committer(store.get(), options);
+    committer.Commit(MakeBatch(1), told.Note(1));
+    told.WaitFor(1);
+    faults->FailSyncs(".log");
+    committer.Commit(MakeBatch(2), told.Note(2));
+    while (fatal == 0) absl::SleepFor(absl::Milliseconds(1));
+    faults->FailSyncs("");
+    committer.Commit(MakeBatch(3), told.Note(3));
+    committer.Stop();
+    CHECK(committer.DurableSequence() == 1);
+  }
+  CHECK(fatal == 1);
+  CHECK(told.all() == UpTo(1));
+  CHECK_THAT(reason, Contains("sync failed") && Contains(".log"));
+}
+
+TEST_CASE("the synchronous committer writes at once, or when told") {
+  MemoryStore store;
+  Told told;
+  SyncCommitter at_once(&store);
+  at_once.Commit(MakeBatch(1), told.Note(1));
+  CHECK(at_once.DurableSequence() == 1);
+  CHECK(told.all() == UpTo(1));
+
+  SyncCommitter later(&store, SyncCommitter::Mode::kWhenTold);
+  later.Commit(MakeBatch(2), told.Note(2));
+  later.Commit(MakeBatch(3), told.Note(3));
+  CHECK(later.Backlog() == 2);
+  CHECK(store.LastSequence() == 1);
+  CHECK(later.Flush());
+  CHECK(told.all() == UpTo(3));
+  CHECK(later.DurableSequence() == 3);
+}
+
+TEST_CASE("the synchronous committer keeps what a full disk refused, and dies of the rest") {
+  MemoryStore store;
+  Told told;
+  absl::Status fault = absl::ResourceExhaustedError("disk full");
+  store.SetFault([&] { return fault; });
+  int fatal = 0;
+  SyncCommitter committer(&store, SyncCommitter::Mode::kWhenTold,
+                          [&](const absl::Status&) { ++fatal; });
+  committer.Commit(MakeBatch(1), told.Note(1));
+  CHECK_FALSE(committer.Flush());
+  CHECK(committer.PausedReason() == "disk full");
+  fault = absl::OkStatus();
+  CHECK(committer.Flush());
+  CHECK(committer.PausedReason().empty());
+  CHECK(told.all() == UpTo(1));
+
+  fault = absl::InternalError("sync failed");
+  committer.Commit(MakeBatch(2), told.Note(2));
+  CHECK_FALSE(committer.Flush());
+  fault = absl::OkStatus();
+  CHECK_FALSE(committer.Flush());
+  committer.Commit(MakeBatch(3), told.Note(3));
+  CHECK(fatal == 1);
+  CHECK(told.all() == UpTo(1));
+  CHECK(store.LastSequence() == 1);
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,398 @@
+// State is the fold of the events, and loading the records gives the same: over random histories.
+#include "storage/load.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <sstream>
+
+#include "berth/store/v1/store.pb.h"
+#include "core/model/apply.h"
+#include "core/model/state_editor.h"
+#include "storage/fsck.h"
+#include "storage/memory/memory_store.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/random_cluster.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const bool kQuiet = StartLog("error", "").ok();
+
+uint64_t FoldedFingerprint(const Store& store) {
+  ClusterState state;
+  uint64_t last = 0;
+  for (auto page = store.ReadLog(0, 100); page.ok() && !page->empty();
+       page = store.ReadLog(last, 100)) {
+    for (const LogEntry& entry : *page) {
+      const auto turn = DecodeTurn(entry.turn);
+      REQUIRE(turn.ok());
+      CHECK(turn->sequence == entry.sequence);
+      for (const Event& event : turn->events) REQUIRE(Apply(state, event).ok());
+      state.StampDirty(entry.sequence);
+      state.TakeDirty();
+      last = entry.sequence;
+    }
+  }
+  CHECK(last == store.LastSequence());
+  return Fingerprint(state);
+}
+
+uint64_t LoadedFingerprint(Store& store) {
+  ClusterState state;
+  const auto summary = LoadState(
+      store, state, [](StoredRequest) {}, nullptr);
+  INFO(summary.status());
+  REQUIRE(summary.ok());
+  const absl::Status consistent = CheckConsistency(state);
+  INFO(consistent);
+  CHECK(consistent.ok());
+  return Fingerprint(state);
+}
+
+void Run(RandomCluster& cluster, Store& store, int turns) {
+  for (int i = 0; i < turns; ++i) {
+    const auto batch = cluster.Turn(store.LastSequence() + 1, 8);
+    if (batch.has_value()) REQUIRE(store.Append({&*batch}).ok());
+  }
+}
+
+TEST_CASE("loading equals folding equals the live state") {
+  std::array<int, std::variant_size_v<EventBody>> accepted{};
+  for (uint64_t seed = 1; seed <= 15; ++seed) {
+    INFO("seed " << seed);
+    MemoryStore store;
+    RandomCluster cluster(seed);
+    for (int step = 0; step < 8; ++step) {
+      Run(cluster, store, 30);
+      const uint64_t live = Fingerprint(cluster.state());
+      REQUIRE(LoadedFingerprint(store) == live);
+      REQUIRE(FoldedFingerprint(store) == live);
+    }
+    for (size_t i = 0; i < accepted.size(); ++i) accepted[i] += cluster.accepted()[i];
+  }
+  for (size_t i = 0; i < accepted.size(); ++i) {
+    INFO("event kind " << i);
+    CHECK(accepted[i] >= 5);
+  }
+}
+
+TEST_CASE("a restart in the middle changes nothing") {
+  TempDirectory directory;
+  RocksDbOptions options;
+  options.directory = directory / "a";
+  auto store = RocksDbStore::Open(options).value();
+  RandomCluster cluster(99);
+  for (int i = 0; i < 5; ++i) {
+    Run(cluster, *store, 20);
+    store.reset();
+    store = RocksDbStore::Open(options).value();
+    CHECK(LoadedFingerprint(*store) == Fingerprint(cluster.state()));
+  }
+  CHECK(FoldedFingerprint(*store) == Fingerprint(cluster.state()));
+}
+
+// ---- What is written
+
+JobSpec SmallJob(const std::string& name, QueueId queue) {
+  JobSpec spec;
+  spec.name = name;
+  spec.queue = queue;
+  spec.min_available = 1;
+  GroupSpec& group = spec.groups.emplace_back();
+  group.name = "w";
+  group.shape.cpu_millis = 1000;
+  return spec;
+}
+
+struct World {
+  ClusterState state;
+  TurnRecorder recorder{state};
+  Time now = absl::FromUnixSeconds(1'795'000'000);
+  uint64_t sequence = 0;
+
+  World() {
+    Begin();
+    QueueSpec queue;
+    queue.name = "main";
+    Must(QueueCreated{QueueId{1}, queue});
+    NodeSpec node;
+    node.name = "n1";
+    node.cpu_millis = 64'000;
+    node.memory_bytes = int64_t{1} << 36;
+    Must(NodeRegistered{NodeId{1}, node, 1, "a", "b", "v"});
+    recorder.Finish();
+  }
+  void Begin() { recorder.Begin(++sequence, now); }
+  void Must(EventBody body) {
+    const absl::Status status = recorder.Apply({now, std::move(body)});
+    INFO(status);
+    REQUIRE(status.ok());
+  }
+  // "kind key", "-" before deletions.
+  static std::vector<std::string> Names(const Batch& batch) {
+    std::vector<std::string> names;
+    for (const Record& record : batch.records) {
+      names.push_back(absl::StrCat(record.value.has_value() ? "" : "-", RecordKindName(record.kind),
+                                   " ", PrintableKey(record.kind, record.key)));
+    }
+    return names;
+  }
+};
+
+TEST_CASE("a submitted job costs one record, until something happens to it") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  world.recorder.Put({RecordKind::kJobSpec, JobKey(JobId{1}), "cold a"});
+  world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
+  const Batch submitted = world.recorder.Finish().value();
+  CHECK(World::Names(submitted) ==
+        std::vector<std::string>{"job_spec 1", "job_spec 2", "meta next_ids"});
+  CHECK(DecodeCold(JobKey(JobId{1}), *submitted.records[0].value).value() == "cold a");
+  CHECK(DecodeCold(JobKey(JobId{2}), *submitted.records[1].value).value().empty());
+
+  world.Begin();
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  CHECK(World::Names(world.recorder.Finish().value()) ==
+        std::vector<std::string>{"job_status 1", "task 1/0"});
+
+  world.Begin();
+  world.Must(JobCancelled{JobId{2}, "no longer"});
+  JobStatus cancelled = world.state.jobs().At(JobId{2}).status;
+  cancelled.state = JobState::kCancelled;
+  world.Must(JobStatusChanged{JobId{2}, cancelled});
+  world.Must(JobDeleted{JobId{2}});
+  CHECK(World::Names(world.recorder.Finish().value()) ==
+        std::vector<std::string>{"-job_spec 2", "-job_status 2", "-task 2/0"});
+}
+
+TEST_CASE("a job that changes in the turn that submits it is written as changed") {
+  World world;
+  MemoryStore store;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  world.Must(JobUpdated{JobId{1}, 7, {{"k", "v"}}});
+  world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
+  world.Must(TasksBound{JobId{2}, true, {{0, NodeId{1}, {}}}});
+  CHECK(World::Names(world.recorder.Finish().value()) ==
+        std::vector<std::string>{"job_spec 1", "job_spec 2", "job_status 1", "job_status 2",
+                                 "task 2/0", "meta next_ids"});
+}
+
+TEST_CASE("a turn without effects takes no sequence number") {
+  World world;
+  world.Begin();
+  CHECK_FALSE(world.recorder.Apply({world.now, JobDeleted{JobId{77}}}).ok());
+  CHECK_FALSE(world.recorder.Finish().has_value());
+  world.recorder.Begin(world.sequence, world.now);
+  world.recorder.Put({RecordKind::kRequest, "r1", "answer"});
+  const auto batch = world.recorder.Finish();
+  REQUIRE(batch.has_value());
+  CHECK(batch->sequence == world.sequence);
+  CHECK(DecodeTurn(batch->log).value().events.empty());
+}
+
+TEST_CASE("the log alone tells watchers names and states") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  world.Must(NodeSilenced{NodeId{1}});
+  world.Must(NodeFenced{NodeId{1}});
+  JobStatus failed = world.state.jobs().At(JobId{1}).status;
+  failed.state = JobState::kFailed;
+  world.Must(JobStatusChanged{JobId{1}, failed});
+  world.Must(JobDeleted{JobId{1}});
+  world.Must(NodeDeleted{NodeId{1}});
+  world.Must(QueueOpened{QueueId{1}, false});
+  const auto turn = ParseTurn(world.recorder.Finish().value().log).value();
+  REQUIRE(turn.events_size() == 8);
+  CHECK(turn.sequence() == 2);
+  CHECK(turn.events(0).job_name() == "a");
+  CHECK(turn.events(0).has_job_state());
+  const auto& bound = turn.events(1).tasks(0);
+  CHECK(bound.name() == "w-0");
+  CHECK(bound.node_name() == "n1");
+  CHECK(bound.state() == store::v1::TASK_BOUND);
+  CHECK(bound.attempt() == 1);
+  const auto& silenced = turn.events(2);
+  CHECK(silenced.node_name() == "n1");
+  CHECK(silenced.node_state() == store::v1::NODE_SILENT);
+  CHECK(silenced.tasks(0).job_name() == "a");
+  CHECK(silenced.tasks(0).job() == 1);
+  CHECK(silenced.tasks(0).state() == store::v1::TASK_LOST);
+  CHECK(turn.events(3).tasks(0).state() == store::v1::TASK_FAILED);
+  CHECK(turn.events(4).job_state() == store::v1::JOB_FAILED);
+  CHECK(turn.events(5).job_name() == "a");
+  CHECK_FALSE(turn.events(5).has_job_state());
+  CHECK(turn.events(6).node_name() == "n1");
+  CHECK(turn.events(7).queue_name() == "main");
+  CHECK(turn.events(7).queue_open() == false);
+}
+
+TEST_CASE("ids of deleted objects are not given out again after a restart") {
+  World world;
+  MemoryStore store;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  JobStatus done;
+  done.state = JobState::kCancelled;
+  world.Must(JobStatusChanged{JobId{1}, done});
+  world.Must(JobDeleted{JobId{1}});
+  Batch batch = world.recorder.Finish().value();
+  batch.sequence = 1;  // the world's own first turn is not stored: its records are not needed here
+  REQUIRE(store.Append({&batch}).ok());
+  ClusterState loaded;
+  REQUIRE(LoadState(
+              store, loaded, [](StoredRequest) {}, nullptr)
+              .ok());
+  CHECK(loaded.next_job_id() == JobId{2});
+  CHECK(loaded.jobs().empty());
+}
+
+TEST_CASE("unknown fields of a record come back with its next write") {
+  MemoryStore store;
+  RandomCluster cluster(3);
+  Run(cluster, store, 20);
+  const std::string added = std::string("\xa2\x06\x03") + "new";  // field 100
+  const std::string key = NodeKey(NodeId{1});
+  Batch newer{.sequence = store.LastSequence() + 1, .records = {}, .log = {}};
+  newer.records.push_back(
+      {RecordKind::kNode, key, store.Read(RecordKind::kNode, key).value() + added});
+  REQUIRE(store.Append({&newer}).ok());
+
+  ClusterState state;
+  Preserved preserved;
+  REQUIRE(LoadState(
+              store, state, [](StoredRequest) {}, &preserved)
+              .ok());
+  CHECK(preserved.size() == 1);
+  TurnRecorder recorder(state, &preserved);
+  recorder.Begin(store.LastSequence() + 1, absl::FromUnixSeconds(1'800'000'000));
+  REQUIRE(recorder
+              .Apply({absl::FromUnixSeconds(1'800'000'000),
+                      NodeSteered{NodeId{1}, true, false, "look"}})
+              .ok());
+  const Batch batch = recorder.Finish().value();
+  REQUIRE(store.Append({&batch}).ok());
+  const std::string rewritten = store.Read(RecordKind::kNode, key).value();
+  CHECK_THAT(rewritten, Contains("look"));
+  CHECK_THAT(rewritten, Contains(added));
+}
+
+TEST_CASE("records that do not fit each other are refused by name") {
+  MemoryStore store;
+  const std::string task = EncodeTaskRecord(Task{}, "");
+  Batch batch{.sequence = 1, .records = {}, .log = {}};
+  std::string reason;
+  SECTION("a task without a job") {
+    batch.records.push_back({RecordKind::kTask, TaskRecordKey({JobId{5}, 0}), task});
+    reason = "task 5/0: ";
+  }
+  SECTION("a job without a queue") {
+    batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
+                             EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, "")});
+    reason = "job_spec 5: ";
+  }
+  SECTION("a job that is older than all ids given out") {
+    batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
+                             EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, "")});
+    batch.records.push_back({RecordKind::kMeta, std::string(kNextIdsKey),
+                             EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}})});
+    reason = "meta next_ids: ";
+  }
+  SECTION("a kind that is not used yet") {
+    batch.records.push_back({RecordKind::kHyperNode, "h", ""});
+    reason = "hyper_node 0x68: ";
+  }
+  REQUIRE(store.Append({&batch}).ok());
+  ClusterState state;
+  const auto loaded = LoadState(
+      store, state, [](StoredRequest) {}, nullptr);
+  CHECK(absl::IsDataLoss(loaded.status()));
+  CHECK_THAT(std::string(loaded.status().message()), Catch::Matchers::StartsWith(reason));
+}
+
+// ---- fsck
+
+struct FsckWorld {
+  TempDirectory directory;
+  std::string path = directory / "a";
+  RocksDbOptions options;
+  RandomCluster cluster{7};
+
+  FsckWorld() {
+    options.directory = path;
+    auto store = RocksDbStore::Open(options).value();
+    Run(cluster, *store, 50);
+  }
+  absl::Status Check(std::string* text) {
+    std::ostringstream report;
+    absl::Status status = Fsck(path, report);
+    *text = report.str();
+    return status;
+  }
+};
+
+TEST_CASE("fsck of a healthy store says so, and changes nothing") {
+  FsckWorld world;
+  std::string text;
+  REQUIRE(world.Check(&text).ok());
+  CHECK_THAT(text, Contains("the log's events give the same state") && Contains("clean"));
+  REQUIRE(world.Check(&text).ok());
+
+  auto store = RocksDbStore::Open(world.options).value();
+  CHECK(absl::IsUnavailable(world.Check(&text)));  // in use
+  REQUIRE(store->TrimLog(store->LastSequence() - 3).ok());
+  store.reset();
+  REQUIRE(world.Check(&text).ok());
+  CHECK_THAT(text, Contains(" 3 batches"));
+  CHECK_THAT(text, Contains("the log's beginning has aged out"));
+}
+
+TEST_CASE("fsck finds records that are not what the log says") {
+  FsckWorld world;
+  {
+    auto store = RocksDbStore::Open(world.options).value();
+    Batch batch{.sequence = store->LastSequence() + 1, .records = {}, .log = {}};
+    store::v1::LogTurn turn;
+    turn.set_sequence(batch.sequence);
+    batch.log = turn.SerializeAsString();
+    QueueSpec spec;
+    spec.name = "from nowhere";
+    const NextIds ids{world.cluster.state().next_job_id(), world.cluster.state().next_node_id(),
+                      QueueId{1000}};
+    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}), EncodeQueueRecord(spec, true, 1)},
+                     {RecordKind::kMeta, std::string(kNextIdsKey), EncodeNextIds(ids)}};
+    REQUIRE(store->Append({&batch}).ok());
+  }
+  std::string text;
+  const absl::Status status = world.Check(&text);
+  CHECK(absl::IsDataLoss(status));
+  CHECK_THAT(text, Contains("the records are not what the log says"));
+}
+
+TEST_CASE("fsck finds a record that does not decode, and a store that is not there") {
+  FsckWorld world;
+  {
+    auto store = RocksDbStore::Open(world.options).value();
+    Batch batch{.sequence = store->LastSequence() + 1, .records = {}, .log = {}};
+    store::v1::LogTurn turn;
+    turn.set_sequence(batch.sequence);
+    batch.log = turn.SerializeAsString();
+    batch.records = {{RecordKind::kNode, NodeKey(NodeId{1}), "\xff"}};
+    REQUIRE(store->Append({&batch}).ok());
+  }
+  std::string text;
+  CHECK(absl::IsDataLoss(world.Check(&text)));
+  CHECK_THAT(text, Contains("node 1: not a valid record"));
+  std::ostringstream report;
+  CHECK(absl::IsNotFound(Fsck(world.directory / "nothing", report)));
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,279 @@
+// A cluster to which random, mostly legal things happen, through a TurnRecorder into a store.
+// Events that Apply refuses are part of the game; each kind must be accepted often enough
+// (accepted()).
+#ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
+#define BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/cluster_state.h"
+#include "storage/keys.h"
+#include "storage/turn_recorder.h"
+#include "tests/unit/storage/random_values.h"
+
+namespace berth {
+
+class RandomCluster {
+ public:
+  explicit RandomCluster(uint64_t seed, Preserved* preserved = nullptr)
+      : random_(seed), recorder_(state_, preserved) {}
+
+  const ClusterState& state() const { return state_; }
+  const std::array<int, std::variant_size_v<EventBody>>& accepted() const { return accepted_; }
+
+  // One turn of up to `events` tries; nullopt if nothing came of it.
+  std::optional<Batch> Turn(uint64_t sequence, int events) {
+    now_ += absl::Milliseconds(random_.Below(5000));
+    recorder_.Begin(sequence, now_);
+    for (int i = 0; i < events; ++i) {
+      EventBody body = Next();
+      const auto* submitted = std::get_if<JobSubmitted>(&body);
+      const std::optional<JobId> job =
+          submitted == nullptr ? std::nullopt : std::optional(submitted->id);
+      const size_t kind = body.index();
+      const Event event{now_, std::move(body)};
+      if (!recorder_.Apply(event).ok()) continue;
+      ++accepted_[kind];
+      if (job.has_value() && random_.Coin()) {
+        recorder_.Put({RecordKind::kJobSpec, JobKey(*job), absl::StrCat("cold ", job->value)});
+      }
+    }
+    return recorder_.Finish();
+  }
+
+ private:
+  template <class IdType, class T>
+  const T* Pick(const IdMap<IdType, T>& map) {
+    if (map.empty()) return nullptr;
+    auto id =
+        map.NextFrom(IdType{static_cast<typename IdType::Value>(random_.Below(next_id(map)))});
+    if (!id.has_value()) id = map.NextFrom(IdType{0});
+    return map.Find(*id);
+  }
+  uint64_t next_id(const IdMap<JobId, Job>&) { return state_.next_job_id().value; }
+  uint64_t next_id(const IdMap<NodeId, Node>&) { return state_.next_node_id().value; }
+  uint64_t next_id(const IdMap<QueueId, Queue>&) { return state_.next_queue_id().value; }
+
+  EventBody Next() {
+    if (state_.queues().size() < 3) return NewQueue();
+    if (state_.nodes().size() < 3) return NewNode();
+    switch (random_.Below(20)) {
+      case 0:
+        return QueueEvent();
+      case 1:
+      case 2:
+        return NodeEvent();
+      case 3:
+      case 4:
+      case 5:
+      case 6:
+        return NewJob();
+      case 7:
+      case 8:
+      case 9:
+        return JobRequest();
+      case 10:
+      case 11:
+      case 12:
+        return Bind();
+      default:
+        return TaskEvent();
+    }
+  }
+
+  EventBody NewQueue() {
+    QueueSpec spec;
+    spec.name = absl::StrCat("q", state_.next_queue_id().value);
+    const Queue* parent = Pick(state_.queues());
+    spec.parent = random_.Below(4) == 0 && parent != nullptr ? parent->id : kRootQueue;
+    if (random_.Coin()) spec.limit = {{.name = "cpu", .amount = 1'000'000}};
+    spec.labels = random_.Labels();
+    return QueueCreated{state_.next_queue_id(), spec};
+  }
+
+  EventBody QueueEvent() {
+    const Queue* queue = Pick(state_.queues());
+    switch (random_.Below(5)) {
+      case 0:
+        return NewQueue();
+      case 1:
+        return QueueDeleted{queue->id};
+      case 2: {
+        QueueSpec spec = queue->spec;
+        spec.max_jobs = random_.Count(1000) + 100;
+        spec.labels = random_.Labels();
+        return QueueUpdated{queue->id, spec};
+      }
+      default:
+        return QueueOpened{queue->id, random_.Below(4) != 0};
+    }
+  }
+
+  NodeSpec SomeNode(std::string name) {
+    NodeSpec spec;
+    spec.name = std::move(name);
+    spec.address = "10.0.0.1";
+    spec.cpu_millis = 64'000;
+    spec.memory_bytes = int64_t{1} << 38;
+    const uint64_t gpus = random_.Below(9);
+    for (uint64_t i = 0; i < gpus; ++i) {
+      Device device;
+      device.kind = "gpu";
+      device.uuid = absl::StrCat("GPU-", i);
+      device.unhealthy = random_.Below(8) == 0;
+      spec.devices.push_back(device);
+    }
+    if (random_.Coin()) spec.extended = {{.name = "licence", .amount = 5}};
+    spec.labels = random_.Labels();
+    return spec;
+  }
+
+  EventBody NewNode() {
+    return NodeRegistered{state_.next_node_id(),
+                          SomeNode(absl::StrCat("n", state_.next_node_id().value)),
+                          1,
+                          "agent",
+                          "boot",
+                          "0.1"};
+  }
+
+  EventBody NodeEvent() {
+    const Node* node = Pick(state_.nodes());
+    switch (random_.Below(9)) {
+      case 0:
+        return NewNode();
+      case 1:
+        return NodeSilenced{node->id};
+      case 2:
+        return NodeFenced{node->id};
+      case 3:
+        return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text()};
+      case 4:
+        return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20))};
+      case 5:
+        return NodeDeleted{node->id};
+      default:
+        return NodeRegistered{
+            node->id, SomeNode(node->spec.name), node->status.epoch + 1, "agent2", "boot2", "0.2"};
+    }
+  }
+
+  EventBody NewJob() {
+    JobSpec spec;
+    spec.name = absl::StrCat("j", state_.next_job_id().value);
+    spec.queue = Pick(state_.queues())->id;
+    spec.priority = random_.Int32() % 100;
+    const uint64_t groups = random_.Below(2) + 1;
+    for (uint64_t i = 0; i < groups; ++i) {
+      GroupSpec group;
+      group.name = absl::StrCat("g", i);
+      group.replicas = 1 + random_.Count(4);
+      group.shape.cpu_millis = 1000 * (1 + random_.Count(8));
+      if (random_.Coin()) {
+        DeviceRequest& request = group.shape.devices.emplace_back();
+        request.kind = "gpu";
+        request.count = 1;
+      }
+      if (random_.Below(4) == 0) group.shape.extended = {{.name = "licence", .amount = 1}};
+      spec.min_available += group.min_available;
+      spec.groups.push_back(group);
+    }
+    if (const Job* other = Pick(state_.jobs()); other != nullptr && random_.Below(4) == 0) {
+      spec.dependencies = {{.job = other->id}};
+    }
+    spec.labels = random_.Labels();
+    spec.on_node_loss = random_.Any(NodeLossPolicy::kReplaceNow);
+    spec.suspended = random_.Below(8) == 0;
+    if (random_.Coin()) spec.walltime = absl::Minutes(5);
+    return JobSubmitted{state_.next_job_id(), spec};
+  }
+
+  EventBody JobRequest() {
+    const Job* job = Pick(state_.jobs());
+    if (job == nullptr) return NewJob();
+    switch (random_.Below(8)) {
+      case 0:
+        return JobUpdated{job->id, random_.Int32() % 100, random_.Labels()};
+      case 1:
+        return JobCancelled{job->id, random_.Text()};
+      case 2:
+        return JobSuspended{job->id, random_.Coin()};
+      case 3:
+      case 4:
+        return JobDeleted{job->id};
+      default: {
+        JobStatus status = random_.AnyJobStatus();
+        status.starts = job->status.starts;
+        status.suspended = job->status.suspended;
+        status.cancelled = job->status.cancelled;
+        if (random_.Below(3) != 0) status.state = JobState::kRunning;
+        return JobStatusChanged{job->id, status};
+      }
+    }
+  }
+
+  EventBody Bind() {
+    const Job* job = Pick(state_.jobs());
+    if (job == nullptr) return NewJob();
+    TasksBound bound{job->id, random_.Coin(), {}};
+    for (uint32_t i = 0; i < job->tasks.size(); ++i) {
+      if (!Waits(job->tasks[i].state)) continue;
+      const Node* node = Pick(state_.nodes());
+      Placement placement{i, node->id, {}};
+      const TaskShape& shape = state_.interner().Shape(job->groups[GroupOf(*job, i)].shape).shape;
+      DeviceSet free = node->healthy;
+      free -= node->devices_used;
+      for (size_t d = 0; d < kMaxDevicesPerNode && !shape.devices.empty(); ++d) {
+        if (!free.Has(d)) continue;
+        placement.devices.Add(d);
+        break;
+      }
+      bound.placements.push_back(placement);
+      break;
+    }
+    return bound;
+  }
+
+  EventBody TaskEvent() {
+    const Job* job = Pick(state_.jobs());
+    for (int i = 0; i < 20 && job != nullptr && job->occupying == 0; ++i) job = Pick(state_.jobs());
+    if (job == nullptr) return NewJob();
+    const auto task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
+    switch (random_.Below(8)) {
+      case 0:
+        return TasksStarted{job->id, {task}};
+      case 1:
+        return TasksReleased{job->id, {task}, random_.Coin(), random_.Any(ReleaseReason::kFailed)};
+      case 2:
+        return TasksRequeued{job->id, {task}};
+      default: {
+        TaskReported report;
+        report.task = {job->id, task};
+        report.attempt = job->tasks[task].attempt;
+        report.state = random_.Any(ReportState::kExited);
+        report.exit_code = random_.Count(3);
+        report.exit_signal = static_cast<uint8_t>(random_.Below(10));
+        report.cause = random_.Any(ExitCause::kGone);
+        report.port = static_cast<uint16_t>(random_.Below(65536));
+        report.message = random_.Text();
+        return report;
+      }
+    }
+  }
+
+  RandomValues random_;
+  ClusterState state_;
+  TurnRecorder recorder_;
+  Time now_ = absl::FromUnixSeconds(1'795'000'000);
+  std::array<int, std::variant_size_v<EventBody>> accepted_{};
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
