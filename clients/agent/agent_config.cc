@@ -19,6 +19,10 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
+void Add(Problems* problems, absl::string_view text) {
+  problems->emplace_back(text.data(), text.size());
+}
+
 std::string HostName() {
   utsname info;
   return uname(&info) == 0 ? info.nodename : "localhost";
@@ -28,9 +32,9 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
   std::set<std::string> uuids;
   for (const v1::Device& device : config.devices()) {
     if (device.kind().empty() || device.uuid().empty()) {
-      problems->push_back("devices: each needs kind and uuid");
+      Add(problems, "devices: each needs kind and uuid");
     } else if (!uuids.insert(device.uuid()).second) {
-      problems->push_back(absl::StrCat("devices: uuid ", device.uuid(), " stands twice"));
+      Add(problems, absl::StrCat("devices: uuid ", device.uuid(), " stands twice"));
     }
   }
 }
@@ -38,18 +42,17 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
 void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems) {
   if (config.task_user().empty()) {
     if (uid == 0 && !config.allow_root_tasks()) {
-      problems->push_back(
-          "taskUser: required when the agent is root (or set allowRootTasks: true)");
+      Add(problems, "taskUser: required when the agent is root (or set allowRootTasks: true)");
     }
     return;
   }
   const passwd* user = getpwnam(config.task_user().c_str());
   if (user == nullptr) {
-    problems->push_back(absl::StrCat("taskUser: there is no user ", config.task_user()));
+    Add(problems, absl::StrCat("taskUser: there is no user ", config.task_user()));
   } else if (user->pw_uid == 0 && !config.allow_root_tasks()) {
-    problems->push_back("taskUser: root needs allowRootTasks: true");
+    Add(problems, "taskUser: root needs allowRootTasks: true");
   } else if (uid != 0 && user->pw_uid != uid) {
-    problems->push_back("taskUser: only an agent that is root can run tasks as another user");
+    Add(problems, "taskUser: only an agent that is root can run tasks as another user");
   }
 }
 
@@ -58,7 +61,7 @@ void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems
 void CheckPorts(const config::v1::Agent& config, Problems* problems) {
   if (config.first_port() < 1024 || config.last_port() > 65535 ||
       config.first_port() > config.last_port()) {
-    problems->push_back("firstPort, lastPort: must be a range within 1024..65535");
+    Add(problems, "firstPort, lastPort: must be a range within 1024..65535");
     return;
   }
   std::string text;
@@ -67,9 +70,9 @@ void CheckPorts(const config::v1::Agent& config, Problems* problems) {
   if (ReadWholeFile("/proc/sys/net/ipv4/ip_local_port_range", &text) != 0) return;
   if (std::sscanf(text.c_str(), "%d %d", &low, &high) != 2) return;
   if (config.first_port() <= high && config.last_port() >= low) {
-    problems->push_back(absl::StrCat("firstPort, lastPort: ", config.first_port(), "..",
-                                     config.last_port(), " overlaps the kernel's ephemeral ports ",
-                                     low, "..", high));
+    Add(problems,
+        absl::StrCat("firstPort, lastPort: ", config.first_port(), "..", config.last_port(),
+                     " overlaps the kernel's ephemeral ports ", low, "..", high));
   }
 }
 
@@ -96,11 +99,11 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckUser(config, uid, &problems);
   CheckPorts(config, &problems);
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
-    problems.push_back("cpu, memory: must not be negative");
-  if (config.log_file_bytes() < 4096) problems.push_back("logFileSize: at least 4Ki");
-  if (config.log_files() < 1 || config.log_files() > 1000) problems.push_back("logFiles: 1..1000");
+    Add(&problems, "cpu, memory: must not be negative");
+  if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: at least 4Ki");
+  if (config.log_files() < 1 || config.log_files() > 1000) Add(&problems, "logFiles: 1..1000");
   if (FromProto(config.keep_ended()) < absl::ZeroDuration())
-    problems.push_back("keepEnded: must not be negative");
+    Add(&problems, "keepEnded: must not be negative");
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
