@@ -34,7 +34,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
 
 // "worker-3"
-std::string TaskName(const Job& job, uint32_t index);
+std::string ApiTaskName(const Job& job, uint32_t index);
 
 }  // namespace berth
 

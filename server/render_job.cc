@@ -220,7 +220,7 @@ void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out
   out->set_etag(absl::StrCat(job.revision));
 }
 
-std::string TaskName(const Job& job, uint32_t index) {
+std::string ApiTaskName(const Job& job, uint32_t index) {
   const Group& group = job.groups[GroupOf(job, index)];
   return absl::StrCat(group.name, "-", index - group.first_task);
 }
