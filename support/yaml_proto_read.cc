@@ -16,6 +16,7 @@
 #include "support/nearest.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
+#include "support/yaml_proto_sugar.h"
 
 namespace berth {
 namespace {
@@ -23,12 +24,6 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-
-// Device kinds that need no second look when they stand as keys beside "cpu" and "memory".
-constexpr absl::string_view kDeviceKinds[] = {"gpu", "npu", "nic", "tpu", "dpu",
-                                              "xpu", "dcu", "mlu", "fpga"};
-
-std::string_view Std(absl::string_view text) { return {text.data(), text.size()}; }
 
 const FieldDescriptor* FindField(const Descriptor* type, absl::string_view key) {
   for (int i = 0; i < type->field_count(); ++i) {
@@ -42,24 +37,6 @@ std::vector<std::string> KnownKeys(const Descriptor* type) {
   std::vector<std::string> keys;
   for (int i = 0; i < type->field_count(); ++i) keys.push_back(type->field(i)->json_name());
   return keys;
-}
-
-bool TakesDeviceKinds(const Descriptor* type) {
-  return type == v1::ResourceRequest::descriptor() || type == v1::ResourceList::descriptor();
-}
-
-// A word that may name a kind of device, and is not a slip of the pen for something that is known.
-bool IsDeviceKind(absl::string_view key, std::vector<std::string> known) {
-  if (std::find(std::begin(kDeviceKinds), std::end(kDeviceKinds), key) != std::end(kDeviceKinds))
-    return true;
-  if (key.empty() || !absl::ascii_islower(static_cast<unsigned char>(key[0]))) return false;
-  for (const char c : key) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (!absl::ascii_islower(byte) && !absl::ascii_isdigit(byte) && c != '-' && c != '_')
-      return false;
-  }
-  for (const absl::string_view kind : kDeviceKinds) known.emplace_back(Std(kind));
-  return NearestWord(key, known).empty();
 }
 
 // {name, value}: lists of such messages may be written as maps.
@@ -196,7 +173,7 @@ bool Reader::ReadSugar(const YamlNode& key, const YamlNode& value, const std::st
     ReadScalar(value, type->FindFieldByName("highest_tier_name"), message);
     return true;
   }
-  if (field == nullptr && TakesDeviceKinds(type) && IsDeviceKind(key.text, KnownKeys(type))) {
+  if (field == nullptr && TakesDeviceKinds(type) && MayBeDeviceKind(key.text, KnownKeys(type))) {
     ReadDeviceKind(key, value, path, message);
     return true;
   }
@@ -238,7 +215,7 @@ void Reader::UnknownKey(const YamlNode& key, const std::string& path, const Desc
   if (path.empty())
     known.insert(known.begin(), options_.also_known.begin(), options_.also_known.end());
   if (TakesDeviceKinds(type)) {
-    for (const absl::string_view kind : kDeviceKinds) known.emplace_back(Std(kind));
+    known.insert(known.end(), WellKnownDeviceKinds().begin(), WellKnownDeviceKinds().end());
   }
   const auto hint = options_.hints.find(key.text);
   if (hint != options_.hints.end()) {

@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "berth/v1/types.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
+#include "support/yaml_proto_sugar.h"
 
 namespace berth {
 namespace {
@@ -34,6 +39,9 @@ class Writer {
   void WriteMap(const Message& message, const FieldDescriptor* field, int indent);
   void WriteList(const Message& message, const FieldDescriptor* field, int indent);
   void WriteScalars(const Message& message, const FieldDescriptor* field, int indent);
+  // Devices as keys of their own, "gpu: 8"; false when they cannot be.
+  bool WriteDevices(const Message& message, const FieldDescriptor* field, int indent);
+  bool WriteCounts(const Message& message, const FieldDescriptor* field, int indent);
   // What follows "key:" for a message.
   void WriteValue(const Message& message, int indent);
 
@@ -57,6 +65,7 @@ void Writer::WriteFields(const Message& message, int indent) {
 }
 
 void Writer::WriteField(const Message& message, const FieldDescriptor* field, int indent) {
+  if (WriteDevices(message, field, indent) || WriteCounts(message, field, indent)) return;
   StartLine(indent);
   absl::StrAppend(&out_, field->json_name(), ":");
   if (field->is_map()) return WriteMap(message, field, indent + 2);
@@ -64,6 +73,43 @@ void Writer::WriteField(const Message& message, const FieldDescriptor* field, in
   if (IsMessage(field))
     return WriteValue(message.GetReflection()->GetMessage(message, field), indent + 2);
   absl::StrAppend(&out_, " ", ScalarText(message, field, -1), "\n");
+}
+
+bool Writer::WriteDevices(const Message& message, const FieldDescriptor* field, int indent) {
+  const auto* request = dynamic_cast<const v1::ResourceRequest*>(&message);
+  if (request == nullptr || field->number() != v1::ResourceRequest::kDevicesFieldNumber)
+    return false;
+  std::set<std::string> kinds;
+  for (const v1::DeviceRequest& device : request->devices()) {
+    if (!IsWellKnownDeviceKind(device.kind()) || !kinds.insert(device.kind()).second) return false;
+  }
+  for (v1::DeviceRequest device : request->devices()) {
+    StartLine(indent);
+    absl::StrAppend(&out_, device.kind(), ":");
+    device.clear_kind();
+    v1::DeviceRequest count_only;
+    count_only.set_count(device.count());
+    if (google::protobuf::util::MessageDifferencer::Equals(device, count_only)) {
+      absl::StrAppend(&out_, " ", device.count(), "\n");
+    } else {
+      WriteValue(device, indent + 2);
+    }
+  }
+  return true;
+}
+
+bool Writer::WriteCounts(const Message& message, const FieldDescriptor* field, int indent) {
+  const auto* list = dynamic_cast<const v1::ResourceList*>(&message);
+  if (list == nullptr || field->number() != v1::ResourceList::kCountsFieldNumber) return false;
+  const std::map<std::string, int64_t> counts(list->counts().begin(), list->counts().end());
+  for (const auto& count : counts) {
+    if (!IsWellKnownDeviceKind(count.first)) return false;
+  }
+  for (const auto& count : counts) {
+    StartLine(indent);
+    absl::StrAppend(&out_, count.first, ": ", count.second, "\n");
+  }
+  return true;
 }
 
 void Writer::WriteValue(const Message& message, int indent) {

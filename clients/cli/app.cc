@@ -6,6 +6,7 @@
 
 #include "clients/cli/command.h"
 #include "clients/cli/completion.h"
+#include "support/nearest.h"
 #include "support/version.h"
 
 namespace berth {
@@ -64,11 +65,30 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->group(global);
 }
 
+// The word that is no command where one was expected, with the nearest one; "" if something else is
+// wrong.
+std::string UnknownCommand(const CLI::App& app) {
+  const CLI::App* place = &app;
+  while (!place->get_subcommands().empty()) place = place->get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::App* command : place->get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  const std::vector<std::string> left = app.remaining(true);
+  if (known.empty() || left.empty() || left.front().empty() || left.front()[0] == '-') return "";
+  return UnknownWord("unknown command", left.front(), known);
+}
+
 int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
+    const std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
+    if (!unknown.empty()) {
+      session.err() << "berth: " << unknown << "\n";
+      return static_cast<int>(ExitCode::kUsage);
+    }
     const bool asked_for_help = app.exit(error, session.out(), session.err()) == 0;
     return static_cast<int>(asked_for_help ? ExitCode::kOk : ExitCode::kUsage);
   }

@@ -19,6 +19,8 @@ using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 using JobStub = v1::JobService::StubInterface;
 using QueueStub = v1::QueueService::StubInterface;
+
+constexpr char kRootQueue[] = "root";
 using Manifests = std::vector<const Manifest*>;
 
 // Which fields that `wanted` sets are not so in `current`. `partial`: below, too, only what
@@ -79,6 +81,16 @@ ExitCode FinishQueue(Session& session, const absl::Status& status, const Manifes
   });
 }
 
+// Values that say the same as leaving them out are left out.
+v1::QueueSpec WithoutDefaults(v1::QueueSpec spec) {
+  if (spec.parent() == kRootQueue) spec.clear_parent();
+  if (spec.weight() == 1) spec.clear_weight();
+  if (spec.reclaimable()) spec.clear_reclaimable();
+  if (spec.order() == v1::QueueSpec::FIFO_SKIP) spec.clear_order();
+  if (spec.strategy() == v1::BINPACK) spec.clear_strategy();
+  return spec;
+}
+
 absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
@@ -94,7 +106,11 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
   }
   if (!current.ok()) return current.status();
   v1::UpdateQueueRequest update;
-  for (const std::string& name : Differences(queue.spec(), current->spec(), false)) {
+  v1::QueueSpec wanted = queue.spec();
+  const std::string& parent = current->spec().parent();
+  if (wanted.parent() == kRootQueue && parent.empty())
+    wanted.clear_parent();  // two ways to say the same
+  for (const std::string& name : Differences(wanted, WithoutDefaults(current->spec()), false)) {
     update.mutable_update_mask()->add_paths("spec." + name);
   }
   const bool same = update.update_mask().paths().empty();

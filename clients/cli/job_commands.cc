@@ -239,8 +239,10 @@ void AddList(CLI::App& noun, Session& session) {
   list->add_option("--queue,-q", arguments->queue, "only of this queue");
   list->add_option("--state", arguments->states, "only in these states, as in running,pending")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(kIsJobState);
   list->add_option("--label,-l", arguments->labels, "only with this label; may be repeated")
+      ->allow_extra_args(false)
       ->check(kIsKeyValue);
   list->add_flag("--active,-a", arguments->active, "leave out jobs that have ended");
   list->add_flag("--watch,-w", arguments->watch, "show the list again at every change");
@@ -293,6 +295,7 @@ void AddUpdate(CLI::App& noun, Session& session) {
       "--priority", [arguments](int32_t priority) { arguments->priority = priority; },
       "higher goes first");
   update->add_option("--label,-l", arguments->labels, "set a label; KEY= removes it")
+      ->allow_extra_args(false)
       ->check(kIsKeyValue);
 }
 

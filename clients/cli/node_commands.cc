@@ -213,6 +213,7 @@ void AddList(CLI::App& noun, Session& session) {
     return WatchList(s, subject, [&] { return ListOnce(s, request); });
   });
   list->add_option("--label,-l", *labels, "only with this label; may be repeated")
+      ->allow_extra_args(false)
       ->check(kIsKeyValue);
   list->add_flag("--watch,-w", *watch, "show the list again at every change");
 }

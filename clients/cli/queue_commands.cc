@@ -140,6 +140,7 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
   command
       ->add_option("--limit", arguments->limits,
                    "hard cap, as in cpu=96, memory=1Ti or gpu=64; may be repeated")
+      ->allow_extra_args(false)
       ->check(kIsKeyValue);
   const auto number = [&](const char* option, const char* path, const char* help,
                           void (v1::QueueSpec::*set)(int32_t)) {
@@ -158,6 +159,7 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
   number("--max-running-jobs", "spec.max_running_jobs", "jobs that hold resources; 0 = no bound",
          &v1::QueueSpec::set_max_running_jobs);
   command->add_option("--label,-l", arguments->labels, "all its labels; may be repeated")
+      ->allow_extra_args(false)
       ->check(kIsKeyValue);
 }
 

@@ -136,90 +136,86 @@ ExitCode Submit(Session& session, const SubmitArguments& arguments, const String
   return code;
 }
 
+// Adds options of the quick form; any of them marks the command line as such.
+class QuickOptions {
+ public:
+  QuickOptions(CLI::App& submit, const std::shared_ptr<SubmitArguments>& arguments)
+      : submit_(submit), arguments_(arguments) {}
+
+  template <class Value>
+  CLI::Option* Add(const char* option, const char* help, std::function<void(const Value&)> set) {
+    return submit_
+        .add_option_function<Value>(
+            option,
+            [arguments = arguments_, set](const Value& value) {
+              arguments->quick = true;
+              set(value);
+            },
+            help)
+        ->group(kGroup);
+  }
+  CLI::Option* Text(const char* option, const char* help,
+                    std::function<void(const std::string&)> set) {
+    return Add<std::string>(option, help, std::move(set));
+  }
+  CLI::Option* Number(const char* option, const char* help,
+                      std::function<void(const int32_t&)> set) {
+    return Add<int32_t>(option, help, std::move(set));
+  }
+  CLI::Option* List(const char* option, const char* help, Strings* values) {
+    return Add<Strings>(option, help, [values](const Strings& given) { *values = given; })
+        ->allow_extra_args(false);
+  }
+  void Flag(const char* option, const char* help, std::function<void()> set) {
+    const auto marked = [arguments = arguments_, set](int64_t) {
+      arguments->quick = true;
+      set();
+    };
+    submit_.add_flag_function(option, marked, help)->group(kGroup);
+  }
+
+ private:
+  static constexpr char kGroup[] = "Quick form: berth submit [OPTIONS] -- COMMAND...";
+  CLI::App& submit_;
+  std::shared_ptr<SubmitArguments> arguments_;
+};
+
 void AddQuickOptions(CLI::App& submit, const std::shared_ptr<SubmitArguments>& arguments) {
-  const auto text = [&](const char* option, const char* help,
-                        std::function<void(const std::string&)> set) {
-    return submit.add_option_function<std::string>(
-        option,
-        [arguments, set](const std::string& value) {
-          arguments->quick = true;
-          set(value);
-        },
-        help);
-  };
-  const auto number = [&](const char* option, const char* help, std::function<void(int32_t)> set) {
-    return submit.add_option_function<int32_t>(
-        option,
-        [arguments, set](int32_t value) {
-          arguments->quick = true;
-          set(value);
-        },
-        help);
-  };
-  const auto list = [&](const char* option, const char* help, Strings* values) {
-    return submit.add_option_function<Strings>(
-        option,
-        [arguments, values](const Strings& given) {
-          arguments->quick = true;
-          *values = given;
-        },
-        help);
-  };
-  SubmitArguments* a = arguments.get();  // kept by the functions above
-  const char* quick = "Quick form: berth submit [OPTIONS] -- COMMAND...";
-  text("--name,-n", "default: given by the server", [a](const std::string& v) {
-    a->job.set_name(v);
-  })->group(quick);
-  text("--queue,-q", "default: default", [a](const std::string& v) {
-    a->job.mutable_spec()->set_queue(v);
-  })->group(quick);
-  text("--group", "name of the group; default: worker", [a](const std::string& v) {
-    a->group.set_name(v);
-  })->group(quick);
-  number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
-      ->check(CLI::PositiveNumber)
-      ->group(quick);
-  number("--min-available", "tasks to start with; default: all",
-         [a](int32_t v) { a->group.set_min_available(v); })
-      ->check(CLI::PositiveNumber)
-      ->group(quick);
-  number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
-      ->check(CLI::PositiveNumber)
-      ->group(quick);
-  list("--device", "devices of each task, as in nic=8; may be repeated", &a->devices)
-      ->check(kIsDeviceCount)
-      ->group(quick);
-  text("--cpu,-c", "cores of each task", [a](const std::string& v) { a->cpu = v; })
-      ->check(IsQuantity<ParseCpuMillis>("CORES"))
-      ->group(quick);
-  text("--memory,-m", "memory of each task", [a](const std::string& v) { a->memory = v; })
-      ->check(IsQuantity<ParseBytes>("BYTES"))
-      ->group(quick);
-  list("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue)->group(quick);
-  list("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue)->group(quick);
-  list("--after", "start once this job succeeded; may be repeated", &a->after)->group(quick);
-  text("--dir,-d", "working directory", [a](const std::string& v) {
-    a->group.set_working_dir(v);
-  })->group(quick);
-  text("--walltime,-t", "longest run", [a](const std::string& v) { a->walltime = v; })
-      ->check(kIsDuration)
-      ->group(quick);
-  number("--priority,-p", "higher goes first", [a](int32_t v) {
-    a->job.mutable_spec()->set_priority(v);
-  })->group(quick);
-  number("--retries", "restarts after failures",
-         [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
-      ->check(CLI::NonNegativeNumber)
-      ->group(quick);
-  submit
-      .add_flag_function(
-          "--hold",
-          [a](int64_t) {
-            a->quick = true;
-            a->job.mutable_spec()->set_suspended(true);
-          },
-          "suspended until berth job resume")
-      ->group(quick);
+  SubmitArguments* a = arguments.get();  // kept by the options
+  QuickOptions add(submit, arguments);
+  add.Text("--name,-n", "default: given by the server",
+           [a](const std::string& v) { a->job.set_name(v); });
+  add.Text("--queue,-q", "default: default",
+           [a](const std::string& v) { a->job.mutable_spec()->set_queue(v); });
+  add.Text("--group", "name of the group; default: worker",
+           [a](const std::string& v) { a->group.set_name(v); });
+  add.Number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
+      ->check(CLI::PositiveNumber);
+  add.Number("--min-available", "tasks to start with; default: all",
+             [a](int32_t v) { a->group.set_min_available(v); })
+      ->check(CLI::PositiveNumber);
+  add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
+      ->check(CLI::PositiveNumber);
+  add.List("--device", "devices of each task, as in nic=8; may be repeated", &a->devices)
+      ->check(kIsDeviceCount);
+  add.Text("--cpu,-c", "cores of each task", [a](const std::string& v) { a->cpu = v; })
+      ->check(IsQuantity<ParseCpuMillis>("CORES"));
+  add.Text("--memory,-m", "memory of each task", [a](const std::string& v) { a->memory = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
+  add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
+  add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);
+  add.List("--after", "start once this job succeeded; may be repeated", &a->after);
+  add.Text("--dir,-d", "working directory",
+           [a](const std::string& v) { a->group.set_working_dir(v); });
+  add.Text("--walltime,-t", "longest run", [a](const std::string& v) { a->walltime = v; })
+      ->check(kIsDuration);
+  add.Number("--priority,-p", "higher goes first",
+             [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });
+  add.Number("--retries", "restarts after failures",
+             [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
+      ->check(CLI::NonNegativeNumber);
+  add.Flag("--hold", "suspended until berth job resume",
+           [a] { a->job.mutable_spec()->set_suspended(true); });
 }
 
 constexpr char kIgnoreHelp[] =
@@ -241,7 +237,9 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
       ->check(kIsDuration);
   submit->add_option("--request-id", arguments->options.request_id,
                      "the same id never submits twice; default: a random one");
-  submit->add_option("--ignore", arguments->ignored, kIgnoreHelp)->delimiter(',');
+  submit->add_option("--ignore", arguments->ignored, kIgnoreHelp)
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddQuickOptions(*submit, arguments);
 }
 
@@ -260,7 +258,7 @@ void AddApply(CLI::App& app, Session& session) {
       ->add_option("--file,-f", *files,
                    "manifests, one or more documents each; - is standard input")
       ->required();
-  apply->add_option("--ignore", *ignored, kIgnoreHelp)->delimiter(',');
+  apply->add_option("--ignore", *ignored, kIgnoreHelp)->delimiter(',')->allow_extra_args(false);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "berth/volcano/v1/manifests.pb.h"
 #include "clients/cli/volcano.h"
 #include "support/nearest.h"
@@ -58,21 +59,26 @@ std::vector<std::string> Names(const Entry (&entries)[n]) {
   return names;
 }
 
-// Kubernetes writes $(NAME) where Berth writes ${NAME}.
-std::string WithBerthVariables(const std::string& text) {
+bool StartsName(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Kubernetes replaces $(NAME) and takes $$ for $; Berth replaces $NAME and ${NAME}, and takes
+// $$NAME for $NAME. What is plain text to Kubernetes stays plain text.
+std::string WithBerthVariables(absl::string_view text) {
+  constexpr char kNameChars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const size_t end = text.compare(i, 2, "$(") == 0 ? text.find(')', i) : std::string::npos;
-    const bool is_name =
-        end != std::string::npos &&
-        text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_",
-                               i + 2) == end;
-    if (!is_name) {
-      out += text[i];
+  while (!text.empty()) {
+    const size_t end = absl::StartsWith(text, "$(") ? text.find_first_not_of(kNameChars, 2)
+                                                    : absl::string_view::npos;
+    if (end != absl::string_view::npos && end > 2 && text[end] == ')') {
+      absl::StrAppend(&out, "${", text.substr(2, end - 2), "}");
+      text.remove_prefix(end + 1);
       continue;
     }
-    absl::StrAppend(&out, "${", text.substr(i + 2, end - i - 2), "}");
-    i = end;
+    if (absl::StartsWith(text, "$$")) text.remove_prefix(1);
+    const bool reads_as_name =
+        text.size() > 1 && text[0] == '$' && (StartsName(text[1]) || text[1] == '{');
+    absl::StrAppend(&out, reads_as_name ? "$" : "", text.substr(0, 1));
+    text.remove_prefix(1);
   }
   return out;
 }
@@ -204,19 +210,23 @@ class JobConverter {
     for (const std::string& word : container.command())
       group->add_command(WithBerthVariables(word));
     for (const std::string& word : container.args()) group->add_command(WithBerthVariables(word));
-    for (const volcano::v1::EnvVar& variable : container.env()) {
-      v1::EnvVar& to_variable = *group->add_env();
-      to_variable.set_name(variable.name());
-      to_variable.set_value(WithBerthVariables(variable.value()));
+    for (int i = 0; i < container.env_size(); ++i) {
+      ConvertVariable(absl::StrCat(from, ".env[", i, "]"), container.env(i), group->add_env());
+      Place(absl::StrCat(to, ".env[", i, "]"), absl::StrCat(from, ".env[", i, "]"));
     }
     group->set_working_dir(container.working_dir());
     for (const char* key : {".command", ".working_dir", ".resources"}) Place(to + key, from + key);
-    for (int i = 0; i < container.env_size(); ++i) {
-      Place(absl::StrCat(to, ".env[", i, "]"), absl::StrCat(from, ".env[", i, "]"));
-    }
     if (container.has_resources()) {
       ConvertResources(from + ".resources", container.resources(), group->mutable_resources());
     }
+  }
+
+  // Berth sets variables as they are written.
+  void ConvertVariable(const std::string& path, const volcano::v1::EnvVar& in, v1::EnvVar* out) {
+    out->set_name(in.name());
+    out->set_value(in.value());
+    if (absl::StrContains(in.value(), "$("))
+      Error(path, "$(NAME) in a variable is not supported: write the value out");
   }
 
   // Berth knows one number for each resource: the larger of request and limit, which is what the

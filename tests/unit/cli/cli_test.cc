@@ -1,72 +1,10 @@
-// Whole command lines against a server that answers as the test says.
+// Commands that look and commands that change, whole.
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <fstream>
-#include <sstream>
 
-#include "clients/cli/app.h"
-#include "tests/unit/client/fake_server.h"
-#include "tests/unit/client/fake_world.h"
+#include "tests/unit/cli/cli_harness.h"
 
 namespace berth {
 namespace {
-
-class Cli {
- public:
-  // Runs `berth --server FAKE ARGUMENTS...`; out() and err() are of this run.
-  int Run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--server", server.address()});
-    return RunBare(arguments);
-  }
-  int RunBare(const std::vector<std::string>& arguments) {
-    out_.str("");
-    err_.str("");
-    return RunBerth(arguments,
-                    {out_, err_, terminal, no_color, absl::UTCTimeZone(), world.environment()});
-  }
-  std::string out() const { return out_.str(); }
-  std::string err() const { return err_.str(); }
-
-  FakeServer server;
-  Script& script = server.script;
-  FakeWorld world;
-  bool terminal = false;
-  bool no_color = false;
-
- private:
-  std::ostringstream out_;
-  std::ostringstream err_;
-};
-
-// A file that is gone after the test.
-class TempFile {
- public:
-  explicit TempFile(const std::string& text) : path_(std::tmpnam(nullptr)) {
-    std::ofstream(path_) << text;
-  }
-  ~TempFile() { std::remove(path_.c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-v1::Job MakeJob(const std::string& name, v1::JobState state, int64_t age_s = 192) {
-  v1::Job job;
-  job.set_name(name);
-  job.set_uid(7);
-  job.mutable_spec()->set_queue("research");
-  v1::TaskGroup& group = *job.mutable_spec()->add_groups();
-  group.set_name("worker");
-  group.set_replicas(4);
-  group.add_command("train");
-  job.mutable_status()->set_state(state);
-  v1::GroupStatus& status = *job.mutable_status()->add_groups();
-  status.set_name("worker");
-  (*status.mutable_tasks())["RUNNING"] = state == v1::JOB_RUNNING ? 4 : 0;
-  job.mutable_status()->mutable_submit_time()->set_seconds(1'795'003'600 - age_s);
-  return job;
-}
 
 v1::ListJobsResponse TwoJobs() {
   v1::ListJobsResponse list;
@@ -193,6 +131,10 @@ TEST_CASE("wrong command lines are usage errors") {
     CHECK(cli.Run(arguments) == 2);
     CHECK_FALSE(cli.err().empty());
   }
+  CHECK(cli.Run({"job", "lst"}) == 2);
+  CHECK(cli.err() == "berth: unknown command \"lst\"; did you mean \"list\"?\n");
+  CHECK(cli.Run({"jbo", "list"}) == 2);
+  CHECK(cli.err() == "berth: unknown command \"jbo\"; did you mean \"job\"?\n");
   CHECK(cli.Run({"--help"}) == 0);
   CHECK(cli.out().find("Exit codes: 0 done") != std::string::npos);
   CHECK(cli.Run({"job", "logs", "--help"}) == 0);
@@ -361,173 +303,6 @@ TEST_CASE("a watched list is shown at every change") {
   CHECK(cli.Run({"job", "list", "--watch", "-o", "name"}) == 1);
   CHECK(cli.out() == "job/llama\njob/bert\n\n");
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 2);
-}
-
-v1::SubmitJobsResponse Submitted(const std::string& name) {
-  v1::SubmitJobsResponse response;
-  response.add_jobs()->set_name(name);
-  return response;
-}
-
-TEST_CASE("the quick form of submit") {
-  Cli cli;
-  cli.script.Answer("SubmitJobs", Submitted("n"));
-  CHECK(cli.Run({"submit",     "--name",     "n",     "--queue",   "q",        "--gpus",  "8",
-                 "--replicas", "4",          "--cpu", "1.5",       "--memory", "1Gi",     "-e",
-                 "A=b=c",      "--walltime", "1h",    "--retries", "2",        "--after", "m",
-                 "--",         "train",      "--x",   "-o"}) == 0);
-  CHECK(cli.out() == "job/n submitted\n");
-  const v1::SubmitJobsRequest request = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
-  CHECK(request.request_id().size() == 32);
-  const v1::JobSpec& spec = request.jobs(0).spec();
-  CHECK(spec.queue() == "q");
-  CHECK(spec.walltime().seconds() == 3600);
-  CHECK(spec.max_retries() == 2);
-  CHECK(spec.dependencies(0).job() == "m");
-  const v1::TaskGroup& group = spec.groups(0);
-  CHECK(group.name() == "worker");
-  CHECK(group.replicas() == 4);
-  CHECK(group.resources().cpu_millis() == 1500);
-  CHECK(group.resources().memory_bytes() == 1 << 30);
-  CHECK(group.resources().devices(0).count() == 8);
-  CHECK(group.env(0).value() == "b=c");
-  CHECK(group.command_size() == 3);
-  CHECK(group.command(2) == "-o");
-}
-
-constexpr char kJobs[] = R"(apiVersion: berth/v1
-kind: Job
-name: one
-queue: q
-groups: [{name: w, replicas: 1, command: [a]}]
----
-apiVersion: berth/v1
-kind: Job
-name: two
-queue: q
-groups:
-- name: w
-  replicas: 0
-  command: [a]
-)";
-
-TEST_CASE("violations of the server are told by file and line") {
-  Cli cli;
-  const TempFile file(kJobs);
-  cli.script.Answer("SubmitJobs",
-                    ViolationsError(absl::StatusCode::kInvalidArgument,
-                                    {{"jobs[1].spec.groups[0].replicas", "must be at least 1"},
-                                     {"jobs[0].spec.queue", "no such queue"},
-                                     {"request_id", "too long"}}));
-  CHECK(cli.Run({"submit", file.path()}) == 4);
-  CHECK(cli.err() == file.path() + ":13:13: groups[0].replicas: must be at least 1\n" +
-                         file.path() + ":4:8: queue: no such queue\n" + file.path() +
-                         ":1:1: request_id: too long\n");
-  CHECK(cli.Run({"submit", "--", "x"}) == 4);
-  CHECK(cli.err().find("berth: groups[0].replicas: must be at least 1\n") != std::string::npos);
-}
-
-TEST_CASE("a wrong manifest is told before the server is asked") {
-  Cli cli;
-  const TempFile file("apiVersion: berth/v1\nkind: Job\nqueu: a\n");
-  CHECK(cli.Run({"submit", file.path()}) == 4);
-  CHECK(cli.err() == file.path() + ":3:1: unknown key \"queu\"; did you mean \"queue\"?\n");
-  CHECK(cli.Run({"apply", "-f", "/nonexistent.yaml"}) == 4);
-  CHECK(cli.err() == "/nonexistent.yaml: No such file or directory\n");
-  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
-}
-
-TEST_CASE("dry run only asks") {
-  Cli cli;
-  const TempFile file(kJobs);
-  cli.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
-  CHECK(cli.Run({"submit", "--dry-run", file.path()}) == 0);
-  CHECK(cli.out() == "job/one would be accepted (dry run)\njob/two would be accepted (dry run)\n");
-  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0].dry_run());
-}
-
-TEST_CASE("submit --wait tells how the job ended") {
-  Cli cli;
-  cli.script.Answer("SubmitJobs", Submitted("a"));
-  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_FAILED));
-  CHECK(cli.Run({"submit", "--wait", "--", "x"}) == 10);
-  CHECK(cli.out() == "job/a submitted\njob/a Failed\n");
-}
-
-constexpr char kQueueAndJob[] = R"(apiVersion: berth/v1
-kind: Job
-name: one
-queue: q
-priority: 3
-groups: [{name: w, replicas: 1, command: [a]}]
----
-apiVersion: berth/v1
-kind: Queue
-name: q
-maxJobs: 5
-limit: {gpu: 8}
-)";
-
-TEST_CASE("apply makes what is missing, queues first") {
-  Cli cli;
-  const TempFile file(kQueueAndJob);
-  cli.script.Answer("GetQueue", absl::NotFoundError("none"));
-  cli.script.Answer("CreateQueue", v1::Queue());
-  cli.script.Answer("SubmitJobs", Submitted("one"));
-  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
-  CHECK(cli.out() == "queue/q created\njob/one submitted\n");
-  CHECK(cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].request_id().size() == 32);
-}
-
-TEST_CASE("apply changes only what differs") {
-  Cli cli;
-  const TempFile file(kQueueAndJob);
-  v1::Queue current;
-  current.set_name("q");
-  current.set_etag("e1");
-  current.mutable_spec()->set_max_jobs(4);
-  (*current.mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 8;
-  cli.script.Answer("GetQueue", current);
-  cli.script.Answer("UpdateQueue", current);
-  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("job \"one\" exists"));
-  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
-  job.mutable_spec()->set_queue("q");
-  job.mutable_spec()->mutable_groups(0)->set_name("w");
-  job.mutable_spec()->mutable_groups(0)->set_replicas(1);
-  job.mutable_spec()->mutable_groups(0)->set_min_available(1);  // filled in by the server
-  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
-  cli.script.Answer("GetJob", job);
-  cli.script.Answer("UpdateJob", job);
-  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
-  CHECK(cli.out() == "queue/q updated\njob/one updated\n");
-  const auto queue = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0];
-  CHECK(queue.update_mask().paths_size() == 1);
-  CHECK(queue.update_mask().paths(0) == "spec.max_jobs");
-  CHECK(queue.queue().etag() == "e1");
-  CHECK(cli.script.Requests<v1::UpdateJobRequest>("UpdateJob")[0].update_mask().paths(0) ==
-        "spec.priority");
-}
-
-TEST_CASE("apply leaves alone what is as it should be, and refuses what cannot change") {
-  const TempFile file(
-      "apiVersion: berth/v1\nkind: Job\nname: one\nqueue: q\ngroups: [{name: w, replicas: 2, "
-      "command: [a]}]\n");
-  Cli cli;
-  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("exists"));
-  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
-  job.mutable_spec()->set_queue("q");
-  job.mutable_spec()->mutable_groups(0)->set_name("w");
-  job.mutable_spec()->mutable_groups(0)->set_replicas(2);
-  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
-  cli.script.Answer("GetJob", job);
-  job.mutable_spec()->mutable_groups(0)->set_replicas(3);
-  cli.script.Answer("GetJob", job);
-  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
-  CHECK(cli.out() == "job/one unchanged\n");
-  CHECK(cli.Run({"apply", "-f", file.path()}) == 1);
-  CHECK(cli.err() ==
-        file.path() +
-            ":5:1: job/one exists and differs in groups; only priority and labels may change\n");
 }
 
 TEST_CASE("queues as a tree") {

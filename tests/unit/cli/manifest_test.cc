@@ -118,9 +118,7 @@ groups:
   replicas: 4
   resources:
     cpu: 2
-    devices:
-    - kind: gpu
-      count: 8
+    gpu: 8
   command: [train]
 # status:
 #   state: Running
@@ -155,7 +153,7 @@ spec:
         containers:
         - name: main
           command: [sh, -c]
-          args: ["run $(HOSTS) $(not a name) $HOME"]
+          args: ["run $(HOSTS) $(not a name) $HOME $$(HOSTS) $5"]
           workingDir: /data
           env:
           - {name: MODE, value: fast}
@@ -190,7 +188,7 @@ minAvailable: 3
 groups:
 - name: master
   replicas: 1
-  command: [sh, -c, "run ${HOSTS} $(not a name) $HOME"]
+  command: [sh, -c, "run ${HOSTS} $(not a name) $$HOME $(HOSTS) $5"]
   env:
   - name: MODE
     value: fast
@@ -208,9 +206,7 @@ groups:
   resources:
     cpu: 2
     memory: 1Gi
-    devices:
-    - kind: gpu
-      count: 8
+    gpu: 8
   command: [work]
   policies:
   - event: TaskFailed
@@ -270,6 +266,8 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
        "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
        "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
+      {VolcanoContainer("command: [a], env: [{name: A, value: $(B)}]"),
+       "f.yaml:6:57: $(NAME) in a variable is not supported: write the value out"},
       {VolcanoTask("template: {spec: {containers: []}}"),
        "f.yaml:6:23: a task is one process: expected 1 container, got 0"},
       {VolcanoTask("template: {spec: {restartPolicy: Always, containers: [{command: [a]}]}}"),
@@ -324,8 +322,7 @@ name: research
 limit:
   cpu: 10
   memory: 1Ti
-  counts:
-    gpu: 64
+  gpu: 64
 guarantee:
   cpu: 1
 weight: 2

@@ -42,6 +42,7 @@ class Filler {
       return;
     }
     const google::protobuf::Descriptor* type = message->GetDescriptor();
+    if (random_.Below(4) == 0 && FillWithKnownKinds(message)) return;
     for (int i = 0; i < type->field_count(); ++i) {
       const FieldDescriptor* field = type->field(i);
       if (random_.Below(2) == 0 || TakenByOneof(*message, field)) continue;
@@ -57,6 +58,24 @@ class Filler {
     return kinds[random_.Below(4)];
   }
 
+  // Devices that may be written as keys.
+  bool FillWithKnownKinds(Message* message) {
+    if (auto* list = dynamic_cast<v1::ResourceList*>(message)) {
+      (*list->mutable_counts())["gpu"] = static_cast<int64_t>(random_.Below(9));
+      (*list->mutable_counts())["nic"] = -1;
+      return true;
+    }
+    auto* request = dynamic_cast<v1::ResourceRequest*>(message);
+    if (request == nullptr) return false;
+    for (const char* kind : {"nic", "gpu"}) {
+      v1::DeviceRequest& device = *request->add_devices();
+      device.set_kind(kind);
+      device.set_count(static_cast<int32_t>(random_.Below(3)));
+      if (random_.Below(2) == 0) device.add_model("H100");
+    }
+    return true;
+  }
+
   static bool TakenByOneof(const Message& message, const FieldDescriptor* field) {
     const auto* oneof = field->real_containing_oneof();
     return oneof != nullptr && message.GetReflection()->HasOneof(message, oneof);
@@ -69,7 +88,8 @@ class Filler {
         "--flag",     "---",  "[x]",    "{x}",        "\x01",  "\x7f",   "a,b", "é\u2028ü\u0085",
         "yes",        "*a",   "&a",     "!tag",       "%",     "@",      "`",   "?",
         ":",          "a:",   "$X/b=c", "2026-11-20", "1e3",   ".inf",   "...", "\r\n",
-        "\U0001F600", "<<",   "0o7",    "12:30",      "-",     "--",     "+1",  "_"};
+        "\U0001F600", "<<",   "gpu",    "npu",        "0o7",   "12:30",  "-",   "--",
+        "+1",         "_"};
     return kTexts[random_.Below(std::size(kTexts))];
   }
 
@@ -171,11 +191,11 @@ TEST_CASE("written YAML reads back: configuration") {
 
 TEST_CASE("what is written is what people would write") {
   v1::JobSpec spec;
-  REQUIRE(ReadYaml("{queue: a, walltime: 72h, groups: [{name: w, resources: {cpu: 0.5, memory: "
-                   "1Ti}, command: [a, b c],"
-                   "policies: [{event: NODE_LOST, action: restart-group}]}], labels: {z: 1, a: x}}",
-                   "f", &spec)
-              .ok());
+  const char* text =
+      "{queue: a, walltime: 72h, labels: {z: 1, a: x}, groups: [{name: w, command: [a, b c],"
+      "resources: {cpu: 0.5, memory: 1Ti, gpu: 8, nic: {count: 2, model: x}},"
+      "policies: [{event: NODE_LOST, action: restart-group}]}]}";
+  REQUIRE(ReadYaml(text, "f", &spec).ok());
   CHECK(WriteYaml(spec) == R"(queue: a
 walltime: 72h
 groups:
@@ -183,6 +203,10 @@ groups:
   resources:
     cpu: 500m
     memory: 1Ti
+    gpu: 8
+    nic:
+      count: 2
+      model: [x]
   command: [a, "b c"]
   policies:
   - event: NodeLost

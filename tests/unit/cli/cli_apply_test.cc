@@ -1,0 +1,183 @@
+// submit and apply, whole.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/cli/cli_harness.h"
+
+namespace berth {
+namespace {
+
+TEST_CASE("the quick form of submit") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("n"));
+  CHECK(cli.Run({"submit",     "--name",     "n",     "--queue",   "q",        "--gpus",  "8",
+                 "--replicas", "4",          "--cpu", "1.5",       "--memory", "1Gi",     "-e",
+                 "A=b=c",      "--walltime", "1h",    "--retries", "2",        "--after", "m",
+                 "--",         "train",      "--x",   "-o"}) == 0);
+  CHECK(cli.out() == "job/n submitted\n");
+  const v1::SubmitJobsRequest request = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
+  CHECK(request.request_id().size() == 32);
+  const v1::JobSpec& spec = request.jobs(0).spec();
+  CHECK(spec.queue() == "q");
+  CHECK(spec.walltime().seconds() == 3600);
+  CHECK(spec.max_retries() == 2);
+  CHECK(spec.dependencies(0).job() == "m");
+  const v1::TaskGroup& group = spec.groups(0);
+  CHECK(group.name() == "worker");
+  CHECK(group.replicas() == 4);
+  CHECK(group.resources().cpu_millis() == 1500);
+  CHECK(group.resources().memory_bytes() == 1 << 30);
+  CHECK(group.resources().devices(0).count() == 8);
+  CHECK(group.env(0).value() == "b=c");
+  CHECK(group.command_size() == 3);
+  CHECK(group.command(2) == "-o");
+}
+
+constexpr char kJobs[] = R"(apiVersion: berth/v1
+kind: Job
+name: one
+queue: q
+groups: [{name: w, replicas: 1, command: [a]}]
+---
+apiVersion: berth/v1
+kind: Job
+name: two
+queue: q
+groups:
+- name: w
+  replicas: 0
+  command: [a]
+)";
+
+TEST_CASE("violations of the server are told by file and line") {
+  Cli cli;
+  const TempFile file(kJobs);
+  cli.script.Answer("SubmitJobs",
+                    ViolationsError(absl::StatusCode::kInvalidArgument,
+                                    {{"jobs[1].spec.groups[0].replicas", "must be at least 1"},
+                                     {"jobs[0].spec.queue", "no such queue"},
+                                     {"request_id", "too long"}}));
+  CHECK(cli.Run({"submit", file.path()}) == 4);
+  CHECK(cli.err() == file.path() + ":13:13: groups[0].replicas: must be at least 1\n" +
+                         file.path() + ":4:8: queue: no such queue\n" + file.path() +
+                         ":1:1: request_id: too long\n");
+  CHECK(cli.Run({"submit", "--", "x"}) == 4);
+  CHECK(cli.err().find("berth: groups[0].replicas: must be at least 1\n") != std::string::npos);
+}
+
+TEST_CASE("a wrong manifest is told before the server is asked") {
+  Cli cli;
+  const TempFile file("apiVersion: berth/v1\nkind: Job\nqueu: a\n");
+  CHECK(cli.Run({"submit", file.path()}) == 4);
+  CHECK(cli.err() == file.path() + ":3:1: unknown key \"queu\"; did you mean \"queue\"?\n");
+  CHECK(cli.Run({"apply", "-f", "/nonexistent.yaml"}) == 4);
+  CHECK(cli.err() == "/nonexistent.yaml: No such file or directory\n");
+  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
+}
+
+TEST_CASE("a Volcano manifest is submitted once what Berth cannot honour is left out") {
+  Cli cli;
+  const TempFile file(
+      "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  tasks:\n"
+      "  - template: {spec: {containers: [{command: [a], image: x}]}}\n");
+  cli.script.Answer("SubmitJobs", Submitted("v"));
+  CHECK(cli.Run({"submit", file.path()}) == 4);
+  CHECK(cli.Run({"submit", "--ignore", "image", file.path()}) == 0);
+  CHECK(cli.out() == "job/v submitted\n");
+  CHECK(cli.err() == "berth: warning: " + file.path() + ":6:51: image is ignored\n");
+}
+
+TEST_CASE("dry run only asks") {
+  Cli cli;
+  const TempFile file(kJobs);
+  cli.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
+  CHECK(cli.Run({"submit", "--dry-run", file.path()}) == 0);
+  CHECK(cli.out() == "job/one would be accepted (dry run)\njob/two would be accepted (dry run)\n");
+  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0].dry_run());
+}
+
+TEST_CASE("submit --wait tells how the job ended") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("a"));
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_FAILED));
+  CHECK(cli.Run({"submit", "--wait", "--", "x"}) == 10);
+  CHECK(cli.out() == "job/a submitted\njob/a Failed\n");
+}
+
+constexpr char kQueueAndJob[] = R"(apiVersion: berth/v1
+kind: Job
+name: one
+queue: q
+priority: 3
+groups: [{name: w, replicas: 1, command: [a]}]
+---
+apiVersion: berth/v1
+kind: Queue
+name: q
+maxJobs: 5
+limit: {gpu: 8}
+)";
+
+TEST_CASE("apply makes what is missing, queues first") {
+  Cli cli;
+  const TempFile file(kQueueAndJob);
+  cli.script.Answer("GetQueue", absl::NotFoundError("none"));
+  cli.script.Answer("CreateQueue", v1::Queue());
+  cli.script.Answer("SubmitJobs", Submitted("one"));
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "queue/q created\njob/one submitted\n");
+  CHECK(cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].request_id().size() == 32);
+}
+
+TEST_CASE("apply changes only what differs") {
+  Cli cli;
+  const TempFile file(kQueueAndJob);
+  v1::Queue current;
+  current.set_name("q");
+  current.set_etag("e1");
+  current.mutable_spec()->set_max_jobs(4);
+  (*current.mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 8;
+  cli.script.Answer("GetQueue", current);
+  cli.script.Answer("UpdateQueue", current);
+  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("job \"one\" exists"));
+  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
+  job.mutable_spec()->set_queue("q");
+  job.mutable_spec()->mutable_groups(0)->set_name("w");
+  job.mutable_spec()->mutable_groups(0)->set_replicas(1);
+  job.mutable_spec()->mutable_groups(0)->set_min_available(1);  // filled in by the server
+  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
+  cli.script.Answer("GetJob", job);
+  cli.script.Answer("UpdateJob", job);
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "queue/q updated\njob/one updated\n");
+  const auto queue = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0];
+  CHECK(queue.update_mask().paths_size() == 1);
+  CHECK(queue.update_mask().paths(0) == "spec.max_jobs");
+  CHECK(queue.queue().etag() == "e1");
+  CHECK(cli.script.Requests<v1::UpdateJobRequest>("UpdateJob")[0].update_mask().paths(0) ==
+        "spec.priority");
+}
+
+TEST_CASE("apply leaves alone what is as it should be, and refuses what cannot change") {
+  const TempFile file(
+      "apiVersion: berth/v1\nkind: Job\nname: one\nqueue: q\ngroups: [{name: w, replicas: 2, "
+      "command: [a]}]\n");
+  Cli cli;
+  cli.script.Answer("SubmitJobs", absl::AlreadyExistsError("exists"));
+  v1::Job job = MakeJob("one", v1::JOB_RUNNING);
+  job.mutable_spec()->set_queue("q");
+  job.mutable_spec()->mutable_groups(0)->set_name("w");
+  job.mutable_spec()->mutable_groups(0)->set_replicas(2);
+  job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
+  cli.script.Answer("GetJob", job);
+  job.mutable_spec()->mutable_groups(0)->set_replicas(3);
+  cli.script.Answer("GetJob", job);
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
+  CHECK(cli.out() == "job/one unchanged\n");
+  CHECK(cli.Run({"apply", "-f", file.path()}) == 1);
+  CHECK(cli.err() ==
+        file.path() +
+            ":5:1: job/one exists and differs in groups; only priority and labels may change\n");
+}
+
+}  // namespace
+}  // namespace berth
