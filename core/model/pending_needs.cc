@@ -97,10 +97,17 @@ bool GroupOpen(const Job& job, uint32_t group) {
 JobNeeds NeedsOf(const Job& job) {
   if (!MayPlace(job.status)) return {};
   Missing missing = MissingToMinimum(job);
-  if (missing.total == 0) return job.status.state == JobState::kPending ? JobNeeds{} : OneMore(job);
+  const bool pending = job.status.state == JobState::kPending;
+  // Nothing to ask for the minimum: it is met, or what it lacks is not to be placed (a failure that
+  // is ignored, a restart that waits). The rest may still grow.
+  if (missing.total == 0 || (!pending && missing.waiting == 0)) {
+    // Pending with the minimum met: by what succeeded before a restart, and the rest is to run; or
+    // by members just placed, and the status follows.
+    return pending && TallyOf(job).Members() > 0 ? JobNeeds{} : OneMore(job);
+  }
   // Some members are still being stopped, or ended and were not requeued: a gang does not start
   // without them.
-  if (job.status.state == JobState::kPending && missing.waiting < missing.total) return {};
+  if (pending && missing.waiting < missing.total) return {};
   return std::move(missing.needs);
 }
 

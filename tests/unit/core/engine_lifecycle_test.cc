@@ -391,6 +391,34 @@ TEST_CASE("suspend stops a running job and resume starts it again, with no retry
   CHECK(run.cluster.status(run.job).retries == 0);
 }
 
+TEST_CASE("what succeeded in an elastic group does not run again after a suspension") {
+  Running run({.groups = {{.replicas = 3, .min_available = 1, .cpu = 40}}});
+  run.cluster.Exit(run.job, 0);
+  run.cluster.Must(JobSuspended{.id = run.job});
+  run.cluster.Settle();
+  run.cluster.GoneAll(run.job);
+  CHECK(run.Tasks() == "o..");
+  run.cluster.Must(JobSuspended{.id = run.job, .suspended = false});
+  run.cluster.RunAll(run.job);
+  CHECK(run.Tasks() == "oRR");
+  CHECK(run.State() == "Running");
+  CHECK(run.cluster.status(run.job).starts == 2);
+}
+
+TEST_CASE("suspended when all has succeeded and only a delayed action was left") {
+  JobShape shape = Gang(1);
+  shape.policies = {
+      On(PolicyEvent::kTaskCompleted, PolicyAction::kComplete, {}, absl::Seconds(10))};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.State() == "Running");
+  run.cluster.Must(JobSuspended{.id = run.job});
+  run.cluster.Settle();
+  run.cluster.Must(JobSuspended{.id = run.job, .suspended = false});
+  run.cluster.Settle();
+  CHECK(run.State() == "Succeeded");
+}
+
 TEST_CASE("resumed while its members still leave: starts again when they are gone") {
   Running run(Gang(2));
   run.cluster.Must(JobSuspended{.id = run.job});

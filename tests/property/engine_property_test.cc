@@ -1,0 +1,459 @@
+// Properties of planning on random small clusters. Seeds are fixed: a failure repeats.
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "core/engine/node_search.h"
+#include "core/engine/transaction.h"
+#include "core/model/state_editor.h"
+#include "tests/unit/core/testing/cluster.h"
+
+namespace berth {
+namespace {
+
+using testing::GroupShape;
+using testing::JobShape;
+using testing::TestCluster;
+
+// Numbers that are the same everywhere (std::uniform_int_distribution is not).
+class Dice {
+ public:
+  explicit Dice(uint32_t seed) : engine_(seed) {}
+  int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint32_t>(bound)); }
+  int Between(int low, int high) { return low + Below(high - low + 1); }
+  bool Chance(int percent) { return Below(100) < percent; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
+  const int count = dice.Between(1, most);
+  for (int i = 0; i < count; ++i) {
+    cluster.AddNode(absl::StrCat("n", i), {.cpu = dice.Between(2, 16),
+                                           .memory_gib = dice.Between(4, 32),
+                                           .gpus = dice.Between(0, 4),
+                                           .model = dice.Chance(50) ? "H100" : "A100"});
+  }
+}
+
+GroupShape RandomGroup(Dice& dice, int most) {
+  GroupShape group{.replicas = dice.Between(1, most), .cpu = dice.Between(0, 4)};
+  group.memory_gib = dice.Between(0, 6);
+  group.gpus = dice.Chance(70) ? dice.Between(0, 3) : 0;
+  if (group.gpus > 0 && dice.Chance(25)) group.models = {"H100"};
+  return group;
+}
+
+void AddRandomQueues(TestCluster& cluster, Dice& dice) {
+  cluster.AddQueue("org",
+                   {.limit = {{"cpu", dice.Between(4, 40) * 1000}, {"gpu", dice.Between(1, 12)}},
+                    .max_running_jobs = dice.Chance(30) ? 3 : 0});
+  cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", dice.Between(1, 8)}}});
+  cluster.AddQueue("b", {.parent = "org", .max_running_jobs = dice.Chance(30) ? 2 : 0});
+  cluster.AddQueue("c");
+}
+
+// ---- What must hold in every state, worked out from tasks alone
+
+Resources Each(const ClusterState& state, const Job& job, uint32_t task) {
+  return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+}
+
+void CheckNoDoubleBooking(const ClusterState& state) {
+  std::map<NodeId, Resources> used;
+  std::map<NodeId, DeviceSet> devices;
+  state.jobs().ForEach([&](JobId, const Job& job) {
+    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+      const Task& task = job.tasks[i];
+      if (!Occupies(task.state)) continue;
+      used[task.node] += Each(state, job, i);
+      REQUIRE_FALSE(devices[task.node].Overlaps(task.devices));
+      devices[task.node] |= task.devices;
+    }
+  });
+  for (const auto& [id, sum] : used) REQUIRE(sum.FitsIn(state.nodes().At(id).capacity));
+}
+
+void CheckLimits(const ClusterState& state) {
+  std::map<QueueId, Resources> used;
+  std::map<QueueId, int> running;
+  state.jobs().ForEach([&](JobId, const Job& job) {
+    Resources sum;
+    bool holds = false;
+    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+      if (!Occupies(job.tasks[i].state)) continue;
+      sum += Each(state, job, i);
+      holds = true;
+    }
+    for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+      used[id] += sum;
+      running[id] += holds ? 1 : 0;
+      if (id == kRootQueue) break;
+    }
+  });
+  state.queues().ForEach([&](QueueId id, const Queue& queue) {
+    REQUIRE(used[id].FitsIn(queue.limit));
+    const int bound = queue.spec.max_running_jobs;
+    if (bound > 0) REQUIRE(running[id] <= bound);
+  });
+}
+
+// Members that hold a place and will keep it.
+int Members(const Job& job, uint32_t group) { return job.tallies[group].Members(); }
+
+void CheckGangs(const ClusterState& state) {
+  state.jobs().ForEach([&](JobId id, const Job& job) {
+    if (job.status.state == JobState::kPending || job.status.state == JobState::kHeld) {
+      REQUIRE(job.occupying == 0);
+    }
+    // A job that the stage has not looked at since may be anything; policies may restart parts of
+    // one (its message tells); late groups come on their own.
+    if (job.status.state != JobState::kBinding || !job.status.message.empty()) return;
+    if (state.unsettled().contains(id)) return;
+    for (uint32_t g = 0; g < job.groups.size(); ++g) {
+      if (!job.groups[g].depends_on.empty()) continue;
+      const int present = Members(job, g) + job.tallies[g].In(TaskState::kSucceeded) +
+                          job.tallies[g].In(TaskState::kFailed);
+      REQUIRE(present >= job.groups[g].min_available);
+    }
+  });
+}
+
+void CheckState(const ClusterState& state) {
+  CheckNoDoubleBooking(state);
+  CheckLimits(state);
+  CheckGangs(state);
+  const absl::Status consistent = CheckConsistency(state);
+  INFO(consistent.ToString());
+  REQUIRE(consistent.ok());
+}
+
+// ---- The transaction
+
+void RandomEdit(Transaction& trial, const ClusterState& state, Dice& dice) {
+  const JobId id{static_cast<uint64_t>(dice.Between(1, static_cast<int>(state.jobs().size())))};
+  const Job& job = state.jobs().At(id);
+  const auto task = static_cast<uint32_t>(dice.Below(static_cast<int>(job.tasks.size())));
+  const Task& value = job.tasks[task];
+  if (Waits(value.state)) {
+    Policies policies = Policies::Default();
+    NodeSearch search(state, policies);
+    uint64_t work = 0;
+    const auto found = search.Best(job.groups[GroupOf(job, task)].shape, &work);
+    if (!found.has_value()) return;
+    trial.Place(id, {task, found->node, found->devices});
+    trial.BindPlaced(id, dice.Chance(50));
+  } else if (value.state == TaskState::kPrepared) {
+    trial.Decide(TasksStarted{.job = id, .tasks = {task}});
+  } else if (Occupies(value.state)) {
+    trial.Decide(TasksReleased{.job = id, .tasks = {task}, .requeue = dice.Chance(50)});
+  } else {
+    trial.Decide(TasksRequeued{.job = id, .tasks = {task}});
+  }
+  if (dice.Chance(20)) {
+    JobStatus status = job.status;
+    status.state = dice.Chance(50) ? JobState::kRestarting : JobState::kRunning;
+    trial.Decide(JobStatusChanged{.job = id, .status = status});
+  }
+  if (dice.Chance(10) && Occupies(job.tasks[task].state)) {
+    trial.Decide(NodeRefused{
+        .id = job.tasks[task].node, .refusals = 1, .backoff_until = absl::InfiniteFuture()});
+  }
+  if (dice.Chance(30)) trial.Sync();
+}
+
+TEST_CASE("any sequence of tries and rollbacks leaves the state as it was") {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    Dice dice(seed);
+    TestCluster cluster;
+    AddRandomNodes(cluster, dice, 5);
+    for (int i = 0; i < 6; ++i) {
+      cluster.Submit(absl::StrCat("j", i), {.groups = {RandomGroup(dice, 4)}});
+    }
+    cluster.Cycle();
+    for (uint64_t id = 1; id <= 3; ++id) cluster.PrepareAll(JobId{id});
+    const ClusterState& state = cluster.state();
+    INFO("seed " << seed);
+    const uint64_t before = Fingerprint(state);
+    {
+      Transaction trial(cluster.state(), cluster.now());
+      for (int i = 0; i < 10; ++i) RandomEdit(trial, state, dice);
+      trial.Sync();
+      const uint64_t middle = Fingerprint(state);
+      const Transaction::Mark mark = trial.mark();
+      for (int i = 0; i < 10; ++i) RandomEdit(trial, state, dice);
+      trial.RollbackTo(mark);
+      REQUIRE(Fingerprint(state) == middle);
+      if (dice.Chance(50)) trial.Commit();
+    }
+    REQUIRE(Fingerprint(state) == before);
+    REQUIRE(CheckConsistency(state).ok());
+  }
+}
+
+// ---- allocate against brute force
+
+// How many tasks of the job's only group fit into what is left, and no limit forbids it. Equal
+// tasks: counting node by node is exact.
+bool CouldStart(const TestCluster& cluster, const Job& job) {
+  const ClusterState& state = cluster.state();
+  const Resources each = Each(state, job, 0);
+  const auto& models = state.interner().Shape(job.groups[0].shape).shape.devices;
+  int64_t fit = 0;
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    const bool wrong_model = !models.empty() && !models[0].models.empty() &&
+                             !node.spec.devices.empty() && node.spec.devices[0].model != "H100";
+    if (wrong_model) return;
+    Resources left = node.capacity - node.allocated;
+    for (; each.FitsIn(left) && fit < job.groups[0].min_available; ++fit) left -= each;
+  });
+  if (fit < job.groups[0].min_available) return false;
+  const Resources all = each.Times(job.groups[0].min_available);
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    if (!(queue.allocated + all).FitsIn(queue.limit)) return false;
+    const int bound = queue.spec.max_running_jobs;
+    if (bound > 0 && queue.running_jobs >= bound) return false;
+    if (id == kRootQueue) return true;
+  }
+}
+
+TEST_CASE("allocate leaves nothing waiting that fits, and breaks nothing") {
+  int waiting = 0, started = 0;
+  for (uint32_t seed = 1; seed <= 400; ++seed) {
+    Dice dice(seed);
+    TestCluster cluster;
+    AddRandomNodes(cluster, dice, 4);
+    AddRandomQueues(cluster, dice);
+    const char* queues[] = {"a", "b", "c"};
+    const int jobs = dice.Between(1, 8);
+    for (int i = 0; i < jobs; ++i) {
+      cluster.Submit(absl::StrCat("j", i), {.queue = queues[dice.Below(3)],
+                                            .priority = dice.Below(3),
+                                            .groups = {RandomGroup(dice, 5)}});
+    }
+    INFO("seed " << seed);
+    cluster.Settle(dice.Chance(50) ? TestCluster::kNoBudget
+                                   : static_cast<uint64_t>(dice.Between(1, 10)));
+    CheckState(cluster.state());
+    cluster.state().jobs().ForEach([&](JobId, const Job& job) {
+      if (job.status.state == JobState::kPending) {
+        ++waiting;
+        REQUIRE_FALSE(CouldStart(cluster, job));
+        REQUIRE(WhyWaiting(cluster.state(), job, cluster.now()).size() == 1);
+      } else {
+        ++started;
+      }
+    });
+  }
+  CHECK(waiting > 300);  // the cases are not trivial
+  CHECK(started > 300);
+}
+
+// ---- A long random life
+
+std::vector<LifecyclePolicy> RandomPolicies(Dice& dice) {
+  std::vector<LifecyclePolicy> policies;
+  for (int i = dice.Below(3); i > 0; --i) {
+    LifecyclePolicy policy;
+    policy.event = static_cast<PolicyEvent>(dice.Below(5));
+    policy.action = static_cast<PolicyAction>(dice.Below(6));
+    if (policy.event == PolicyEvent::kTaskFailed && dice.Chance(50)) policy.exit_codes = {1};
+    if (dice.Chance(40)) policy.after = absl::Seconds(dice.Between(1, 20));
+    policies.push_back(policy);
+  }
+  return policies;
+}
+
+JobShape RandomJob(const TestCluster& cluster, Dice& dice) {
+  const char* queues[] = {"a", "b", "c"};
+  JobShape shape{.queue = queues[dice.Below(3)], .priority = dice.Below(3)};
+  shape.groups.clear();
+  const int groups = dice.Between(1, 3);
+  for (int g = 0; g < groups; ++g) {
+    GroupShape group{.name = absl::StrCat("g", g), .replicas = dice.Between(1, 3)};
+    group.gpus = dice.Below(2);
+    if (dice.Chance(30)) group.min_available = 1;
+    group.policies = RandomPolicies(dice);
+    if (g > 0 && dice.Chance(30)) {
+      group.depends_on = {{static_cast<uint32_t>(dice.Below(g)), dice.Chance(50)
+                                                                     ? GroupCondition::kRunning
+                                                                     : GroupCondition::kCompleted}};
+    }
+    shape.groups.push_back(group);
+  }
+  shape.policies = RandomPolicies(dice);
+  shape.max_retries = dice.Below(4);
+  shape.on_node_loss = static_cast<NodeLossPolicy>(dice.Below(3));
+  shape.suspended = dice.Chance(5);
+  if (dice.Chance(30)) shape.walltime = absl::Seconds(dice.Between(30, 200));
+  if (dice.Chance(30)) shape.ttl = absl::Seconds(dice.Below(60));
+  if (dice.Chance(10)) shape.start_after = cluster.now() + absl::Seconds(dice.Below(60));
+  const uint64_t next = cluster.state().next_job_id().value;
+  const JobId before{static_cast<uint64_t>(dice.Between(1, static_cast<int>(next)))};
+  if (dice.Chance(20) && cluster.state().jobs().Find(before) != nullptr) {
+    shape.dependencies = {{before, static_cast<DependencyCondition>(dice.Below(3))}};
+  }
+  return shape;
+}
+
+// A small world whose agents and users act at random; after Calm() nothing fails any more.
+class World {
+ public:
+  explicit World(uint32_t seed) : dice_(seed) {
+    for (int i = 0; i < 5; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 6, .gpus = 3});
+    AddRandomQueues(cluster_, dice_);
+  }
+
+  void Step() {
+    if (!calm_ && dice_.Chance(30)) Submit();
+    if (!calm_ && dice_.Chance(8)) DisturbNode();
+    if (!calm_ && dice_.Chance(8)) DisturbJob();
+    for (int i = 0; i < 4; ++i) SomeReport();
+    if (dice_.Chance(30)) cluster_.Advance(absl::Seconds(dice_.Below(5)));
+    cluster_.Cycle(dice_.Chance(30) ? static_cast<uint64_t>(dice_.Between(1, 6))
+                                    : TestCluster::kNoBudget);
+    CheckState(cluster_.state());
+  }
+
+  // Faults stop: nodes are back, holds and limits are lifted, tasks succeed.
+  void Calm() {
+    calm_ = true;
+    const ClusterState& state = cluster_.state();
+    for (uint32_t n = 1; n < state.next_node_id().value; ++n) BringBack(NodeId{n});
+    for (const char* name : {"org", "a", "b"}) {
+      QueueSpec spec = state.FindQueue(name)->spec;
+      spec.limit.clear();
+      cluster_.Must(QueueUpdated{.id = cluster_.queue_id(name), .spec = spec});
+    }
+    for (JobId id : ActiveJobs()) {
+      if (cluster_.status(id).suspended) {
+        cluster_.Must(JobSuspended{.id = id, .suspended = false});
+      }
+    }
+  }
+
+  std::vector<JobId> ActiveJobs() const {
+    std::vector<JobId> active;
+    cluster_.state().jobs().ForEach([&](JobId id, const Job& job) {
+      if (!Ended(job.status.state)) active.push_back(id);
+    });
+    return active;
+  }
+
+  TestCluster& cluster() { return cluster_; }
+
+ private:
+  void Submit() {
+    if (cluster_.state().jobs().size() > 20) return;
+    cluster_.Submit(absl::StrCat("j", ++submitted_), RandomJob(cluster_, dice_));
+  }
+
+  void BringBack(NodeId id) {
+    const Node& node = cluster_.state().nodes().At(id);
+    if (node.status.state != NodeState::kReady) {
+      cluster_.Must(NodeRegistered{
+          .id = id, .spec = node.spec, .epoch = node.status.epoch + 1, .agent_id = "a"});
+    }
+    cluster_.Must(NodeSteered{.id = id});
+  }
+
+  void DisturbNode() {
+    const NodeId id{static_cast<uint32_t>(dice_.Between(1, 5))};
+    const NodeStatus& status = cluster_.state().nodes().At(id).status;
+    switch (dice_.Below(3)) {
+      case 0:
+        if (status.state == NodeState::kReady) {
+          cluster_.Must(NodeSilenced{.id = id});
+        } else if (status.state == NodeState::kSilent) {
+          cluster_.Must(NodeFenced{.id = id});
+        }
+        return;
+      case 1:
+        return BringBack(id);
+      default:
+        cluster_.Must(NodeSteered{.id = id, .cordoned = true, .draining = dice_.Chance(50)});
+    }
+  }
+
+  void DisturbJob() {
+    const std::vector<JobId> active = ActiveJobs();
+    if (active.empty()) return;
+    const JobId id = active[static_cast<size_t>(dice_.Below(static_cast<int>(active.size())))];
+    if (dice_.Chance(30)) {
+      cluster_.Must(JobCancelled{.id = id});
+    } else {
+      cluster_.Must(JobSuspended{.id = id, .suspended = dice_.Chance(50)});
+    }
+  }
+
+  // One task that an agent could say something of does so.
+  void SomeReport() {
+    std::vector<TaskKey> tasks;
+    for (JobId id : ActiveJobs()) {
+      const Job& job = cluster_.job(id);
+      for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+        const TaskState state = job.tasks[i].state;
+        if (Occupies(state) && state != TaskState::kLost && state != TaskState::kPrepared) {
+          tasks.push_back({id, i});
+        }
+      }
+    }
+    if (tasks.empty()) return;
+    const TaskKey key = tasks[static_cast<size_t>(dice_.Below(static_cast<int>(tasks.size())))];
+    const bool fault = !calm_ && dice_.Chance(15);
+    switch (cluster_.job(key.job).tasks[key.task].state) {
+      case TaskState::kBound:
+        return cluster_.Report(key.job, key.task,
+                               fault ? ReportState::kRefused : ReportState::kPrepared);
+      case TaskState::kStarting:
+        return cluster_.Report(key.job, key.task,
+                               fault ? ReportState::kRefused : ReportState::kRunning);
+      case TaskState::kReleasing:
+        return cluster_.Report(key.job, key.task, ReportState::kExited, 143, ExitCause::kKilled);
+      default:
+        return cluster_.Report(key.job, key.task, ReportState::kExited,
+                               fault ? dice_.Between(1, 2) : 0,
+                               fault && dice_.Chance(20) ? ExitCause::kReboot : ExitCause::kItself);
+    }
+  }
+
+  Dice dice_;
+  TestCluster cluster_;
+  int submitted_ = 0;
+  bool calm_ = false;
+};
+
+TEST_CASE("a long random life: invariants hold, and all jobs end once faults stop") {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    World world(seed);
+    for (int i = 0; i < 250; ++i) world.Step();
+    world.Calm();
+    for (int i = 0; i < 1500 && !world.ActiveJobs().empty(); ++i) world.Step();
+    std::string left;
+    for (JobId id : world.ActiveJobs()) {
+      TestCluster& cluster = world.cluster();
+      absl::StrAppend(&left, cluster.job(id).name, " ", cluster.StateOf(id), " ", cluster.Tasks(id),
+                      " ", cluster.status(id).message, "\n");
+      for (const WaitReason& why : cluster.Why(id)) {
+        absl::StrAppend(&left, "  ", static_cast<int>(why.code), " ", why.resource, " ", why.needed,
+                        " ", why.free, " ", why.detail, "\n");
+      }
+    }
+    INFO(left);
+    REQUIRE(left.empty());
+  }
+}
+
+TEST_CASE("the same life twice leaves the same state") {
+  const auto live = [](uint32_t seed) {
+    World world(seed);
+    for (int i = 0; i < 150; ++i) world.Step();
+    return Fingerprint(world.cluster().state());
+  };
+  for (uint32_t seed = 1; seed <= 5; ++seed) CHECK(live(seed) == live(seed));
+}
+
+}  // namespace
+}  // namespace berth
