@@ -71,8 +71,27 @@ void Interner::ReleaseShape(ShapeId id) {
   shapes_.Erase(id);
 }
 
+bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
+                      const std::vector<LifecyclePolicy>& policies) const {
+  if (shared.groups.size() != groups.size() || shared.policies != policies) return false;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Group& a = shared.groups[i];
+    const GroupSpec& b = groups[i];
+    if (a.name != b.name || a.replicas != b.replicas || a.min_available != b.min_available ||
+        a.policies != b.policies || a.depends_on != b.depends_on ||
+        !(Shape(a.shape).shape == b.shape)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& groups,
                                              const std::vector<LifecyclePolicy>& policies) {
+  if (recent_ != nullptr && SameAs(*recent_, groups, policies)) {
+    ++recent_->uses;
+    return recent_;
+  }
   JobTemplate wanted{{}, policies, 0};
   wanted.groups.reserve(groups.size());
   uint32_t first_task = 0;
@@ -85,14 +104,15 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
   if (known != templates_.end()) {  // it has its own uses of the shapes
     for (const Group& group : wanted.groups) ReleaseShape(group.shape);
     ++(*known)->uses;
-    return known->get();
+    return recent_ = known->get();
   }
   wanted.uses = 1;
-  return templates_.insert(std::make_unique<JobTemplate>(std::move(wanted))).first->get();
+  return recent_ = templates_.insert(std::make_unique<JobTemplate>(std::move(wanted))).first->get();
 }
 
 void Interner::ReleaseTemplate(const JobTemplate* shared) {
   if (--shared->uses > 0) return;
+  if (recent_ == shared) recent_ = nullptr;
   for (const Group& group : shared->groups) ReleaseShape(group.shape);
   const auto found = templates_.find(shared);
   BERTH_CHECK(found != templates_.end());

@@ -65,6 +65,8 @@ class Interner {
   void ReleaseTemplate(const JobTemplate* shared);
 
  private:
+  bool SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
+              const std::vector<LifecyclePolicy>& policies) const;
   ShapeId AcquireShape(const TaskShape& shape);
   void ReleaseShape(ShapeId id);
 
@@ -86,6 +88,9 @@ class Interner {
     using is_transparent = void;
   };
   absl::flat_hash_set<std::unique_ptr<JobTemplate>, TemplateHash, TemplateEqual> templates_;
+  // The last one acquired, if it still lives: equal jobs come in a row, and comparing is much
+  // cheaper than hashing.
+  const JobTemplate* recent_ = nullptr;
 };
 
 // Every name of a resource that the shape asks for besides cpu and memory, device kinds first.

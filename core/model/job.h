@@ -289,7 +289,7 @@ struct Job {
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
   absl::Span<const LifecyclePolicy> policies;  // likewise
-  std::vector<Task> tasks;
+  absl::InlinedVector<Task, 1> tasks;          // most jobs have one
   std::vector<JobDependency> dependencies;
   std::map<std::string, std::string> labels;
   JobStatus status;
