@@ -323,7 +323,9 @@ absl::Status RocksDbStore::Reopen(size_t bytes) {
 }
 
 absl::Status RocksDbStore::DiskFull() const {
-  return absl::ResourceExhaustedError(absl::StrCat("disk full: ", troubles_->NoSpace()));
+  const std::string where = troubles_->NoSpace();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("disk full: ", where.empty() ? place_.directory : where));
 }
 
 absl::Status RocksDbStore::TrimLog(uint64_t sequence) {

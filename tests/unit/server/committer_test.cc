@@ -1,6 +1,9 @@
 // Committers: order, groups, a full disk, a fatal error.
 #include "server/committer.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <memory>
 
@@ -218,6 +221,19 @@ TEST_CASE("a failed sync calls the handler once, and nothing is told or tried ag
   CHECK(fatal == 1);
   CHECK(told.all() == UpTo(1));
   CHECK_THAT(reason, Contains("sync failed") && Contains(".log"));
+}
+
+TEST_CASE("by default a store failure ends the process with status 74") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    close(STDERR_FILENO);
+    ExitOnStoreFailure(absl::InternalError("sync failed"));
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 74);
 }
 
 TEST_CASE("the synchronous committer writes at once, or when told") {
