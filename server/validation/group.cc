@@ -179,7 +179,8 @@ void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config:
                 ResourceTotals& totals, Findings& findings) {
   CheckDnsLabel({path, "name"}, group.name(), findings);
   CheckRange({path, "replicas"}, group.replicas(), 1, limits.tasks_per_job(), findings);
-  if (group.min_available() < 0 || group.min_available() > group.replicas()) {
+  if (group.replicas() > 0 &&
+      (group.min_available() < 0 || group.min_available() > group.replicas())) {
     findings.Invalid({path, "min_available"},
                      absl::StrCat("must be 1..", group.replicas(), " (replicas), or 0 for all, is ",
                                   group.min_available()));

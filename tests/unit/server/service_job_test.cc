@@ -1,0 +1,338 @@
+// JobService over real gRPC.
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/server/service_world.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+using Stub = v1::JobService::Stub;
+
+v1::SubmitJobsRequest RequestOf(const v1::Job& job, const std::string& request_id = "") {
+  v1::SubmitJobsRequest request;
+  request.set_request_id(request_id);
+  *request.add_jobs() = job;
+  return request;
+}
+
+v1::Job Dependent(const std::string& name, const std::string& on) {
+  v1::Job job = SmallJob(name);
+  v1::JobDependency* dependency = job.mutable_spec()->add_dependencies();
+  dependency->set_job(on);
+  dependency->set_condition(v1::JobDependency::AFTER_OK);
+  return job;
+}
+
+size_t CountJobs(ServiceWorld& world) {
+  v1::ListJobsResponse list;
+  REQUIRE(Call(*world.jobs, &Stub::ListJobs, v1::ListJobsRequest(), &list).ok());
+  return static_cast<size_t>(list.jobs_size());
+}
+
+absl::Status Cancel(ServiceWorld& world, const std::string& name, v1::Job* job) {
+  v1::CancelJobRequest request;
+  request.set_name(name);
+  request.set_reason("changed my mind");
+  return Call(*world.jobs, &Stub::CancelJob, request, job);
+}
+
+}  // namespace
+
+TEST_CASE("service: a job is submitted, described, cancelled and deleted") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::Job job = SmallJob("train");
+  v1::TaskGroup* group = job.mutable_spec()->mutable_groups(0);
+  group->add_command("--fast");
+  v1::EnvVar* variable = group->add_env();
+  variable->set_name("A");
+  variable->set_value("b");
+  (*job.mutable_spec()->mutable_annotations())["note"] = "x";
+  (*job.mutable_spec()->mutable_labels())["team"] = "nlp";
+  job.mutable_spec()->set_kill_signal("SIGINT");
+  v1::SubmitJobsResponse submitted;
+  REQUIRE(world.Submit(RequestOf(job), &submitted).ok());
+  REQUIRE(submitted.jobs_size() == 1);
+  CHECK(submitted.jobs(0).name() == "train");
+  CHECK(submitted.jobs(0).uid() > 0);
+
+  const v1::Job got = world.MustGetJob("train");
+  CHECK(got.uid() == submitted.jobs(0).uid());
+  CHECK(got.spec().queue() == "q");
+  CHECK(got.spec().groups(0).command(1) == "--fast");
+  CHECK(got.spec().groups(0).env(0).value() == "b");
+  CHECK(got.spec().annotations().at("note") == "x");
+  CHECK(got.spec().labels().at("team") == "nlp");
+  CHECK(got.spec().kill_signal() == "SIGINT");
+  CHECK(got.status().state() == v1::JOB_PENDING);
+  REQUIRE(got.status().reasons_size() > 0);  // there is no node
+  CHECK(got.status().groups(0).tasks().at("PENDING") == 1);
+
+  v1::Job cancelled;
+  REQUIRE(Cancel(world, "train", &cancelled).ok());
+  REQUIRE(Cancel(world, "train", &cancelled).ok());  // again: fine
+  CHECK(world.MustGetJob("train").status().state() == v1::JOB_CANCELLED);
+  v1::DeleteJobRequest remove;
+  remove.set_name("train");
+  v1::DeleteJobResponse removed;
+  REQUIRE(Call(*world.jobs, &Stub::DeleteJob, remove, &removed).ok());
+  CHECK(absl::IsNotFound(Call(*world.jobs, &Stub::DeleteJob, remove, &removed)));
+  CHECK(CountJobs(world) == 0);
+}
+
+TEST_CASE("service: all or nothing") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::SubmitJobsRequest request;
+  *request.add_jobs() = SmallJob("b");
+  *request.add_jobs() = SmallJob("a");
+  v1::SubmitJobsResponse response;
+  const absl::Status taken = world.Submit(request, &response);
+  CHECK(absl::IsAlreadyExists(taken));
+  CHECK(ViolationsOf(taken).at(0).field == "jobs[1].name");
+  CHECK(CountJobs(world) == 1);
+}
+
+TEST_CASE("service: state-dependent refusals come with paths, together with the others") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.CreateQueue("parent");
+  world.CreateQueue("leaf", "parent");
+  v1::SubmitJobsResponse response;
+  SECTION("unknown queue") {
+    const absl::Status status = world.Submit(RequestOf(SmallJob("a", "nowhere")), &response);
+    CHECK(absl::IsNotFound(status));
+    CHECK(status.message() == "jobs[0].spec.queue: there is no queue \"nowhere\"");
+  }
+  SECTION("not a leaf") {
+    const absl::Status status = world.Submit(RequestOf(SmallJob("a", "parent")), &response);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(status.message() ==
+          "jobs[0].spec.queue: \"parent\" has children, such as \"leaf\"; jobs go to leaves");
+  }
+  SECTION("closed") {
+    v1::CloseQueueRequest close;
+    close.set_name("parent");
+    v1::Queue queue;
+    REQUIRE(Call(*world.queues, &v1::QueueService::Stub::CloseQueue, close, &queue).ok());
+    const absl::Status status = world.Submit(RequestOf(SmallJob("a", "leaf")), &response);
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK(status.message() == "jobs[0].spec.queue: queue \"leaf\" is closed");
+  }
+  SECTION("unknown dependency") {
+    const absl::Status status = world.Submit(RequestOf(Dependent("a", "ghost")), &response);
+    CHECK(absl::IsNotFound(status));
+    CHECK(status.message() ==
+          "jobs[0].spec.dependencies[0].job: there is no job \"ghost\", here or in this call");
+  }
+  SECTION("wrong in itself, and an unknown queue: both at once") {
+    v1::Job job = SmallJob("a", "nowhere");
+    job.mutable_spec()->mutable_groups(0)->set_replicas(-1);
+    const absl::Status status = world.Submit(RequestOf(job), &response);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(ViolationsOf(status).size() == 2);
+  }
+  SECTION("max_jobs") {
+    v1::UpdateQueueRequest update;
+    update.mutable_queue()->set_name("q");
+    update.mutable_queue()->mutable_spec()->set_max_jobs(1);
+    update.mutable_update_mask()->add_paths("spec.max_jobs");
+    v1::Queue queue;
+    REQUIRE(Call(*world.queues, &v1::QueueService::Stub::UpdateQueue, update, &queue).ok());
+    world.MustSubmit({"one"});
+    const absl::Status status = world.Submit(RequestOf(SmallJob("two")), &response);
+    CHECK(absl::IsResourceExhausted(status));
+    CHECK(RetryDelayOf(status) > absl::ZeroDuration());
+  }
+  CHECK(CountJobs(world) <= 1);
+}
+
+TEST_CASE("service: dry run stores nothing") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::SubmitJobsRequest request = RequestOf(SmallJob("a"));
+  request.set_dry_run(true);
+  v1::SubmitJobsResponse response;
+  CHECK(world.Submit(request, &response).ok());
+  request.mutable_jobs(0)->mutable_spec()->set_queue("nowhere");
+  CHECK(absl::IsNotFound(world.Submit(request, &response)));
+  CHECK(CountJobs(world) == 0);
+}
+
+TEST_CASE("service: a request id gives the first answer again, also after a restart") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::SubmitJobsRequest request;
+  request.set_request_id("the-id");
+  *request.add_jobs() = SmallJob("");
+  *request.add_jobs() = Dependent("b", "c");
+  *request.add_jobs() = SmallJob("c");
+  v1::SubmitJobsResponse first, again;
+  REQUIRE(world.Submit(request, &first).ok());
+  CHECK(first.jobs(0).name() == absl::StrCat("job-", first.jobs(0).uid()));
+  CHECK(first.jobs(1).uid() > first.jobs(2).uid());  // after the one that it depends on
+  REQUIRE(world.Submit(request, &again).ok());
+  CHECK(again.SerializeAsString() == first.SerializeAsString());
+  world.Restart();
+  again.Clear();
+  REQUIRE(world.Submit(request, &again).ok());
+  CHECK(again.SerializeAsString() == first.SerializeAsString());
+  CHECK(CountJobs(world) == 3);
+  request.mutable_jobs(1)->mutable_spec()->set_priority(1);
+  const absl::Status status = world.Submit(request, &again);
+  CHECK(absl::IsAlreadyExists(status));
+  CHECK(status.message().find("request_id \"the-id\" came with another body") == 0);
+}
+
+TEST_CASE("service: lists page, filter, and refuse foreign tokens") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  std::vector<std::string> names;
+  for (int i = 0; i < 25; ++i) names.push_back(absl::StrCat("j", i));
+  world.MustSubmit(names);
+  v1::ListJobsRequest request;
+  request.set_page_size(10);
+  std::set<std::string> seen;
+  int pages = 0;
+  do {
+    v1::ListJobsResponse page;
+    REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &page).ok());
+    CHECK(page.jobs_size() <= 10);
+    for (const v1::Job& job : page.jobs()) {
+      CHECK(seen.insert(job.name()).second);
+      CHECK(job.spec().groups(0).command().empty());
+    }
+    request.set_page_token(page.next_page_token());
+    ++pages;
+  } while (!request.page_token().empty());
+  CHECK(seen.size() == 25);
+  CHECK(pages == 3);
+
+  v1::ListJobsResponse page;
+  request.set_page_token("AAAA");
+  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::ListJobs, request, &page)));
+  request.clear_page_token();
+  REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &page).ok());
+  request.set_page_token(page.next_page_token());
+  request.mutable_filter()->set_queue("other");
+  const absl::Status foreign = Call(*world.jobs, &Stub::ListJobs, request, &page);
+  CHECK(foreign.message() ==
+        "page_token: belongs to another list or filter; leave it out to begin");
+  request.clear_page_token();
+  page.Clear();
+  REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &page).ok());
+  CHECK(page.jobs().empty());
+  request.set_page_size(1001);
+  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::ListJobs, request, &page)));
+}
+
+TEST_CASE("service: priority and labels change under an etag, nothing else does") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::UpdateJobRequest update;
+  update.mutable_job()->set_name("a");
+  update.mutable_job()->set_etag(world.MustGetJob("a").etag());
+  update.mutable_job()->mutable_spec()->set_priority(7);
+  update.mutable_update_mask()->add_paths("spec.priority");
+  v1::Job job;
+  REQUIRE(Call(*world.jobs, &Stub::UpdateJob, update, &job).ok());
+  CHECK(job.spec().priority() == 7);
+  CHECK(job.etag() == world.MustGetJob("a").etag());
+  update.mutable_job()->mutable_spec()->set_priority(8);
+  CHECK(absl::IsAborted(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+  update.mutable_job()->set_etag(job.etag());
+  REQUIRE(Call(*world.jobs, &Stub::UpdateJob, update, &job).ok());
+  CHECK(world.MustGetJob("a").spec().priority() == 8);
+
+  update.mutable_update_mask()->set_paths(0, "spec.walltime");
+  CHECK(absl::IsUnimplemented(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+  update.mutable_update_mask()->set_paths(0, "spec.wallclock");
+  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+}
+
+TEST_CASE("service: suspend, resume, and delete of a job that lives") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::SuspendJobRequest suspend;
+  suspend.set_name("a");
+  v1::Job job;
+  REQUIRE(Call(*world.jobs, &Stub::SuspendJob, suspend, &job).ok());
+  REQUIRE(Call(*world.jobs, &Stub::SuspendJob, suspend, &job).ok());
+  CHECK(world.MustGetJob("a").spec().suspended());
+  v1::DeleteJobRequest remove;
+  remove.set_name("a");
+  v1::DeleteJobResponse removed;
+  CHECK(absl::IsFailedPrecondition(Call(*world.jobs, &Stub::DeleteJob, remove, &removed)));
+  v1::ResumeJobRequest resume;
+  resume.set_name("a");
+  REQUIRE(Call(*world.jobs, &Stub::ResumeJob, resume, &job).ok());
+  CHECK_FALSE(world.MustGetJob("a").spec().suspended());
+  resume.set_name("ghost");
+  const absl::Status missing = Call(*world.jobs, &Stub::ResumeJob, resume, &job);
+  CHECK(absl::IsNotFound(missing));
+  CHECK(missing.message() == "there is no job \"ghost\"");
+}
+
+TEST_CASE("service: tasks and logs of a job that has not started") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::ListTasksRequest list;
+  list.set_job("a");
+  v1::ListTasksResponse tasks;
+  REQUIRE(Call(*world.jobs, &Stub::ListTasks, list, &tasks).ok());
+  REQUIRE(tasks.tasks_size() == 1);
+  CHECK(tasks.tasks(0).state() == v1::TASK_PENDING);
+  const auto logs_of = [&](const std::string& job, const std::string& task) {
+    grpc::ClientContext context;
+    v1::ReadLogsRequest request;
+    request.set_job(job);
+    request.set_task(task);
+    auto reader = world.jobs->ReadLogs(&context, request);
+    v1::ReadLogsResponse chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return FromGrpcStatus(reader->Finish());
+  };
+  CHECK(absl::IsFailedPrecondition(logs_of("a", "")));
+  CHECK(absl::IsNotFound(logs_of("a", "w-1")));
+  CHECK(absl::IsNotFound(logs_of("ghost", "")));
+}
+
+TEST_CASE("service: what is not built says so by name") {
+  ServiceWorld world;
+  grpc::ClientContext context;
+  auto exec = world.jobs->Exec(&context);
+  const absl::Status refused = FromGrpcStatus(exec->Finish());
+  CHECK(absl::IsUnimplemented(refused));
+  CHECK(refused.message() == "exec into a task is not built yet");
+  v1::ExplainJobResponse explained;
+  CHECK(absl::IsUnimplemented(Call(*world.explain, &v1::ExplainService::Stub::ExplainJob,
+                                   v1::ExplainJobRequest(), &explained)));
+  v1::ListHyperNodesResponse listed;
+  const absl::Status hyper = Call(*world.hyper_nodes, &v1::HyperNodeService::Stub::ListHyperNodes,
+                                  v1::ListHyperNodesRequest(), &listed);
+  CHECK(hyper.message() == "listing HyperNodes is not built yet");
+  v1::BackupResponse backup;
+  const absl::Status no_backup =
+      Call(*world.cluster, &v1::ClusterService::Stub::Backup, v1::BackupRequest(), &backup);
+  CHECK(no_backup.message() == "backup of a running server is not built yet");
+}
+
+TEST_CASE("service: a message above the limit is refused") {
+  ServiceWorld world(
+      [](config::v1::Server& config) { config.mutable_limits()->set_message_bytes(64 << 10); });
+  v1::Job job = SmallJob("a");
+  job.mutable_spec()->mutable_groups(0)->add_command(std::string(100 << 10, 'x'));
+  v1::SubmitJobsResponse response;
+  CHECK(absl::IsResourceExhausted(world.Submit(RequestOf(job), &response)));
+}
+
+}  // namespace berth::testing

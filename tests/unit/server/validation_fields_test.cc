@@ -1,0 +1,316 @@
+// No field of a job or queue may be accepted and then ignored. The tests walk the messages by
+// reflection: every field, however deep, is set to something else than in a full sample, and that
+// must be refused as unbuilt with the field's path, or must change what the core gets (hot), or
+// what the store keeps for launching and describing (cold). A new field without a decision fails
+// here.
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/convert_cold.h"
+#include "server/convert_job.h"
+#include "server/convert_queue.h"
+#include "server/submission.h"
+#include "server/validation/job.h"
+#include "server/validation/queue.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Where "something else" must be of a certain form. By full name of the field.
+const std::map<std::string, std::string>& OtherTexts() {
+  static const auto& texts = *new std::map<std::string, std::string>{
+      {"berth.v1.JobSpec.kill_signal", "SIGINT"},
+      {"berth.v1.TaskGroup.working_dir", "/elsewhere"},
+      {"berth.v1.GroupDependency.group", "c"},
+      {"berth.v1.EnvVar.name", "OTHER"},
+  };
+  return texts;
+}
+const std::map<std::string, int>& OtherNumbers() {
+  static const auto& numbers = *new std::map<std::string, int>{
+      {"berth.v1.LifecyclePolicy.event", v1::LifecyclePolicy::DEVICE_UNHEALTHY},
+      {"berth.v1.LifecyclePolicy.action", v1::LifecyclePolicy::RESTART_GROUP},
+      {"berth.v1.JobSpec.strategy", v1::SPREAD},
+      {"berth.v1.TaskGroup.strategy", v1::SPREAD},
+      {"berth.v1.QueueSpec.strategy", v1::SPREAD},
+      {"berth.v1.QueueSpec.order", v1::QueueSpec::FIFO_STRICT},
+      {"berth.v1.TaskGroup.min_available", 3},
+      {"berth.v1.JobSpec.min_available", 9},
+  };
+  return numbers;
+}
+
+void FillGroup(v1::TaskGroup& group, const std::string& name) {
+  group.set_name(name);
+  group.set_replicas(4);
+  group.set_min_available(2);
+  group.mutable_resources()->set_cpu_millis(1000);
+  group.mutable_resources()->set_memory_bytes(1 << 20);
+  v1::DeviceRequest* device = group.mutable_resources()->add_devices();
+  device->set_kind("gpu");
+  device->set_count(2);
+  device->add_model("h100");
+  device->add_allow_uuids("u1");
+  device->add_deny_uuids("u2");
+  device->add_deny_models("a100");
+  (*group.mutable_resources()->mutable_extended())["license"] = 1;
+  group.add_command("train");
+  v1::EnvVar* variable = group.add_env();
+  variable->set_name("A");
+  variable->set_value("1");
+  group.set_working_dir("/work");
+  v1::LifecyclePolicy* policy = group.add_policies();
+  policy->set_event(v1::LifecyclePolicy::TASK_FAILED);
+  policy->add_exit_codes(137);
+  policy->set_action(v1::LifecyclePolicy::RESTART_TASK);
+  (*group.mutable_node_selector()->mutable_match_labels())["zone"] = "a";
+  group.mutable_node_selector()->add_exclude_nodes("n1");
+  v1::Toleration* toleration = group.add_tolerations();
+  toleration->set_key("spot");
+  toleration->set_value("yes");
+}
+
+// Every field that is built is set.
+v1::Job FullJob() {
+  v1::Job job = SmallJob("full");
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.clear_groups();
+  FillGroup(*spec.add_groups(), "a");
+  FillGroup(*spec.add_groups(), "b");
+  FillGroup(*spec.add_groups(), "c");
+  v1::GroupDependency* wait = spec.mutable_groups(0)->add_depends_on();
+  wait->set_group("b");
+  wait->set_condition(v1::GroupDependency::RUNNING);
+  *spec.add_policies() = spec.groups(0).policies(0);
+  spec.set_min_available(8);
+  v1::JobDependency* dependency = spec.add_dependencies();
+  dependency->set_job("earlier");
+  dependency->set_condition(v1::JobDependency::AFTER_OK);
+  spec.set_on_node_loss(v1::KEEP);
+  (*spec.mutable_labels())["team"] = "x";
+  (*spec.mutable_annotations())["note"] = "y";
+  return job;
+}
+
+void ChangeScalar(Message& message, const FieldDescriptor* field, int index) {
+  const Reflection* r = message.GetReflection();
+  const bool repeated = index >= 0;
+  const std::string name(field->full_name());
+  const auto number = OtherNumbers().find(name);
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32: {
+      const int32_t old =
+          repeated ? r->GetRepeatedInt32(message, field, index) : r->GetInt32(message, field);
+      const int32_t other = number != OtherNumbers().end() ? number->second : old + 1;
+      repeated ? r->SetRepeatedInt32(&message, field, index, other)
+               : r->SetInt32(&message, field, other);
+      return;
+    }
+    case FieldDescriptor::CPPTYPE_INT64:
+      return r->SetInt64(&message, field, r->GetInt64(message, field) + 1);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return r->SetDouble(&message, field, 0.5);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return r->SetBool(&message, field, !r->GetBool(message, field));
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return r->SetEnumValue(
+          &message, field,
+          number != OtherNumbers().end() ? number->second : r->GetEnumValue(message, field) + 1);
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const auto text = OtherTexts().find(name);
+      const std::string old =
+          repeated ? r->GetRepeatedString(message, field, index) : r->GetString(message, field);
+      const std::string other = text != OtherTexts().end() ? text->second : old + "x";
+      repeated ? r->SetRepeatedString(&message, field, index, other)
+               : r->SetString(&message, field, other);
+      return;
+    }
+    default:
+      FAIL("no way to change " << name);
+  }
+}
+
+// A message that is a value of its own, not a group of fields.
+bool IsValue(const FieldDescriptor* field) {
+  return field->message_type()->full_name() == "google.protobuf.Duration" ||
+         field->message_type()->full_name() == "google.protobuf.Timestamp";
+}
+
+// A field below some message: the way to the message that holds it, and the field.
+struct Step {
+  const FieldDescriptor* field;
+  int index;  // -1: not repeated
+};
+struct Leaf {
+  std::string path;
+  std::vector<Step> way;
+  const FieldDescriptor* field;
+};
+
+void Collect(const Message& message, const Leaf& above, std::vector<Leaf>& out);
+
+void CollectField(const Message& message, const FieldDescriptor* field, const Leaf& above,
+                  std::vector<Leaf>& out) {
+  const Reflection* r = message.GetReflection();
+  Leaf leaf = above;
+  leaf.path += "." + field->name();
+  leaf.field = field;
+  const bool message_field =
+      !field->is_map() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValue(field);
+  if (field->is_repeated() && !field->is_map()) {
+    INFO(leaf.path);
+    REQUIRE(r->FieldSize(message, field) > 0);  // the sample must show it
+  }
+  if (message_field && field->is_repeated()) {
+    leaf.path += "[0]";
+    leaf.way.push_back({field, 0});
+    Collect(r->GetRepeatedMessage(message, field, 0), leaf, out);
+  } else if (message_field && r->HasField(message, field)) {
+    leaf.way.push_back({field, -1});
+    Collect(r->GetMessage(message, field), leaf, out);
+  } else {  // a value, or a message that is refused as a whole
+    out.push_back(leaf);
+  }
+}
+
+void Collect(const Message& message, const Leaf& above, std::vector<Leaf>& out) {
+  const auto* descriptor = message.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    CollectField(message, descriptor->field(i), above, out);
+  }
+}
+
+std::vector<Leaf> LeavesOf(const Message& message, const std::string& path) {
+  std::vector<Leaf> leaves;
+  Collect(message, {path, {}, nullptr}, leaves);
+  return leaves;
+}
+
+// Alters the field and nothing else.
+void Change(Message* message, const Leaf& leaf) {
+  for (const Step& step : leaf.way) {
+    const Reflection* r = message->GetReflection();
+    message = step.index >= 0 ? r->MutableRepeatedMessage(message, step.field, step.index)
+                              : r->MutableMessage(message, step.field);
+  }
+  const FieldDescriptor* field = leaf.field;
+  const Reflection* r = message->GetReflection();
+  if (field->is_map()) {  // one more entry
+    Message* entry = r->AddMessage(message, field);
+    entry->GetReflection()->SetString(entry, field->message_type()->map_key(), "more");
+    ChangeScalar(*entry, field->message_type()->map_value(), -1);
+  } else if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+    ChangeScalar(*message, field, field->is_repeated() ? 0 : -1);
+    // Another event may have no exit codes.
+    if (auto* policy = dynamic_cast<v1::LifecyclePolicy*>(message); policy != nullptr) {
+      if (policy->event() != v1::LifecyclePolicy::TASK_FAILED) policy->clear_exit_codes();
+    }
+  } else {
+    Message* value = r->MutableMessage(message, field);
+    if (!IsValue(field)) return;
+    value->GetReflection()->SetInt64(value, value->GetDescriptor()->FindFieldByName("seconds"), 7);
+  }
+}
+
+// The core's job, as a submission would emit it, dependencies by name.
+struct Converted {
+  JobSpec hot;
+  std::vector<std::pair<std::string, DependencyCondition>> dependencies;
+  std::string queue;
+  std::string cold;
+  bool operator==(const Converted&) const = default;
+};
+
+Converted Convert(const v1::Job& job) {
+  Converted result{JobSpecFrom(job.spec(), {}), {}, job.spec().queue(), EncodeCold(job.spec())};
+  for (const auto& dependency : job.spec().dependencies()) {
+    result.dependencies.emplace_back(dependency.job(), ConditionFrom(dependency.condition()));
+  }
+  return result;
+}
+
+absl::Status Validate(const v1::Job& job) {
+  Findings findings;
+  const FieldPath root;
+  CheckJob({root, "jobs", 0}, job, DefaultLimits(), findings);
+  return findings.ToStatus();
+}
+
+}  // namespace
+
+TEST_CASE("every field of a job is hot, cold or refused by name") {
+  const v1::Job full = FullJob();
+  REQUIRE(Validate(full).ok());
+  const Converted before = Convert(full);
+  int hot = 0, cold = 0, refused = 0;
+  for (const Leaf& leaf : LeavesOf(full.spec(), "jobs[0].spec")) {
+    v1::Job job = full;
+    Change(job.mutable_spec(), leaf);
+    const absl::Status status = Validate(job);
+    INFO(leaf.path << ": " << status);
+    if (!status.ok()) {
+      CHECK(absl::IsUnimplemented(status));
+      CHECK(status.message().find(leaf.path) == 0);
+      ++refused;
+      continue;
+    }
+    const Converted after = Convert(job);
+    CHECK(!(after == before));
+    after.cold != before.cold ? ++cold : ++hot;
+  }
+  CHECK(hot > 30);
+  CHECK(cold >= 5);
+  CHECK(refused > 15);
+}
+
+TEST_CASE("every field of a queue is hot or refused by name") {
+  v1::CreateQueueRequest full;
+  full.mutable_queue()->set_name("q");
+  v1::QueueSpec& spec = *full.mutable_queue()->mutable_spec();
+  spec.set_parent("p");
+  spec.mutable_limit()->set_cpu_millis(1000);
+  spec.set_weight(1);
+  spec.set_reclaimable(true);
+  REQUIRE(ValidateCreateQueue(full).ok());
+  const QueueSpec before = QueueSpecFrom(full.queue());
+  for (const Leaf& leaf : LeavesOf(spec, "queue.spec")) {
+    v1::CreateQueueRequest request = full;
+    Change(request.mutable_queue()->mutable_spec(), leaf);
+    const absl::Status status = ValidateCreateQueue(request);
+    INFO(leaf.path << ": " << status);
+    if (!status.ok()) {
+      CHECK(absl::IsUnimplemented(status));
+      CHECK(status.message().find(leaf.path) == 0);
+    } else {  // the parent needs the state: QueueService
+      CHECK((!(QueueSpecFrom(request.queue()) == before) || leaf.path == "queue.spec.parent"));
+    }
+  }
+}
+
+TEST_CASE("the cold part and the hot part make the spec again") {
+  const v1::Job full = FullJob();
+  v1::JobSpec cold;
+  REQUIRE(ParseCold(EncodeCold(full.spec()), &cold).ok());
+  CHECK(cold.groups_size() == 3);
+  CHECK(cold.groups(0).command(0) == "train");
+  CHECK(cold.groups(0).env(0).name() == "A");
+  CHECK(cold.groups(0).replicas() == 0);  // hot
+  CHECK(cold.queue().empty());
+  CHECK(cold.annotations().at("note") == "y");
+  CHECK(absl::IsDataLoss(ParseCold("\xff", &cold)));
+  v1::JobSpec other;
+  CHECK(absl::IsDataLoss(MergeCold(EncodeCold(full.spec()), &other)));
+}
+
+}  // namespace berth::testing

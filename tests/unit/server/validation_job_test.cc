@@ -1,0 +1,293 @@
+// Bad jobs, each with its code, field path and words.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/validation/job.h"
+#include "support/errors.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+absl::Status Validate(const v1::SubmitJobsRequest& request) {
+  Findings findings;
+  CheckSubmit(request, DefaultLimits(), findings);
+  return findings.ToStatus();
+}
+
+absl::Status ValidateOne(const v1::Job& job) {
+  v1::SubmitJobsRequest request;
+  *request.add_jobs() = job;
+  return Validate(request);
+}
+
+struct Case {
+  std::string what;
+  std::function<void(v1::Job&)> spoil;
+  std::string field;  // below jobs[0]
+  std::string words;
+};
+
+v1::JobSpec& Spec(v1::Job& job) { return *job.mutable_spec(); }
+v1::TaskGroup& Group(v1::Job& job) { return *Spec(job).mutable_groups(0); }
+v1::ResourceRequest& Resources(v1::Job& job) { return *Group(job).mutable_resources(); }
+v1::DeviceRequest& AddGpu(v1::Job& job) {
+  v1::DeviceRequest& device = *Resources(job).add_devices();
+  device.set_kind("gpu");
+  device.set_count(1);
+  return device;
+}
+v1::LifecyclePolicy& AddPolicy(v1::Job& job) {
+  v1::LifecyclePolicy& policy = *Spec(job).add_policies();
+  policy.set_event(v1::LifecyclePolicy::TASK_FAILED);
+  policy.set_action(v1::LifecyclePolicy::RESTART_JOB);
+  return policy;
+}
+
+constexpr char kLabelRule[] =
+    "must be a DNS label (at most 63 of a-z, 0-9 and '-', beginning and ending with a letter or "
+    "digit), is ";
+
+const std::vector<Case>& InvalidCases() {
+  static const auto& cases = *new std::vector<Case>{
+      {"capitals", [](v1::Job& j) { j.set_name("Bad"); }, "name",
+       std::string(kLabelRule) + "\"Bad\""},
+      {"dash at the end", [](v1::Job& j) { j.set_name("a-"); }, "name", kLabelRule},
+      {"64 letters", [](v1::Job& j) { j.set_name(std::string(64, 'a')); }, "name", kLabelRule},
+      {"control character", [](v1::Job& j) { j.set_name("a\n"); }, "name", "is \"a\\n\""},
+      {"a given name", [](v1::Job& j) { j.set_name("job-7"); }, "name",
+       "names of the form job-NUMBER are given by the server"},
+      {"uid", [](v1::Job& j) { j.set_uid(3); }, "uid", "is set by the server; leave it out"},
+      {"no queue", [](v1::Job& j) { Spec(j).clear_queue(); }, "spec.queue",
+       std::string(kLabelRule) + "\"\""},
+      {"priority", [](v1::Job& j) { Spec(j).set_priority(1'000'001); }, "spec.priority",
+       "must be -1000000..1000000, is 1000001"},
+      {"negative walltime", [](v1::Job& j) { Spec(j).mutable_walltime()->set_seconds(-1); },
+       "spec.walltime", "must be 1ms..87672h, is -1s"},
+      {"endless walltime", [](v1::Job& j) { Spec(j).mutable_walltime()->set_seconds(INT64_MAX); },
+       "spec.walltime", "must be 1ms..87672h"},
+      {"signs of a duration",
+       [](v1::Job& j) {
+         Spec(j).mutable_walltime()->set_seconds(1);
+         Spec(j).mutable_walltime()->set_nanos(-1);
+       },
+       "spec.walltime", "nanos must be within one second and have the sign of seconds"},
+      {"year 10000", [](v1::Job& j) { Spec(j).mutable_start_after()->set_seconds(253402300800); },
+       "spec.start_after", "years 1 to 9999"},
+      {"kill grace", [](v1::Job& j) { Spec(j).mutable_kill_grace()->set_seconds(3601); },
+       "spec.kill_grace", "must be 0..1h, is 1h1s"},
+      {"kill signal", [](v1::Job& j) { Spec(j).set_kill_signal("TERM"); }, "spec.kill_signal",
+       "must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is \"TERM\""},
+      {"retries", [](v1::Job& j) { Spec(j).set_max_retries(-1); }, "spec.max_retries",
+       "must be 0..1000, is -1"},
+      {"unknown enum value",
+       [](v1::Job& j) { Spec(j).set_on_node_loss(static_cast<v1::NodeLossPolicy>(9)); },
+       "spec.on_node_loss", "9 is not a value of berth.v1.NodeLossPolicy"},
+      {"label key", [](v1::Job& j) { (*Spec(j).mutable_labels())["-x"] = "y"; },
+       "spec.labels[\"-x\"]", "key must be [DNS name/]NAME"},
+      {"label value", [](v1::Job& j) { (*Spec(j).mutable_labels())["x"] = "y z"; },
+       "spec.labels[\"x\"]", "value must be empty or at most 63"},
+      {"annotations",
+       [](v1::Job& j) { (*Spec(j).mutable_annotations())["x"] = std::string(65536, 'y'); },
+       "spec.annotations", "at most 65536 bytes in all, are 65537"},
+      {"no groups", [](v1::Job& j) { Spec(j).clear_groups(); }, "spec.groups",
+       "must be 1..64 groups, are 0"},
+      {"too many tasks", [](v1::Job& j) { Group(j).set_replicas(10'001); },
+       "spec.groups[0].replicas", "must be 1..10000, is 10001"},
+      {"too many tasks in all",
+       [](v1::Job& j) {
+         Group(j).set_replicas(6000);
+         *Spec(j).add_groups() = Group(j);
+         Spec(j).mutable_groups(1)->set_name("v");
+       },
+       "spec.groups", "at most 10000 tasks in one job (limits.tasks_per_job), has 12000"},
+      {"gang above replicas",
+       [](v1::Job& j) {
+         Group(j).set_replicas(4);
+         Group(j).set_min_available(5);
+       },
+       "spec.groups[0].min_available", "must be 1..4 (replicas), or 0 for all, is 5"},
+      {"gang above the job", [](v1::Job& j) { Spec(j).set_min_available(2); }, "spec.min_available",
+       "a gang of 2 is larger than the job's 1 tasks; at most 1"},
+      {"gang below its groups",
+       [](v1::Job& j) {
+         Group(j).set_replicas(4);
+         Spec(j).set_min_available(3);
+       },
+       "spec.min_available",
+       "must be at least 4, the sum of the groups' min_available, or 0 for that, is 3"},
+      {"negative cpu", [](v1::Job& j) { Resources(j).set_cpu_millis(-1); },
+       "spec.groups[0].resources.cpu_millis", "must be 0..281474976710656, is -1"},
+      {"overflowing memory", [](v1::Job& j) { Resources(j).set_memory_bytes(INT64_MAX); },
+       "spec.groups[0].resources.memory_bytes",
+       "must be 0..281474976710656, is 9223372036854775807"},
+      {"overflowing total",
+       [](v1::Job& j) {
+         Resources(j).set_memory_bytes(INT64_MAX);
+         Group(j).set_replicas(2);
+       },
+       "spec.groups", "all tasks together ask for more memory than 4611686018427387904"},
+      {"device count", [](v1::Job& j) { AddGpu(j).set_count(129); },
+       "spec.groups[0].resources.devices[0].count", "must be 1..128, is 129"},
+      {"device kind", [](v1::Job& j) { AddGpu(j).set_kind("cpu"); },
+       "spec.groups[0].resources.devices[0].kind", "must be a resource name"},
+      {"device kind twice",
+       [](v1::Job& j) {
+         AddGpu(j);
+         AddGpu(j);
+       },
+       "spec.groups[0].resources.devices[1].kind",
+       "at most one request per kind; devices[0] asks for \"gpu\" too"},
+      {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
+       "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
+      {"device and extended",
+       [](v1::Job& j) {
+         AddGpu(j);
+         (*Resources(j).mutable_extended())["gpu"] = 1;
+       },
+       "spec.groups[0].resources.extended[\"gpu\"]", "is already asked for as a device kind"},
+      {"kinds",
+       [](v1::Job& j) {
+         for (char c = 'a'; c < 'a' + 15; ++c)
+           (*Resources(j).mutable_extended())[std::string(1, c)] = 1;
+       },
+       "spec.groups", "at most 14 kinds of devices and extended resources, has 15"},
+      {"no command", [](v1::Job& j) { Group(j).clear_command(); }, "spec.groups[0].command",
+       "required: the program and its arguments"},
+      {"empty program", [](v1::Job& j) { Group(j).set_command(0, ""); },
+       "spec.groups[0].command[0]", "the program must not be empty"},
+      {"NUL in an argument", [](v1::Job& j) { Group(j).add_command(std::string("a\0b", 3)); },
+       "spec.groups[0].command[1]", "must not contain a NUL byte"},
+      {"env name", [](v1::Job& j) { Group(j).add_env()->set_name("1A"); },
+       "spec.groups[0].env[0].name",
+       "must be letters, digits and '_' and not begin with a digit, is \"1A\""},
+      {"env twice",
+       [](v1::Job& j) {
+         Group(j).add_env()->set_name("A");
+         Group(j).add_env()->set_name("A");
+       },
+       "spec.groups[0].env[1].name", "A is set twice"},
+      {"relative directory", [](v1::Job& j) { Group(j).set_working_dir("here"); },
+       "spec.groups[0].working_dir", "must be an absolute path, is \"here\""},
+      {"group names", [](v1::Job& j) { *Spec(j).add_groups() = Group(j); }, "spec.groups[1].name",
+       "\"w\" is already the name of groups[0]"},
+      {"unknown group",
+       [](v1::Job& j) {
+         auto* d = Group(j).add_depends_on();
+         d->set_group("x");
+         d->set_condition(v1::GroupDependency::RUNNING);
+       },
+       "spec.groups[0].depends_on[0].group", "the job has no group \"x\""},
+      {"a group that waits for itself",
+       [](v1::Job& j) {
+         auto* d = Group(j).add_depends_on();
+         d->set_group("w");
+         d->set_condition(v1::GroupDependency::RUNNING);
+       },
+       "spec.groups[0].depends_on", "groups wait for each other: w -> w"},
+      {"policy without event", [](v1::Job& j) { AddPolicy(j).clear_event(); },
+       "spec.policies[0].event", "required"},
+      {"exit code", [](v1::Job& j) { AddPolicy(j).add_exit_codes(256); },
+       "spec.policies[0].exit_codes[0]", "must be 1..255, is 256"},
+      {"exit codes of no failure",
+       [](v1::Job& j) {
+         auto& p = AddPolicy(j);
+         p.set_event(v1::LifecyclePolicy::TIMEOUT);
+         p.add_exit_codes(1);
+       },
+       "spec.policies[0].exit_codes", "only with event TASK_FAILED"},
+      {"excluded node",
+       [](v1::Job& j) { Group(j).mutable_node_selector()->add_exclude_nodes("N_1"); },
+       "spec.groups[0].node_selector.exclude_nodes[0]", "must be DNS labels joined by dots"},
+      {"dependency without condition", [](v1::Job& j) { Spec(j).add_dependencies()->set_job("b"); },
+       "spec.dependencies[0].condition", "required: AFTER_OK, AFTER_ANY or AFTER_NOT_OK"},
+      {"size", [](v1::Job& j) { Group(j).add_command(std::string(300 << 10, 'x')); }, "spec",
+       "at most 262144 bytes (limits.job_bytes), has "},
+  };
+  return cases;
+}
+
+bool Has(const std::vector<Violation>& violations, const std::string& field,
+         const std::string& words) {
+  return std::any_of(violations.begin(), violations.end(), [&](const Violation& v) {
+    return v.field == field && v.description.find(words) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a plain job is fine") { CHECK(ValidateOne(SmallJob("train")).ok()); }
+
+TEST_CASE("bad jobs are refused with path and words") {
+  for (const Case& c : InvalidCases()) {
+    DYNAMIC_SECTION(c.what) {
+      v1::Job job = SmallJob("train");
+      c.spoil(job);
+      const absl::Status status = ValidateOne(job);
+      INFO(status);
+      CHECK(absl::IsInvalidArgument(status));
+      CHECK(Has(ViolationsOf(status), "jobs[0]." + c.field, c.words));
+    }
+  }
+}
+
+TEST_CASE("all violations come at once, and invalid beats unbuilt") {
+  v1::Job job = SmallJob("Train");
+  job.mutable_spec()->set_preemptible(true);
+  job.mutable_spec()->mutable_groups(0)->set_replicas(0);
+  job.mutable_spec()->mutable_groups(0)->set_image("pytorch");
+  const absl::Status status = ValidateOne(job);
+  CHECK(absl::IsInvalidArgument(status));
+  const std::vector<Violation> violations = ViolationsOf(status);
+  CHECK(violations.size() == 4);
+  CHECK(Has(violations, "jobs[0].name", "DNS label"));
+  CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
+  CHECK(Has(violations, "jobs[0].spec.preemptible", "preemption is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.groups[0].image", "container image is not built yet"));
+}
+
+TEST_CASE("jobs of one call: names, cycles, count") {
+  v1::SubmitJobsRequest request;
+  const auto depend = [&](int job, const std::string& on) {
+    auto* dependency = request.mutable_jobs(job)->mutable_spec()->add_dependencies();
+    dependency->set_job(on);
+    dependency->set_condition(v1::JobDependency::AFTER_OK);
+  };
+  SECTION("a cycle is named") {
+    for (const char* name : {"a", "b", "c"}) *request.add_jobs() = SmallJob(name);
+    depend(0, "b");
+    depend(1, "c");
+    depend(2, "a");
+    const absl::Status status = Validate(request);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(Has(ViolationsOf(status), "jobs[0].spec.dependencies",
+              "jobs wait for each other: a -> b -> c -> a"));
+  }
+  SECTION("a chain is fine") {
+    for (const char* name : {"a", "b", "c"}) *request.add_jobs() = SmallJob(name);
+    depend(0, "b");
+    depend(1, "c");
+    CHECK(Validate(request).ok());
+  }
+  SECTION("one name twice") {
+    *request.add_jobs() = SmallJob("a");
+    *request.add_jobs() = SmallJob("a");
+    CHECK(Has(ViolationsOf(Validate(request)), "jobs[1].name",
+              "\"a\" is already the name of jobs[0]"));
+  }
+  SECTION("nothing, and too much") {
+    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, are 0"));
+    for (int i = 0; i < 1001; ++i) *request.add_jobs() = SmallJob("");
+    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, are 1001"));
+  }
+  SECTION("request id") {
+    *request.add_jobs() = SmallJob("a");
+    request.set_request_id(std::string(129, 'x'));
+    CHECK(Has(ViolationsOf(Validate(request)), "request_id", "at most 128 bytes, has 129"));
+  }
+}
+
+}  // namespace berth::testing
