@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """kill -9 of the agent: its tasks live on, are adopted by the next agent, and their exit codes are known."""
 import os
+import pathlib
 import time
 import unittest
 
@@ -13,7 +14,7 @@ KILLS = int(os.environ.get("KILLS", "10"))
 class AgentKill(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster({"lease": "30s"})
-        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.belongs_to(self)
         self.cluster.server.start()
         self.agent = self.cluster.add_agent("n1", cpu="32")
         self.cluster.create_queue("q")
@@ -89,7 +90,8 @@ class AgentKill(unittest.TestCase):
         self.cluster.wait_job("orphan", "RUNNING")
         (pid,) = self.pids("orphan", 1)
         self.agent.kill()
-        supervisors = [p for p in self.cluster.processes() if b"berth-supervisor" in open(f"/proc/{p}/cmdline", "rb").read()]
+        supervisors = [p for p in self.cluster.processes()
+                       if b"berth-supervisor" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
         self.assertEqual(len(supervisors), 1)
         os.kill(supervisors[0], 9)
         self.agent.start()

@@ -111,7 +111,10 @@ class BadInput(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
         cls.cluster.server.start()
         cls.cluster.create_queue("q")
-        cls.api = cls.cluster.api
+
+    @property
+    def api(self):
+        return self.cluster.api
 
     def submit(self, jobs, request_id=""):
         return self.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=request_id, jobs=jobs), timeout=10)
@@ -215,7 +218,7 @@ class CommandLine(BadInput):
     def test_no_server(self):
         self.cluster.server.stop()
         try:
-            result = self.cluster.run_berth("--timeout", "1s", "job", "list")
+            result = self.cluster.run_berth("--request-timeout", "1s", "job", "list")
             self.assertEqual(result.returncode, 5, result.stderr)
             self.assertIn(self.cluster.server.address, result.stderr)
         finally:

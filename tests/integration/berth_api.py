@@ -3,6 +3,7 @@
     api = Api("127.0.0.1:7070")
     api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(...), timeout=5)
 """
+import functools
 import importlib
 import os
 import pathlib
@@ -39,7 +40,7 @@ watch_pb2 = importlib.import_module("berth.v1.watch_pb2")
 
 
 class Stub:
-    """One service: a callable per method, named as in the proto."""
+    """One service: a callable per method, named as in the proto. Calls wait for the server to be reachable."""
 
     def __init__(self, channel, module, service):
         descriptor = module.DESCRIPTOR.services_by_name[service]
@@ -50,14 +51,14 @@ class Stub:
                 f"/{descriptor.full_name}/{method.name}",
                 request_serializer=lambda message: message.SerializeToString(),
                 response_deserializer=method.output_type._concrete_class.FromString)
-            setattr(self, method.name, call)
+            setattr(self, method.name, functools.partial(call, wait_for_ready=True))
 
 
 class Api:
     def __init__(self, address, options=()):
         self.channel = grpc.insecure_channel(address, options=[
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200),
-            ("grpc.min_reconnect_backoff_ms", 50), *options])
+            ("grpc.min_reconnect_backoff_ms", 50), ("grpc.use_local_subchannel_pool", 1), *options])
         self.jobs = Stub(self.channel, job_pb2, "JobService")
         self.queues = Stub(self.channel, queue_pb2, "QueueService")
         self.nodes = Stub(self.channel, node_pb2, "NodeService")

@@ -61,13 +61,14 @@ class Program:
     """A child process with its output in a file."""
 
     def __init__(self, name, arguments, log):
-        self.name, self.arguments, self.log, self.process = name, arguments, log, None
+        self.name, self.arguments, self.log, self.process, self.starts = name, arguments, log, None, 0
 
     def start(self):
         assert not self.running(), f"{self.name} runs already"
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                             start_new_session=True)
+        self.starts += 1
         return self
 
     def running(self):
@@ -147,7 +148,7 @@ class Cluster:
         self.home.chmod(0o755)
         self.server = Server(self.home, config, data)
         self.agents = {}
-        self._api = None
+        self._api, self._api_of_start = None, 0
 
     def __enter__(self):
         return self
@@ -158,11 +159,21 @@ class Cluster:
         self.stop()
         shutil.rmtree(self.home, ignore_errors=True)
 
+    def belongs_to(self, test):
+        """Cleans up after the test, with the programs' logs if it failed."""
+        def finish():
+            result = test._outcome.result
+            failed = any(case is test for case, _ in [*result.failures, *result.errors])
+            self.__exit__(AssertionError if failed else None, None, None)
+        test.addCleanup(finish)
+        return self
+
     @property
     def api(self):
-        if self._api is None:
+        """A connection to the server as it runs now: a new one after each start."""
+        if self._api is None or self._api_of_start != self.server.starts:
             from berth_api import Api
-            self._api = Api(self.server.address)
+            self._api, self._api_of_start = Api(self.server.address), self.server.starts
         return self._api
 
     def shared_file(self, name):
@@ -230,15 +241,15 @@ class Cluster:
     def create_queue(self, name, **spec):
         from berth_api import queue_pb2
         self.api.queues.CreateQueue(queue_pb2.CreateQueueRequest(
-            queue=queue_pb2.Queue(name=name, spec=queue_pb2.QueueSpec(**spec))), timeout=10, wait_for_ready=True)
+            queue=queue_pb2.Queue(name=name, spec=queue_pb2.QueueSpec(**spec))), timeout=10)
 
     def show_logs(self):
         for program in [self.server, *self.agents.values()]:
             print(f"--- last of {program.name}'s log\n{program.output()[-3000:]}", flush=True)
 
-    def processes(self):
-        """Pids of every process that names our directory."""
-        found, mark = [], str(self.home).encode()
+    def processes(self, directory=None):
+        """Pids of every process that names the directory; default: ours."""
+        found, mark = [], str(directory or self.home).encode()
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
                 continue

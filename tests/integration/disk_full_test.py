@@ -20,7 +20,7 @@ class DiskFull(unittest.TestCase):
         if os.getuid() != 0:
             self.skipTest("needs root to mount a tmpfs")
         self.cluster = Cluster({"limits": {"jobSize": "256Ki"}})
-        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.belongs_to(self)
         self.disk = self.cluster.home / "disk"
         self.disk.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", str(self.disk)],

@@ -40,7 +40,7 @@ class EndToEnd(unittest.TestCase):
         self.submit(text.replace("/usr/local/share/berth/examples", str(self.examples)))
         self.cluster.wait_job("ring-allreduce", "SUCCEEDED", timeout_s=60)
         for rank in range(4):
-            logs = self.berth("job", "logs", "ring-allreduce", f"worker-{rank}")
+            logs = self.berth("job", "logs", "ring-allreduce", "--task", f"worker-{rank}")
             self.assertIn(f"[rank {rank}] all rounds are right", logs)
         tasks = self.cluster.api.tasks("ring-allreduce")
         self.assertEqual([(t.exit_code, t.node, t.attempt) for t in tasks], [(0, "real", 1)] * 4)
