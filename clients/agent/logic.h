@@ -29,8 +29,10 @@
 
 namespace berth {
 
-inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(500),
-                                           .max_backoff = absl::Seconds(30)};
+// Well within a lease: a server that comes back in time must find the agent before the agent has to
+// kill its strict tasks.
+inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(250),
+                                           .max_backoff = absl::Seconds(2)};
 inline constexpr absl::Duration kHelloTimeout =
     absl::Seconds(10);  // less than a lease: it counts from Hello
 
