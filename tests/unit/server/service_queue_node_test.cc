@@ -1,0 +1,200 @@
+// QueueService, NodeService, ClusterService and gRPC health over real gRPC.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/server/service_world.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+using Queues = v1::QueueService::Stub;
+using Nodes = v1::NodeService::Stub;
+
+absl::Status Create(ServiceWorld& world, const v1::CreateQueueRequest& request, v1::Queue* queue) {
+  return Call(*world.queues, &Queues::CreateQueue, request, queue);
+}
+
+v1::CreateQueueRequest NewQueue(const std::string& name, const std::string& parent = "") {
+  v1::CreateQueueRequest request;
+  request.mutable_queue()->set_name(name);
+  request.mutable_queue()->mutable_spec()->set_parent(parent);
+  return request;
+}
+
+absl::Status Delete(ServiceWorld& world, const std::string& name) {
+  v1::DeleteQueueRequest request;
+  request.set_name(name);
+  v1::DeleteQueueResponse response;
+  return Call(*world.queues, &Queues::DeleteQueue, request, &response);
+}
+
+}  // namespace
+
+TEST_CASE("service: queues are created, listed by name, changed and deleted") {
+  ServiceWorld world;
+  v1::CreateQueueRequest create = NewQueue("research");
+  create.mutable_queue()->mutable_spec()->mutable_limit()->set_cpu_millis(8000);
+  (*create.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 64;
+  v1::Queue queue;
+  REQUIRE(Create(world, create, &queue).ok());
+  CHECK(queue.spec().limit().counts().at("gpu") == 64);
+  CHECK(queue.status().state() == v1::QUEUE_OPEN);
+  CHECK(absl::IsAlreadyExists(Create(world, create, &queue)));
+  world.CreateQueue("llm", "research");
+  world.CreateQueue("audio", "research");
+
+  v1::ListQueuesRequest list;
+  list.set_page_size(2);
+  v1::ListQueuesResponse page;
+  REQUIRE(Call(*world.queues, &Queues::ListQueues, list, &page).ok());
+  REQUIRE(page.queues_size() == 2);
+  CHECK(page.queues(0).name() == "audio");
+  CHECK(page.queues(1).name() == "llm");
+  list.set_page_token(page.next_page_token());
+  page.Clear();
+  REQUIRE(Call(*world.queues, &Queues::ListQueues, list, &page).ok());
+  REQUIRE(page.queues_size() == 1);
+  CHECK(page.queues(0).status().children_size() == 2);
+  CHECK(page.next_page_token().empty());
+
+  CHECK(absl::IsFailedPrecondition(Delete(world, "research")));
+  CHECK(Delete(world, "llm").ok());
+  CHECK(absl::IsNotFound(Delete(world, "llm")));
+  CHECK(absl::IsFailedPrecondition(Delete(world, "root")));
+}
+
+TEST_CASE("service: a queue is updated by mask and etag") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::GetQueueRequest get;
+  get.set_name("q");
+  v1::Queue queue;
+  REQUIRE(Call(*world.queues, &Queues::GetQueue, get, &queue).ok());
+  v1::UpdateQueueRequest update;
+  update.mutable_queue()->set_name("q");
+  update.mutable_queue()->set_etag(queue.etag());
+  update.mutable_queue()->mutable_spec()->set_max_jobs(5);
+  update.mutable_queue()->mutable_spec()->set_max_running_jobs(9);
+  update.mutable_update_mask()->add_paths("spec.max_jobs");
+  REQUIRE(Call(*world.queues, &Queues::UpdateQueue, update, &queue).ok());
+  CHECK(queue.spec().max_jobs() == 5);
+  CHECK(queue.spec().max_running_jobs() == 0);  // not in the mask
+  update.mutable_queue()->mutable_spec()->set_max_jobs(6);
+  CHECK(absl::IsAborted(Call(*world.queues, &Queues::UpdateQueue, update, &queue)));
+  update.mutable_queue()->clear_etag();
+  update.mutable_update_mask()->set_paths(0, "spec.parent");
+  CHECK(absl::IsUnimplemented(Call(*world.queues, &Queues::UpdateQueue, update, &queue)));
+}
+
+TEST_CASE("service: bad queues are refused") {
+  ServiceWorld world;
+  v1::Queue queue;
+  CHECK(absl::IsInvalidArgument(Create(world, NewQueue("Bad Name"), &queue)));
+  CHECK(absl::IsInvalidArgument(Create(world, NewQueue("root"), &queue)));
+  CHECK(absl::IsNotFound(Create(world, NewQueue("a", "nowhere"), &queue)));
+  v1::CreateQueueRequest weight = NewQueue("a");
+  weight.mutable_queue()->mutable_spec()->set_weight(2);
+  const absl::Status unbuilt = Create(world, weight, &queue);
+  CHECK(absl::IsUnimplemented(unbuilt));
+  CHECK(unbuilt.message() == "queue.spec.weight: a weight other than 1 is not built yet");
+  v1::CreateQueueRequest negative = NewQueue("a");
+  negative.mutable_queue()->mutable_spec()->mutable_limit()->set_memory_bytes(-1);
+  CHECK(absl::IsInvalidArgument(Create(world, negative, &queue)));
+  v1::CreateQueueRequest kinds = NewQueue("a");
+  for (int i = 0; i < 14; ++i) {
+    (*kinds.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())[absl::StrCat(
+        "kind", i)] = 1;
+  }
+  REQUIRE(Create(world, kinds, &queue).ok());
+  v1::CreateQueueRequest more = NewQueue("b");
+  (*more.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["another"] = 1;
+  CHECK(absl::IsResourceExhausted(Create(world, more, &queue)));
+  // The same bound holds for jobs.
+  v1::SubmitJobsRequest submit;
+  *submit.add_jobs() = SmallJob("j", "a");
+  (*submit.mutable_jobs(0)
+        ->mutable_spec()
+        ->mutable_groups(0)
+        ->mutable_resources()
+        ->mutable_extended())["another"] = 1;
+  v1::SubmitJobsResponse response;
+  CHECK(absl::IsResourceExhausted(world.Submit(submit, &response)));
+}
+
+TEST_CASE("service: a queue with jobs cannot become a parent, nor go") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::Queue queue;
+  CHECK(absl::IsFailedPrecondition(Create(world, NewQueue("child", "q"), &queue)));
+  const absl::Status full = Delete(world, "q");
+  CHECK(absl::IsFailedPrecondition(full));
+  CHECK(full.message() == "queue \"q\" holds 1 jobs (1 not ended); delete them before");
+}
+
+TEST_CASE("service: a request id makes one queue") {
+  ServiceWorld world;
+  v1::CreateQueueRequest create = NewQueue("q");
+  create.set_request_id("id");
+  v1::Queue first, again;
+  REQUIRE(Create(world, create, &first).ok());
+  REQUIRE(Create(world, create, &again).ok());
+  CHECK(first.SerializeAsString() == again.SerializeAsString());
+  create.mutable_queue()->set_name("other");
+  CHECK(absl::IsAlreadyExists(Create(world, create, &again)));
+}
+
+TEST_CASE("service: closed queues hold their jobs, opened ones let them go") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::CloseQueueRequest close;
+  close.set_name("q");
+  v1::Queue queue;
+  REQUIRE(Call(*world.queues, &Queues::CloseQueue, close, &queue).ok());
+  REQUIRE(Call(*world.queues, &Queues::CloseQueue, close, &queue).ok());
+  CHECK(queue.status().state() == v1::QUEUE_CLOSED);
+  CHECK(world.MustGetJob("a").status().reasons(0).code() == v1::WaitReason::QUEUE_CLOSED);
+  v1::OpenQueueRequest open;
+  open.set_name("q");
+  REQUIRE(Call(*world.queues, &Queues::OpenQueue, open, &queue).ok());
+  CHECK(queue.status().state() == v1::QUEUE_OPEN);
+}
+
+TEST_CASE("service: nodes that are not there") {
+  ServiceWorld world;
+  v1::Node node;
+  v1::GetNodeRequest get;
+  get.set_name("n1");
+  CHECK(absl::IsNotFound(Call(*world.nodes, &Nodes::GetNode, get, &node)));
+  v1::DrainNodeRequest drain;
+  drain.set_name("n1");
+  CHECK(absl::IsNotFound(Call(*world.nodes, &Nodes::DrainNode, drain, &node)));
+  v1::CordonNodeRequest cordon;
+  cordon.set_name("n1");
+  cordon.set_reason(std::string(1025, 'x'));
+  CHECK(absl::IsInvalidArgument(Call(*world.nodes, &Nodes::CordonNode, cordon, &node)));
+  v1::ListNodesResponse list;
+  CHECK(Call(*world.nodes, &Nodes::ListNodes, v1::ListNodesRequest(), &list).ok());
+  CHECK(list.nodes().empty());
+}
+
+TEST_CASE("service: the cluster tells of itself") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a", "b"});
+  v1::ClusterInfo info;
+  REQUIRE(Call(*world.cluster, &v1::ClusterService::Stub::GetClusterInfo,
+               v1::GetClusterInfoRequest(), &info)
+              .ok());
+  CHECK(info.cluster_id() == "test-cluster");
+  CHECK(info.jobs().at("PENDING") == 2);
+  CHECK(info.nodes().at("READY") == 0);
+  CHECK(info.accepting_work());
+  CHECK(info.revision() >= 2);
+}
+
+}  // namespace berth::testing

@@ -1,0 +1,193 @@
+// The hub without gRPC: sinks that take answers when told to.
+#include "server/watch_hub.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/event.h"
+#include "storage/memory/memory_store.h"
+#include "storage/turn_recorder.h"
+#include "support/log.h"
+
+namespace berth::testing {
+namespace {
+
+class FakeSink final : public WatchSink {
+ public:
+  void Send(v1::WatchResponse response) override { answers.push_back(std::move(response)); }
+  void Finish(const absl::Status& status) override { end = status; }
+
+  // Names of the queues created so far, in order.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& answer : answers) {
+      for (const auto& event : answer.events()) names.push_back(event.queue());
+    }
+    return names;
+  }
+  std::vector<v1::WatchResponse> answers;
+  std::optional<absl::Status> end;
+};
+
+// A log in which every turn creates queues.
+class World {
+ public:
+  explicit World(WatchOptions options = {}) : hub(&store, &executor, 0, options) {}
+
+  // One turn that creates `count` queues, stored and told.
+  void Turn(int count = 1) {
+    recorder.Begin(store.LastSequence() + 1, absl::FromUnixSeconds(1000));
+    for (int i = 0; i < count; ++i) {
+      QueueSpec spec;
+      spec.name = absl::StrCat("q", ++made);
+      REQUIRE(recorder
+                  .Apply({absl::FromUnixSeconds(1000),
+                          QueueCreated{state.next_queue_id(), std::move(spec)}})
+                  .ok());
+    }
+    std::optional<Batch> batch = recorder.Finish();
+    REQUIRE(batch.has_value());
+    REQUIRE(store.Append({&*batch}).ok());
+    hub.OnTurnDurable(batch->sequence, nullptr, std::make_shared<const std::string>(batch->log));
+  }
+
+  struct Watcher {
+    WatchHub::WatcherId id;
+    std::shared_ptr<FakeSink> sink;
+  };
+  Watcher Watch(uint64_t from, bool queues = true) {
+    v1::WatchRequest request;
+    request.set_from_revision(from);
+    request.set_queues(queues);
+    request.set_no_jobs(queues);
+    Watcher watcher{hub.NewId(), std::make_shared<FakeSink>()};
+    hub.Add(watcher.id, request, watcher.sink);
+    return watcher;
+  }
+  // The watcher takes all that comes.
+  void Drain(const Watcher& watcher) {
+    for (size_t taken = 0; taken != watcher.sink->answers.size();) {
+      taken = watcher.sink->answers.size();
+      hub.Written(watcher.id);
+    }
+  }
+  std::vector<std::string> AllNames(int from = 1) const {
+    std::vector<std::string> names;
+    for (int i = from; i <= made; ++i) names.push_back(absl::StrCat("q", i));
+    return names;
+  }
+
+  MemoryStore store;
+  InlineExecutor executor;
+  ClusterState state;
+  TurnRecorder recorder{state};
+  WatchHub hub;
+  int made = 0;
+};
+
+}  // namespace
+
+TEST_CASE("watch: from now on, in order, nothing twice") {
+  World world;
+  world.Turn();
+  const auto watcher = world.Watch(0);
+  REQUIRE(watcher.sink->answers.size() == 1);
+  CHECK(watcher.sink->answers[0].revision() == 1);
+  CHECK(watcher.sink->answers[0].events().empty());
+  world.Drain(watcher);
+  for (int i = 0; i < 3; ++i) {
+    world.Turn(2);
+    world.Drain(watcher);
+  }
+  CHECK(watcher.sink->Names() == world.AllNames(2));
+  CHECK(watcher.sink->answers.back().revision() == 4);
+  CHECK(world.hub.store_reads() == 0);
+}
+
+TEST_CASE("watch: resumes from any revision") {
+  World world;
+  for (int i = 0; i < 5; ++i) world.Turn();
+  for (uint64_t from = 1; from <= 5; ++from) {
+    const auto watcher = world.Watch(from);
+    world.Drain(watcher);
+    CHECK(watcher.sink->Names() == world.AllNames(static_cast<int>(from) + 1));
+  }
+}
+
+TEST_CASE("watch: one who falls behind catches up from the store and skips nothing") {
+  World world(WatchOptions{.ring_turns = 4});
+  const auto slow = world.Watch(0);
+  const auto fast = world.Watch(0);
+  for (int i = 0; i < 600; ++i) {
+    world.Turn();
+    world.Drain(fast);
+  }
+  CHECK(slow.sink->answers.size() == 1);  // still the first: nothing was queued for it
+  world.Drain(slow);
+  CHECK(slow.sink->Names() == world.AllNames());
+  CHECK(world.hub.store_reads() > 1);
+  CHECK(fast.sink->Names() == world.AllNames());
+  world.Turn();
+  CHECK(slow.sink->Names() == world.AllNames());
+}
+
+TEST_CASE("watch: too old, too new, too many, gone") {
+  World world(WatchOptions{.watchers = 2});
+  for (int i = 0; i < 10; ++i) world.Turn();
+  REQUIRE(world.store.TrimLog(5).ok());
+  CHECK(absl::IsOutOfRange(*world.Watch(4).sink->end));
+  CHECK_FALSE(world.Watch(5).sink->end.has_value());
+  const absl::Status early = *world.Watch(11).sink->end;
+  CHECK(absl::IsOutOfRange(early));
+  CHECK(early.message() == "revision 11 has not happened yet; the last one is 10");
+  const auto second = world.Watch(0);
+  CHECK(absl::IsResourceExhausted(*world.Watch(0).sink->end));
+  world.hub.Remove(second.id);
+  CHECK(absl::IsCancelled(*second.sink->end));
+  const auto third = world.Watch(0);
+  CHECK_FALSE(third.sink->end.has_value());
+  world.hub.Stop();
+  CHECK(absl::IsUnavailable(*third.sink->end));
+  CHECK(world.hub.watchers() == 0);
+}
+
+TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips") {
+  World world(WatchOptions{.ring_turns = 2});
+  const auto slow = world.Watch(0);
+  for (int i = 0; i < 10; ++i) world.Turn();
+  REQUIRE(world.store.TrimLog(6).ok());
+  world.Drain(slow);
+  REQUIRE(slow.sink->end.has_value());
+  CHECK(absl::IsOutOfRange(*slow.sink->end));
+  CHECK(slow.sink->Names().empty());
+}
+
+TEST_CASE("watch: a large revision comes in parts that never make a resume skip") {
+  World world(WatchOptions{.events_per_answer = 3});
+  const auto watcher = world.Watch(0);
+  world.Drain(watcher);
+  world.Turn(8);
+  world.Drain(watcher);
+  CHECK(watcher.sink->Names() == world.AllNames());
+  REQUIRE(watcher.sink->answers.size() == 4);
+  CHECK(watcher.sink->answers[1].revision() == 0);
+  CHECK(watcher.sink->answers[2].revision() == 0);
+  CHECK(watcher.sink->answers[3].revision() == 1);
+}
+
+TEST_CASE("watch: who sees nothing is told how far it is") {
+  World world(WatchOptions{.progress_revisions = 10});
+  const auto watcher = world.Watch(0, false);
+  world.Drain(watcher);
+  for (int i = 0; i < 25; ++i) {
+    world.Turn();
+    world.Drain(watcher);
+  }
+  REQUIRE(watcher.sink->answers.size() == 3);
+  CHECK(watcher.sink->answers.back().revision() == 20);
+}
+
+}  // namespace berth::testing
