@@ -26,7 +26,7 @@ std::vector<double> MeasureLatencies(const Options& options, int64_t count) {
   cluster.WaitNodes(16);
   cluster.CreateQueue("bench");
   RunningWatch watch(cluster);
-  const auto requests = MakeRequests("job", "bench", count, 1, 1);
+  const auto requests = MakeRequests("bench", "bench", count, 1, 1);
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < count; ++i) {
     grpc::ClientContext context;
@@ -58,7 +58,7 @@ Burst MeasureBurst(const Options& options, int64_t jobs, int64_t nodes) {
   cluster.WaitNodes(nodes);
   cluster.CreateQueue("bench");
   RunningWatch watch(cluster);
-  const auto requests = MakeRequests("job", "bench", jobs, 1'000);
+  const auto requests = MakeRequests("bench", "bench", jobs, 1'000);
   Burst burst;
   const auto begin = Clock::now();
   burst.submitted_s = SendAll(cluster, requests, 2, 2);

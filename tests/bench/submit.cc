@@ -71,7 +71,7 @@ double MeasureRate(const Options& options, int64_t jobs, int64_t batch, int in_f
   cluster.StartServer();
   cluster.WaitServer();
   cluster.CreateQueue("bench");
-  const auto requests = MakeRequests("job", "bench", jobs, batch);
+  const auto requests = MakeRequests("bench", "bench", jobs, batch);
   return static_cast<double>(jobs) / SendAll(cluster, requests, in_flight, connections);
 }
 
