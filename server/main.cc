@@ -1,4 +1,5 @@
 // berthd: the control plane of a Berth cluster.
+#include <grpc/support/log.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -41,6 +42,13 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// What gRPC has to say goes where all else goes.
+void LogForGrpc(gpr_log_func_args* args) {
+  const LogLevel level =
+      args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarn : LogLevel::kDebug;
+  LogLine(level, "gRPC", {{"message", args->message}});
+}
+
 // Before any thread starts, so that all inherit it and only the main thread waits for these.
 sigset_t BlockStopSignals() {
   signal(SIGPIPE, SIG_IGN);
@@ -67,6 +75,7 @@ absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
 int Serve(const Flags& flags) {
   const sigset_t stop_signals = BlockStopSignals();
   RaiseFileLimit();
+  gpr_set_log_function(LogForGrpc);
   absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
   if (!config.ok()) return Fail(config.status());
   if (absl::Status log = StartLog(config->log().level(), config->log().file()); !log.ok()) {

@@ -1,0 +1,206 @@
+// Health pages and metrics of a whole server; start and stop.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/config.h"
+#include "server/history.h"
+#include "server/http.h"
+#include "storage/turn_recorder.h"
+#include "tests/unit/server/service_world.h"
+
+namespace berth::testing {
+namespace {
+
+struct Got {
+  int code = 0;
+  std::string body;
+};
+
+Got Get(int port, const std::string& path, const std::string& method = "GET") {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const std::string request = absl::StrCat(method, " ", path, " HTTP/1.0\r\n\r\n");
+  REQUIRE(write(fd, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  Got got;
+  REQUIRE(text.size() > 12);
+  got.code = std::stoi(text.substr(9, 3));
+  got.body = text.substr(text.find("\r\n\r\n") + 4);
+  return got;
+}
+
+double Sample(const std::string& metrics, const std::string& name) {
+  for (size_t at = metrics.find("\n" + name); at != std::string::npos;
+       at = metrics.find("\n" + name, at + 1)) {
+    const size_t value = at + 1 + name.size();
+    if (metrics[value] == ' ') return std::stod(metrics.substr(value + 1));
+  }
+  FAIL("no sample " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("http: paths, methods, handlers that come and go") {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
+  REQUIRE(server.ok());
+  const int port = (*server)->port();
+  CHECK(Get(port, "/hello").code == 404);
+  (*server)->SetHandler("/hello", [] { return HttpAnswer{200, "hi\n"}; });
+  CHECK(Get(port, "/hello").body == "hi\n");
+  CHECK(Get(port, "/hello?x=1").code == 200);
+  CHECK(Get(port, "/hello", "HEAD").body.empty());
+  CHECK(Get(port, "/hello", "POST").code == 405);
+  (*server)->SetHandler("/hello", nullptr);
+  CHECK(Get(port, "/hello").code == 404);
+  CHECK(absl::IsUnavailable(HttpServer::Start(absl::StrCat("127.0.0.1:", port)).status()));
+}
+
+TEST_CASE("app: health, readiness and metrics of a running server") {
+  ServiceWorld world([](config::v1::Server& config) { config.set_http_listen("127.0.0.1:0"); });
+  const int port = world.app().http_port();
+  CHECK(Get(port, "/healthz").code == 200);
+  CHECK(Get(port, "/readyz").code == 200);
+  world.CreateQueue("q");
+  world.MustSubmit({"a", "b", "c"});
+  const Got metrics = Get(port, "/metrics");
+  CHECK(metrics.code == 200);
+  CHECK(Sample(metrics.body, "berth_jobs{state=\"PENDING\"}") == 3);
+  CHECK(Sample(metrics.body, "berth_jobs_submitted_total") == 3);
+  CHECK(Sample(metrics.body, "berth_queue_pending{queue=\"q\",resource=\"cpu\"}") == 3);
+  CHECK(Sample(metrics.body, "berth_accepting_work") == 1);
+  CHECK(Sample(metrics.body, "berth_durable_revision") >= 2);
+  for (const char* histogram :
+       {"berth_turn_seconds", "berth_plan_seconds", "berth_commit_seconds"}) {
+    CHECK(Sample(metrics.body, absl::StrCat(histogram, "_count")) > 0);
+  }
+  CHECK(Sample(metrics.body, "berth_dispatch_seconds_count") == 0);
+  // One family stands in one place.
+  CHECK(metrics.body.find("# TYPE berth_queue_jobs gauge") ==
+        metrics.body.rfind("# TYPE berth_queue_jobs gauge"));
+}
+
+TEST_CASE("app: a full disk is told, new work is refused, and it goes on by itself") {
+  ServiceWorld world([](config::v1::Server& config) { config.set_http_listen("127.0.0.1:0"); });
+  const int port = world.app().http_port();
+  world.CreateQueue("q");
+  std::atomic<bool> full{true};
+  world.store().SetFault([&] {
+    return full.load() ? absl::ResourceExhaustedError("disk full: no space left")
+                       : absl::OkStatus();
+  });
+  // The first call after the disk filled was taken before that was known: its answer waits.
+  absl::Status waiting = absl::UnknownError("not answered");
+  std::thread first([&] {
+    v1::SubmitJobsRequest request;
+    v1::Job* job = request.add_jobs();
+    *job = v1::Job();
+    job->set_name("a");
+    job->mutable_spec()->set_queue("q");
+    v1::TaskGroup* group = job->mutable_spec()->add_groups();
+    group->set_name("w");
+    group->set_replicas(1);
+    group->add_command("true");
+    v1::SubmitJobsResponse response;
+    waiting = world.Submit(request, &response);
+  });
+  while (world.app().loop().PausedReason().empty()) absl::SleepFor(absl::Milliseconds(10));
+  const Got unready = Get(port, "/readyz");
+  CHECK(unready.code == 503);
+  CHECK(unready.body.find("disk full") != std::string::npos);
+  CHECK(Get(port, "/healthz").code == 200);
+  CHECK(Sample(Get(port, "/metrics").body, "berth_accepting_work") == 0);
+  v1::CreateQueueRequest create;
+  create.mutable_queue()->set_name("late");
+  v1::Queue queue;
+  const absl::Status refused =
+      Call(*world.queues, &v1::QueueService::Stub::CreateQueue, create, &queue);
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(RetryDelayOf(refused) > absl::ZeroDuration());
+  v1::ClusterInfo info;
+  REQUIRE(Call(*world.cluster, &v1::ClusterService::Stub::GetClusterInfo,
+               v1::GetClusterInfoRequest(), &info)
+              .ok());
+  CHECK_FALSE(info.accepting_work());
+  CHECK(info.not_accepting_reason().find("disk full") != std::string::npos);
+  full = false;
+  first.join();
+  CHECK(waiting.ok());
+  CHECK(Get(port, "/readyz").code == 200);
+}
+
+TEST_CASE("app: a stop on a full disk does not hang, and calls that wait are told") {
+  auto world = std::make_unique<ServiceWorld>();
+  world->CreateQueue("q");
+  world->store().SetFault([] { return absl::ResourceExhaustedError("disk full"); });
+  absl::Status waiting;
+  std::thread call([&] {
+    v1::CreateQueueRequest create;
+    create.mutable_queue()->set_name("late");
+    v1::Queue queue;
+    waiting = Call(*world->queues, &v1::QueueService::Stub::CreateQueue, create, &queue);
+  });
+  while (world->app().loop().PausedReason().empty()) absl::SleepFor(absl::Milliseconds(10));
+  world->app().Stop();
+  call.join();
+  CHECK_FALSE(waiting.ok());
+}
+
+TEST_CASE("app: what cannot start says why") {
+  config::v1::Server config;
+  config.set_http_listen(kNoHttp);
+  ServiceWorld world;
+  config.set_listen(absl::StrCat("127.0.0.1:", world.app().port()));
+  REQUIRE(CompleteConfig(config).ok());
+  const auto memory = []() -> absl::StatusOr<std::unique_ptr<Store>> {
+    return std::make_unique<MemoryStore>();
+  };
+  const absl::Status taken = App::Start(config, memory).status();
+  CHECK(absl::IsUnavailable(taken));
+  CHECK(taken.message().find("is another berthd running?") != absl::string_view::npos);
+  const auto damaged = []() -> absl::StatusOr<std::unique_ptr<Store>> {
+    return absl::DataLossError("000004.sst: checksum mismatch");
+  };
+  CHECK(App::Start(config, damaged).status().message() == "000004.sst: checksum mismatch");
+}
+
+TEST_CASE("history: only what is old ages out, found without reading it all") {
+  MemoryStore store;
+  ClusterState state;
+  TurnRecorder recorder(state);
+  const absl::Time begin = absl::FromUnixSeconds(1'000'000);
+  for (int i = 0; i < 100; ++i) {
+    recorder.Begin(store.LastSequence() + 1, begin + absl::Minutes(i));
+    QueueSpec spec;
+    spec.name = absl::StrCat("q", i);
+    REQUIRE(recorder.Apply({begin, QueueCreated{state.next_queue_id(), std::move(spec)}}).ok());
+    std::optional<Batch> batch = recorder.Finish();
+    REQUIRE(store.Append({&*batch}).ok());
+  }
+  CHECK(*LastTurnBefore(store, begin, 100) == 0);
+  CHECK(*LastTurnBefore(store, begin + absl::Minutes(50), 100) == 50);
+  REQUIRE(TrimHistory(store, begin + absl::Minutes(100), absl::Minutes(30)).ok());
+  CHECK(absl::IsOutOfRange(store.ReadLog(69, 1).status()));
+  CHECK(store.ReadLog(70, 1).ok());
+  REQUIRE(TrimHistory(store, begin + absl::Hours(100), absl::Minutes(1)).ok());
+  CHECK(store.ReadLog(99, 1)->size() == 1);  // the last stays
+}
+
+}  // namespace berth::testing

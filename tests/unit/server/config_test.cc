@@ -1,0 +1,87 @@
+#include "server/config.h"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "server/convert_values.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+absl::Status Complete(const std::string& yaml) {
+  const std::string path = std::tmpnam(nullptr);
+  std::ofstream(path) << yaml;
+  absl::StatusOr<config::v1::Server> config = ReadConfig(path);
+  std::remove(path.c_str());
+  if (!config.ok()) return config.status();
+  return CompleteConfig(*config);
+}
+
+}  // namespace
+
+TEST_CASE("config: nothing given gives the documented defaults") {
+  absl::StatusOr<config::v1::Server> config = ReadConfig("");
+  REQUIRE(config.ok());
+  REQUIRE(CompleteConfig(*config).ok());
+  CHECK(config->listen() == "127.0.0.1:7070");
+  CHECK(config->http_listen() == "127.0.0.1:7071");
+  CHECK(config->data_directory() == "/var/lib/berth");
+  CHECK(DurationFrom(config->lease()) == absl::Seconds(15));
+  CHECK(DurationFrom(config->coalescing_window()) == absl::Milliseconds(1));
+  CHECK(config->limits().tasks_per_job() == 10'000);
+  CHECK(config->limits().message_bytes() == 4 << 20);
+  CHECK(config->silent_brake() == 0.2);
+  // Completing twice changes nothing.
+  const std::string once = config->SerializeAsString();
+  REQUIRE(CompleteConfig(*config).ok());
+  CHECK(config->SerializeAsString() == once);
+}
+
+TEST_CASE("config: each wrong value is refused with its reason") {
+  const auto [yaml, words] = GENERATE(table<std::string, std::string>({
+      {"listen: 0.0.0.0:7070",
+       "listen: \"0.0.0.0:7070\" can be reached from other machines; that needs tls"},
+      {"listen: 127.evil.example:7070", "can be reached from other machines"},
+      {"listen: localhost", "listen: must be ADDRESS:PORT with port 0..65535, is \"localhost\""},
+      {"httpListen: 127.0.0.1:99999", "http_listen: must be ADDRESS:PORT"},
+      {"tls: {certificate: a.pem}", "tls: needs all of certificate, key and ca"},
+      {"lease: 3s\nheartbeatInterval: 2s",
+       "heartbeat_interval: must be at most a third of lease (3s)"},
+      {"coalescingWindow: 1s", "coalescing_window: must be 0..100ms, is 1s"},
+      {"limits: {jobsPerCall: 1001}", "limits.jobs_per_call: must be 1..1000, is 1001"},
+      {"limits: {tasksPerJob: -1}", "limits.tasks_per_job: must be 1..30000, is -1"},
+      {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
+      {"drainAfterRefusals: -2", "drain_after_refusals: must be 1..1000, is -2"},
+      {"lese: 3s", "lease"},
+  }));
+  const absl::Status status = Complete(yaml);
+  INFO(status);
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(status.message().find(words) != absl::string_view::npos);
+}
+
+TEST_CASE("config: all violations at once") {
+  const absl::Status status = Complete("listen: nowhere\nsilentBrake: 2\ncoalescingWindow: 1s\n");
+  CHECK(ViolationsOf(status).size() >= 3);
+}
+
+TEST_CASE("config: tls lets it listen elsewhere; a missing file is named") {
+  CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: c, key: k, ca: a}").ok());
+  CHECK(absl::IsNotFound(ReadConfig("/no/such/berthd.yaml").status()));
+  const auto credentials = MakeServerCredentials({"/no/cert.pem", "/no/key.pem", "/no/ca.pem"});
+  CHECK(credentials.status().message() == "cannot read /no/cert.pem");
+}
+
+TEST_CASE("config: what is loopback") {
+  for (const char* yes : {"127.0.0.1:1", "localhost:1", "[::1]:1", "127.8.8.8:0", "unix:/x"}) {
+    CHECK(IsLoopbackAddress(yes));
+  }
+  for (const char* no : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "127.a.example:1", ":7070"}) {
+    CHECK_FALSE(IsLoopbackAddress(no));
+  }
+}
+
+}  // namespace berth::testing

@@ -1,0 +1,81 @@
+#include "server/request_table.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "berth/v1/job.pb.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+class FakeTurn final : public Turn {
+ public:
+  const ClusterState& state() const override { return state_; }
+  Time now() const override { return time; }
+  uint64_t revision() const override { return 1; }
+  absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
+  void Put(Record record) override { records.push_back(std::move(record)); }
+  void PutCold(JobId, ColdPart) override {}
+  void OnDurable(Effect) override {}
+
+  Time time = absl::FromUnixSeconds(1'000'000);
+  std::vector<Record> records;
+
+ private:
+  ClusterState state_;
+};
+
+}  // namespace
+
+TEST_CASE("requests: same id and body gives the answer, another body is refused") {
+  FakeTurn turn;
+  RequestTable table;
+  CHECK(*table.Find("id", "body", turn.time) == nullptr);
+  table.Remember(turn, {"id", "body", turn.time, "answer"});
+  REQUIRE(turn.records.size() == 1);
+  CHECK(turn.records[0].kind == RecordKind::kRequest);
+  CHECK(**table.Find("id", "body", turn.time) == "answer");
+  CHECK(absl::IsAlreadyExists(table.Find("id", "other", turn.time).status()));
+  // What was written restores the table.
+  RequestTable restored;
+  restored.Restore(*DecodeRequestRecord(turn.records[0].key, *turn.records[0].value, nullptr));
+  CHECK(**restored.Find("id", "body", turn.time) == "answer");
+}
+
+TEST_CASE("requests: forgotten after a day, and when there are too many") {
+  FakeTurn turn;
+  RequestTable table(10);
+  for (int i = 0; i < 30; ++i) {
+    turn.time += absl::Seconds(1);
+    table.Remember(turn, {absl::StrCat("id", i), "body", turn.time, "answer"});
+    CHECK(table.size() <= 10);
+  }
+  CHECK(*table.Find("id19", "body", turn.time) == nullptr);
+  CHECK(*table.Find("id20", "body", turn.time) != nullptr);
+  turn.time += absl::Hours(25);
+  CHECK(*table.Find("id29", "body", turn.time) == nullptr);
+  CHECK(table.Find("id29", "other", turn.time).ok());
+  // The id is used again, then all that is old goes, and the new one stays.
+  table.Remember(turn, {"id29", "other", turn.time, "new"});
+  for (int i = 0; i < 5; ++i) table.Remember(turn, {absl::StrCat("n", i), "body", turn.time, "x"});
+  CHECK(**table.Find("id29", "other", turn.time) == "new");
+  size_t deleted = 0;
+  for (const Record& record : turn.records) deleted += record.value.has_value() ? 0 : 1;
+  CHECK(deleted >= 20);
+}
+
+TEST_CASE("requests: the fingerprint knows bodies, not the order of maps") {
+  v1::Job a = SmallJob("a");
+  v1::Job b = SmallJob("a");
+  for (int i = 0; i < 20; ++i) (*a.mutable_spec()->mutable_labels())[absl::StrCat("k", i)] = "v";
+  for (int i = 20; i-- > 0;) (*b.mutable_spec()->mutable_labels())[absl::StrCat("k", i)] = "v";
+  CHECK(FingerprintOf("m", a) == FingerprintOf("m", b));
+  CHECK(FingerprintOf("m", a) != FingerprintOf("n", a));
+  b.set_name("b");
+  CHECK(FingerprintOf("m", a) != FingerprintOf("m", b));
+}
+
+}  // namespace berth::testing
