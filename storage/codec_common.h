@@ -50,6 +50,7 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, class Reader& reader);
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
 JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
+PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
 
 // Reads fields that may hold nonsense, and remembers the first that did, so that decoding is

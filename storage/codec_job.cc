@@ -1,4 +1,4 @@
-// Records of jobs and tasks. Encoding and decoding of job specs are the two hot spots of submitting
+// Job specs. Encoding and decoding of job specs are the two hot spots of submitting
 // and of restarting: both work on a message that is kept per thread, so that its memory is used
 // again.
 #include <google/protobuf/io/coded_stream.h>
@@ -27,28 +27,6 @@ static_assert(static_cast<int>(DependencyCondition::kAfterNotOk) == pb::AFTER_NO
 static_assert(static_cast<int>(GroupCondition::kCompleted) == pb::GROUP_COMPLETED);
 static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
-static_assert(static_cast<int>(JobState::kHeld) == pb::JOB_HELD);
-static_assert(static_cast<int>(JobState::kBinding) == pb::JOB_BINDING);
-static_assert(static_cast<int>(JobState::kRunning) == pb::JOB_RUNNING);
-static_assert(static_cast<int>(JobState::kRestarting) == pb::JOB_RESTARTING);
-static_assert(static_cast<int>(JobState::kSuspended) == pb::JOB_SUSPENDED);
-static_assert(static_cast<int>(JobState::kCompleting) == pb::JOB_COMPLETING);
-static_assert(static_cast<int>(JobState::kSucceeded) == pb::JOB_SUCCEEDED);
-static_assert(static_cast<int>(JobState::kFailed) == pb::JOB_FAILED);
-static_assert(static_cast<int>(JobState::kCancelled) == pb::JOB_CANCELLED);
-static_assert(static_cast<int>(TaskState::kNominated) == pb::TASK_NOMINATED);
-static_assert(static_cast<int>(TaskState::kBound) == pb::TASK_BOUND);
-static_assert(static_cast<int>(TaskState::kPrepared) == pb::TASK_PREPARED);
-static_assert(static_cast<int>(TaskState::kStarting) == pb::TASK_STARTING);
-static_assert(static_cast<int>(TaskState::kRunning) == pb::TASK_RUNNING);
-static_assert(static_cast<int>(TaskState::kReleasing) == pb::TASK_RELEASING);
-static_assert(static_cast<int>(TaskState::kLost) == pb::TASK_LOST);
-static_assert(static_cast<int>(TaskState::kSucceeded) == pb::TASK_SUCCEEDED);
-static_assert(static_cast<int>(TaskState::kFailed) == pb::TASK_FAILED);
-static_assert(static_cast<int>(EndCause::kExit) == pb::END_EXIT);
-static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
-static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
-static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
 
 using google::protobuf::RepeatedPtrField;
 
@@ -113,10 +91,6 @@ void SetPolicies(const std::vector<LifecyclePolicy>& policies,
     message->set_action(static_cast<pb::PolicyAction>(policy.action));
     if (policy.after != absl::ZeroDuration()) SetDuration(policy.after, message->mutable_after());
   }
-}
-
-PolicyAction GetAction(pb::PolicyAction action, Reader& reader) {
-  return reader.Enum<PolicyAction>(action, pb::PolicyAction_IsValid(action), "policy action");
 }
 
 std::vector<LifecyclePolicy> GetPolicies(const RepeatedPtrField<pb::LifecyclePolicy>& messages,
@@ -212,6 +186,10 @@ void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
 
 }  // namespace
 
+PolicyAction GetAction(pb::PolicyAction action, Reader& reader) {
+  return reader.Enum<PolicyAction>(action, pb::PolicyAction_IsValid(action), "policy action");
+}
+
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_name(spec.name);
   out->set_queue(spec.queue.value);
@@ -250,54 +228,6 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.suspended = message.suspended();
   GetTimes(message, reader, spec);
   return spec;
-}
-
-void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
-  out->set_state(static_cast<pb::JobState>(status.state));
-  out->set_outcome(static_cast<pb::JobState>(status.outcome));
-  out->set_retries(status.retries);
-  out->set_starts(status.starts);
-  if (status.start != absl::InfinitePast()) SetTime(status.start, out->mutable_start());
-  if (status.end != absl::InfinitePast()) SetTime(status.end, out->mutable_end());
-  if (status.hold_until != absl::InfinitePast()) {
-    SetTime(status.hold_until, out->mutable_hold_until());
-  }
-  out->set_suspended(status.suspended);
-  out->set_cancelled(status.cancelled);
-  out->set_message(status.message);
-  for (const DelayedAction& action : status.delayed) {
-    pb::DelayedAction* message = out->add_delayed();
-    message->set_action(static_cast<pb::PolicyAction>(action.action));
-    message->set_task(action.task);
-    message->set_attempt(action.attempt);
-    if (action.due != absl::InfiniteFuture()) SetTime(action.due, message->mutable_due());
-    message->set_message(action.message);
-  }
-}
-
-JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
-  const Time never = absl::InfinitePast();
-  JobStatus status;
-  status.state = reader.Enum<JobState>(m.state(), pb::JobState_IsValid(m.state()), "job state");
-  status.outcome =
-      reader.Enum<JobState>(m.outcome(), pb::JobState_IsValid(m.outcome()), "job outcome");
-  status.retries = m.retries();
-  status.starts = m.starts();
-  status.start = reader.GetTime(m.has_start(), m.start(), never, "start");
-  status.end = reader.GetTime(m.has_end(), m.end(), never, "end");
-  status.hold_until = reader.GetTime(m.has_hold_until(), m.hold_until(), never, "hold_until");
-  status.suspended = m.suspended();
-  status.cancelled = m.cancelled();
-  status.message = m.message();
-  for (const pb::DelayedAction& action : m.delayed()) {
-    status.delayed.push_back(
-        {.action = GetAction(action.action(), reader),
-         .task = action.task(),
-         .attempt = action.attempt(),
-         .due = reader.GetTime(action.has_due(), action.due(), absl::InfiniteFuture(), "due"),
-         .message = action.message()});
-  }
-  return status;
 }
 
 }  // namespace codec
@@ -382,85 +312,6 @@ absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view 
   absl::Status status = codec::ParseMessage(value, &message, nullptr);
   if (!status.ok()) return NameRecord(status, RecordKind::kJobSpec, key);
   return std::move(*message.mutable_cold());
-}
-
-std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
-                                  const std::map<std::string, std::string>& labels,
-                                  uint64_t revision) {
-  thread_local pb::JobStatusRecord message;
-  message.Clear();
-  codec::SetJobStatus(status, message.mutable_status());
-  message.set_priority(priority);
-  codec::SetLabels(labels, message.mutable_labels());
-  message.set_revision(revision);
-  return message.SerializeAsString();
-}
-
-absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
-                                                      absl::string_view value,
-                                                      std::string* unknown) {
-  thread_local pb::JobStatusRecord message;
-  absl::Status status = codec::ParseMessage(value, &message, unknown);
-  absl::StatusOr<JobId> id = ParseJobKey(key);
-  if (status.ok()) status = id.status();
-  if (!status.ok()) return NameRecord(status, RecordKind::kJobStatus, key);
-  codec::Reader reader;
-  StoredJobStatus stored{.id = *id,
-                         .status = codec::GetJobStatus(message.status(), reader),
-                         .priority = message.priority(),
-                         .labels = codec::GetLabels(message.labels()),
-                         .revision = message.revision()};
-  status = codec::Verdict(reader, RecordKind::kJobStatus, key);
-  if (!status.ok()) return status;
-  return stored;
-}
-
-std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
-  thread_local pb::TaskRecord message;
-  message.Clear();
-  message.set_state(static_cast<pb::TaskState>(task.state));
-  message.set_before_lost(static_cast<pb::TaskState>(task.before_lost));
-  message.set_end_cause(static_cast<pb::EndCause>(task.end_cause));
-  message.set_exit_signal(task.exit_signal);
-  message.set_requeue(task.requeue);
-  message.set_exit_code(task.exit_code);
-  message.set_attempt(task.attempt);
-  message.set_node(task.node.value);
-  message.set_port(task.port);
-  codec::SetDevices(task.devices, message.mutable_devices());
-  if (task.since != absl::InfinitePast()) codec::SetTime(task.since, message.mutable_since());
-  if (task.start != absl::InfinitePast()) codec::SetTime(task.start, message.mutable_start());
-  message.set_message(text.data(), text.size());
-  return message.SerializeAsString();
-}
-
-absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_view value,
-                                            std::string* unknown) {
-  thread_local pb::TaskRecord m;
-  absl::Status status = codec::ParseMessage(value, &m, unknown);
-  absl::StatusOr<TaskKey> id = ParseTaskRecordKey(key);
-  if (status.ok()) status = id.status();
-  if (!status.ok()) return NameRecord(status, RecordKind::kTask, key);
-  const Time never = absl::InfinitePast();
-  codec::Reader reader;
-  Task task;
-  task.state = reader.Enum<TaskState>(m.state(), pb::TaskState_IsValid(m.state()), "task state");
-  task.before_lost = reader.Enum<TaskState>(m.before_lost(), pb::TaskState_IsValid(m.before_lost()),
-                                            "task state before loss");
-  task.end_cause =
-      reader.Enum<EndCause>(m.end_cause(), pb::EndCause_IsValid(m.end_cause()), "end cause");
-  task.exit_signal = reader.Number<uint8_t>(m.exit_signal(), "exit signal");
-  task.requeue = m.requeue();
-  task.exit_code = m.exit_code();
-  task.attempt = m.attempt();
-  task.node = NodeId{m.node()};
-  task.port = reader.Number<uint16_t>(m.port(), "port");
-  task.devices = reader.GetDevices(m.devices(), "devices");
-  task.since = reader.GetTime(m.has_since(), m.since(), never, "since");
-  task.start = reader.GetTime(m.has_start(), m.start(), never, "start");
-  status = codec::Verdict(reader, RecordKind::kTask, key);
-  if (!status.ok()) return status;
-  return StoredTask{.key = *id, .task = task, .message = m.message()};
 }
 
 }  // namespace berth
