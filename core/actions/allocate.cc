@@ -171,17 +171,11 @@ int32_t Allocation::PlaceTasks(const Job& job, uint32_t group, int32_t count) {
 }
 
 void Allocation::Bind(const Job& job) {
-  const bool start = job.status.state == JobState::kPending;
   const size_t tasks = transaction_.placed().size();
   first_waiting_ = {job.id, transaction_.placed().back().task + 1};
   cycle_.CountWork(tasks);
   cycle_.counters().tasks_placed += tasks;
-  transaction_.BindPlaced(job.id, start);
-  if (start) {
-    JobStatus status = job.status;
-    status.state = JobState::kBinding;
-    transaction_.Decide(JobStatusChanged{.job = job.id, .status = std::move(status)});
-  }
+  transaction_.BindPlaced(job.id, /*gang=*/job.status.state == JobState::kPending);
   transaction_.Sync();
 }
 

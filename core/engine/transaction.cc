@@ -65,11 +65,7 @@ void Transaction::Place(JobId job, const Placement& placement) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
-  if (gang) {
-    JobStatus status = state_.jobs().At(job).status;
-    ++status.starts;
-    SetStatus(job, std::move(status));
-  }
+  if (gang) SetStatus(job, GangBound(state_.jobs().At(job).status));
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
   placed_.clear();
 }

@@ -147,11 +147,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.AdoptTask({event.job, placement.task});
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
-  if (event.gang) {
-    JobStatus status = job.status;
-    ++status.starts;
-    editor.SetJobStatus(event.job, std::move(status));
-  }
+  if (event.gang) editor.SetJobStatus(event.job, GangBound(job.status));
   return absl::OkStatus();
 }
 

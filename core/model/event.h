@@ -117,7 +117,7 @@ struct Placement {
 };
 struct TasksBound {  // attempts go up by one; Prepare is sent to each
   JobId job;
-  bool gang = false;  // a gang start (counts in JobStatus::starts), else growth or a replacement
+  bool gang = false;  // a gang start (JobStatus::starts, Binding), else growth or a replacement
   std::vector<Placement> placements;
 };
 struct TasksStarted {  // every member is prepared: Start is sent to each

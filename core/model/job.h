@@ -242,8 +242,8 @@ struct DelayedAction {
 };
 
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
-// changes `starts` (TasksBound of a gang), `suspended`, `cancelled` and `message` (requests); the
-// rest comes with JobStatusChanged.
+// changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
+// `message` (requests); the rest comes with JobStatusChanged.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the state to end in

@@ -53,6 +53,13 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   return task;
 }
 
+JobStatus GangBound(const JobStatus& before) {
+  JobStatus status = before;
+  ++status.starts;
+  status.state = JobState::kBinding;
+  return status;
+}
+
 Task StartedTask(const Task& before, Time now) {
   return InState(before, TaskState::kStarting, now);
 }

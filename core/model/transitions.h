@@ -17,6 +17,8 @@ namespace berth {
 
 // Decisions.
 Task BoundTask(const Task& before, const Placement& placement, Time now);  // a new attempt
+// The job whose gang was bound: one start more, Binding.
+JobStatus GangBound(const JobStatus& before);
 Task StartedTask(const Task& before, Time now);
 // A lost one stays Lost, and is Releasing if its node returns.
 Task ReleasedTask(const Task& before, bool requeue, Time now);

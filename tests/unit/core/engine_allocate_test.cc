@@ -378,7 +378,7 @@ TEST_CASE("who goes first does not depend on where the budget falls") {
     return all;
   };
   const std::string whole = outcome(TestCluster::kNoBudget);
-  for (uint64_t budget : {0, 1, 2, 3, 7, 20, 100}) CHECK(outcome(budget) == whole);
+  for (uint64_t budget : {0u, 1u, 2u, 3u, 7u, 20u, 100u}) CHECK(outcome(budget) == whole);
 }
 
 TEST_CASE("one gang always finishes, whatever the budget") {

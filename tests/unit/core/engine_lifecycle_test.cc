@@ -459,7 +459,7 @@ TEST_CASE("groups start after others run or have completed") {
   CHECK(cluster.Tasks(job) == "oRSS");
   cluster.ReportAll(job, TaskState::kStarting, ReportState::kRunning);
   CHECK(cluster.status(job).starts == 1);
-  for (uint32_t task : {1, 2, 3}) cluster.Exit(job, task);
+  for (uint32_t task : {1u, 2u, 3u}) cluster.Exit(job, task);
   CHECK(cluster.StateOf(job) == "Succeeded");
 }
 

@@ -167,7 +167,7 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
       {JobCancelled{over, ""}, C::kFailedPrecondition, "job over (2) has ended: Succeeded"},
       {JobSuspended{over, true}, C::kFailedPrecondition, "job over (2) has ended: Succeeded"},
       {JobDeleted{JobId{99}}, C::kNotFound, "no job 99"},
-      {JobDeleted{id}, C::kFailedPrecondition, "job j (1) has not ended: Pending"},
+      {JobDeleted{id}, C::kFailedPrecondition, "job j (1) has not ended: Binding"},
       {JobStatusChanged{over, {}}, C::kFailedPrecondition, "job over (2) has ended: Succeeded"},
       {status_of([](JobStatus& s) { s.starts = 0; }), C::kFailedPrecondition,
        "job j (1): starts, suspended and cancelled have events of their own"},
