@@ -30,37 +30,61 @@ Function* Next(Function* /*like*/, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// Released while waiting, and held again afterwards.
+// What the library is doing on this thread on the caller's behalf: calls that it makes by itself
+// are not told a second time, and conditions that it evaluates (also those of other threads, while
+// unlocking) run with the mutex held, though the sanitizer was told that it is free.
+struct Inside {
+  explicit Inside(Mutex* m, unsigned f = 0) : mutex(m), flags(f), outer(current) { current = this; }
+  ~Inside() { current = outer; }
+  Mutex* const mutex;
+  const unsigned flags;
+  Inside* const outer;
+  static thread_local Inside* current;
+};
+thread_local Inside* Inside::current = nullptr;
+
+bool Told(Mutex* mutex) { return Inside::current != nullptr && Inside::current->mutex == mutex; }
+
 template <class Call>
-auto Waiting(Mutex* mutex, Call call) {
-  __tsan_mutex_pre_unlock(mutex, 0);
-  __tsan_mutex_post_unlock(mutex, 0);
-  __tsan_mutex_pre_lock(mutex, 0);
-  if constexpr (std::is_void_v<decltype(call())>) {
-    call();
-    __tsan_mutex_post_lock(mutex, 0, 0);
-  } else {
-    auto result = call();
-    __tsan_mutex_post_lock(mutex, 0, 0);
-    return result;
-  }
+auto CallInside(Mutex* mutex, unsigned flags, Call call) {
+  Inside inside(mutex, flags);
+  return call();
 }
 
 template <class Call>
 auto Locking(Mutex* mutex, unsigned flags, Call call) {
+  if (Told(mutex)) return call();
   __tsan_mutex_pre_lock(mutex, flags);
   if constexpr (std::is_void_v<decltype(call())>) {
-    call();
+    CallInside(mutex, flags, call);
     __tsan_mutex_post_lock(mutex, flags, 0);
   } else {
-    auto result = call();
+    auto result = CallInside(mutex, flags, call);
     __tsan_mutex_post_lock(mutex, flags, 0);
     return result;
   }
 }
 
+// Released while waiting, and held again afterwards. One of these methods may be built on another (WaitWithTimeout on
+// WaitWithDeadline): told once.
+thread_local bool waiting = false;
+
+template <class Call>
+auto Waiting(Mutex* mutex, Call call) {
+  if (waiting) return call();
+  struct Mark {
+    Mark() { waiting = true; }
+    ~Mark() { waiting = false; }
+  } mark;
+  if (Told(mutex)) return call();
+  __tsan_mutex_pre_unlock(mutex, 0);
+  __tsan_mutex_post_unlock(mutex, 0);
+  return Locking(mutex, 0, call);
+}
+
 template <class Call>
 bool Trying(Mutex* mutex, unsigned flags, Call call) {
+  if (Told(mutex)) return call();
   flags |= __tsan_mutex_try_lock;
   __tsan_mutex_pre_lock(mutex, flags);
   const bool locked = call();
@@ -70,9 +94,10 @@ bool Trying(Mutex* mutex, unsigned flags, Call call) {
 
 template <class Call>
 void Unlocking(Mutex* mutex, unsigned flags, Call call) {
+  if (Told(mutex)) return call();
   __tsan_mutex_pre_unlock(mutex, flags);
-  call();
   __tsan_mutex_post_unlock(mutex, flags);
+  CallInside(mutex, flags, call);
 }
 
 }  // namespace
@@ -147,6 +172,19 @@ bool BerthLockWhenWithTimeout(Mutex* mutex, const Condition& condition, Duration
   NEXT(BerthLockWhenWithTimeout,
        "_ZN4absl7debian35Mutex19LockWhenWithTimeoutERKNS0_9ConditionENS0_8DurationE");
   return Locking(mutex, 0, [&] { return next(mutex, condition, timeout); });
+}
+
+bool BerthEval(const Condition* condition) __asm__("_ZNK4absl7debian39Condition4EvalEv");
+bool BerthEval(const Condition* condition) {
+  NEXT(BerthEval, "_ZNK4absl7debian39Condition4EvalEv");
+  const Inside* inside = Inside::current;
+  if (inside == nullptr) return next(condition);
+  __tsan_mutex_pre_lock(inside->mutex, inside->flags);
+  __tsan_mutex_post_lock(inside->mutex, inside->flags, 0);
+  const bool result = next(condition);
+  __tsan_mutex_pre_unlock(inside->mutex, inside->flags);
+  __tsan_mutex_post_unlock(inside->mutex, inside->flags);
+  return result;
 }
 
 void BerthWait(CondVar* changed, Mutex* mutex) BERTH_CONDVAR("4WaitEPNS0_5MutexE");

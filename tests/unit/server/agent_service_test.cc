@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "core/base/check.h"
 #include "core/engine/policies.h"
 #include "server/committer.h"
 #include "server/controllers/dispatcher.h"
@@ -107,13 +108,16 @@ struct Client {
   uint64_t epoch = 0;
 };
 
+// Catch's assertions are for one thread only.
+void Must(const absl::Status& status) { BERTH_CHECK(status.ok()); }
+
 JobId Submit(TestServer& server) {
   JobId id;
   server.Do([&](Turn& turn) {
     QueueSpec queue;
     queue.name = "main";
     const QueueId queue_id = turn.state().next_queue_id();
-    REQUIRE(turn.Emit(QueueCreated{queue_id, queue}).ok());
+    Must(turn.Emit(QueueCreated{queue_id, queue}));
     JobSpec spec;
     spec.name = "one";
     spec.queue = queue_id;
@@ -125,7 +129,7 @@ JobId Submit(TestServer& server) {
     v1::JobSpec cold;
     cold.add_groups()->add_command("true");
     id = turn.state().next_job_id();
-    REQUIRE(turn.Emit(JobSubmitted{id, spec}).ok());
+    Must(turn.Emit(JobSubmitted{id, spec}));
     turn.PutCold(id, std::make_shared<const std::string>(EncodeCold(cold)));
   });
   return id;
