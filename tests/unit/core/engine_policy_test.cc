@@ -1,0 +1,321 @@
+// Tables for the lifecycle stage: policies, lost and draining nodes.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/core/testing/running.h"
+
+namespace berth {
+namespace {
+
+using testing::Gang;
+using testing::GroupShape;
+using testing::JobShape;
+using testing::kSecond;
+using testing::On;
+using testing::Running;
+using testing::TestCluster;
+
+// ---- Policies
+
+TEST_CASE("every action on a failure") {
+  struct Row {
+    PolicyAction action;
+    const char* tasks;  // right after the failure of task 1, of groups a{0 1} b{2}
+    const char* state;
+  };
+  const Row row = GENERATE(Row{PolicyAction::kRestartTask, "RxR", "Running"},
+                           Row{PolicyAction::kRestartGroup, "RxR", "Running"},
+                           Row{PolicyAction::kRestartJob, "L.L", "Restarting"},
+                           Row{PolicyAction::kAbort, "LxL", "Completing"},
+                           Row{PolicyAction::kComplete, "LxL", "Completing"},
+                           Row{PolicyAction::kIgnore, "RxR", "Running"});
+  JobShape shape{.groups = {{.name = "a", .replicas = 2, .cpu = 40}, {.name = "b", .cpu = 40}},
+                 .max_retries = 3};
+  shape.policies = {On(PolicyEvent::kTaskFailed, row.action)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 1, 7);
+  INFO(static_cast<int>(row.action));
+  CHECK(run.Tasks() == row.tasks);
+  CHECK(run.State() == row.state);
+  run.cluster.GoneAll(run.job);
+  run.cluster.Advance(kSecond);  // back-off
+  switch (row.action) {
+    case PolicyAction::kRestartTask:
+      CHECK(run.Tasks() == "RBR");
+      CHECK(run.cluster.status(run.job).retries == 1);
+      run.cluster.PrepareAll(run.job);
+      CHECK(run.Tasks() == "RSR");
+      break;
+    case PolicyAction::kRestartGroup:
+      CHECK(run.Tasks() == "L.R");
+      run.cluster.GoneAll(run.job);
+      CHECK(run.Tasks() == "BBR");
+      run.cluster.Report(run.job, 0, ReportState::kPrepared);
+      run.cluster.Settle();
+      CHECK(run.Tasks() == "PBR");
+      break;
+    case PolicyAction::kRestartJob:
+      CHECK(run.Tasks() == "BBB");
+      CHECK(run.cluster.status(run.job).starts == 2);
+      break;
+    case PolicyAction::kAbort:
+      CHECK(run.State() == "Failed");
+      break;
+    case PolicyAction::kComplete:
+      CHECK(run.State() == "Succeeded");
+      break;
+    case PolicyAction::kIgnore:
+      CHECK(run.Tasks() == "RxR");
+      break;
+  }
+}
+
+TEST_CASE("exit codes select; a signal counts as 128 more; the first match decides") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 5;
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore, {3, 4}),
+                    On(PolicyEvent::kTaskFailed, PolicyAction::kAbort, {137}),
+                    On(PolicyEvent::kAny, PolicyAction::kRestartJob)};
+  Running run(shape);
+  SECTION("ignored") {
+    run.cluster.Exit(run.job, 0, 4);
+    CHECK(run.Tasks() == "xR");
+  }
+  SECTION("aborted by code") {
+    run.cluster.Exit(run.job, 0, 137);
+    CHECK(run.State() == "Completing");
+  }
+  SECTION("aborted by signal") {
+    run.cluster.Must(TaskReported{
+        .task = {run.job, 0}, .attempt = 1, .state = ReportState::kExited, .exit_signal = 9});
+    run.cluster.Settle();
+    CHECK(run.State() == "Completing");
+    CHECK(run.Message() == "worker-0 exited with 137 on n1");
+  }
+  SECTION("any other") {
+    run.cluster.Exit(run.job, 0, 1);
+    CHECK(run.State() == "Restarting");
+  }
+}
+
+TEST_CASE("group policies come before the job's") {
+  JobShape shape = Gang(2);
+  shape.groups[0].policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kAbort)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  CHECK(run.State() == "Running");
+  run.cluster.Exit(run.job, 1, 0);
+  CHECK(run.State() == "Failed");  // fewer than the minimum succeeded
+}
+
+TEST_CASE("ignored failures above the minimum do not fail the job") {
+  JobShape shape{.groups = {{.replicas = 2, .min_available = 1, .cpu = 40}}};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  run.cluster.Exit(run.job, 1, 0);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("a completed group may end the job") {
+  JobShape shape{
+      .groups = {{.name = "master", .cpu = 40}, {.name = "worker", .replicas = 2, .cpu = 40}}};
+  shape.groups[0].policies = {On(PolicyEvent::kTaskCompleted, PolicyAction::kComplete)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.Tasks() == "oLL");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("Any does not mean completion") {
+  JobShape shape = Gang(1);
+  shape.max_retries = 3;
+  shape.policies = {On(PolicyEvent::kAny, PolicyAction::kRestartJob)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0);
+  CHECK(run.State() == "Succeeded");
+}
+
+TEST_CASE("an action after a delay; failures of one moment use one retry") {
+  JobShape shape{.groups = {{.replicas = 3, .cpu = 40}}, .max_retries = 1};
+  shape.policies = {
+      On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask, {}, absl::Seconds(30))};
+  Running run(shape);
+  run.cluster.Report(run.job, 0, ReportState::kExited, 1);
+  run.cluster.Report(run.job, 2, ReportState::kExited, 1);
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "xRx");
+  CHECK(run.cluster.status(run.job).retries == 1);
+  run.cluster.Advance(absl::Seconds(29));
+  CHECK(run.Tasks() == "xRx");
+  run.cluster.Advance(kSecond);
+  CHECK(run.Tasks() == "BRB");
+  CHECK(run.cluster.status(run.job).delayed.empty());
+  run.cluster.RunAll(run.job);
+  run.cluster.Exit(run.job, 1, 1);
+  CHECK(run.State() == "Completing");
+}
+
+TEST_CASE("many tasks failing at once are one step, not one each") {
+  JobShape shape{.groups = {{.replicas = 200, .cpu = 1}}, .max_retries = 1};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
+  Running run(shape);
+  for (uint32_t i = 0; i < 200; ++i) run.cluster.Report(run.job, i, ReportState::kExited, 1);
+  run.cluster.Settle();
+  run.cluster.Advance(kSecond);
+  CHECK(run.Tasks() == std::string(200, 'B'));
+  CHECK(run.cluster.status(run.job).retries == 1);
+}
+
+// ---- Nodes
+
+TEST_CASE("a lost node restarts the gang without a retry, once it is fenced") {
+  Running run(Gang(3));
+  const NodeId lost = run.cluster.node_id("n2");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "L?L");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Restarting");
+  CHECK(run.Tasks() == ".?.");
+  CHECK(run.cluster.Why(run.job)[0].code == WaitCode::kNodeFencing);
+  CHECK(run.Message() == "worker-1 was lost on n2");
+  run.cluster.Must(NodeFenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.cluster.Where(run.job) == "n1 n3 n4");
+  CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("a node that comes back with its tasks after the restart was decided") {
+  Running run(Gang(2));
+  const NodeId lost = run.cluster.node_id("n2");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  run.cluster.Must(NodeRegistered{
+      .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LL");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.State() == "Binding");
+}
+
+TEST_CASE("an elastic job keeps running without the lost task") {
+  Running run({.groups = {{.replicas = 3, .min_available = 2, .cpu = 40}}}, 4);
+  REQUIRE(run.Tasks() == "RRR");
+  run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n3")});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "RR?");
+  CHECK(run.State() == "Running");
+  run.cluster.Must(NodeFenced{.id = run.cluster.node_id("n3")});
+  run.cluster.Settle();
+  CHECK(run.cluster.Where(run.job) == "n1 n2 n4");
+}
+
+TEST_CASE("NodeLost with a delay is dropped when the node comes back in time") {
+  JobShape shape = Gang(2);
+  shape.policies = {On(PolicyEvent::kNodeLost, PolicyAction::kRestartJob, {}, absl::Seconds(20))};
+  Running run(shape);
+  const NodeId lost = run.cluster.node_id("n1");
+  run.cluster.Must(NodeSilenced{.id = lost});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "?R");
+  CHECK(run.cluster.status(run.job).delayed.size() == 1);
+  SECTION("in time") {
+    run.cluster.Must(NodeRegistered{
+        .id = lost, .spec = run.cluster.node("n1").spec, .epoch = 2, .agent_id = "n1"});
+    run.cluster.Settle();
+    CHECK(run.cluster.status(run.job).delayed.empty());
+    run.cluster.Advance(absl::Seconds(30));
+    CHECK(run.Tasks() == "RR");
+  }
+  SECTION("not in time") {
+    run.cluster.Advance(absl::Seconds(20));
+    CHECK(run.Tasks() == "?L");
+    CHECK(run.State() == "Restarting");
+  }
+}
+
+TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
+  JobShape shape = Gang(2);
+  SECTION("keep") {
+    shape.on_node_loss = NodeLossPolicy::kKeep;
+    Running run(shape);
+    const NodeId lost = run.cluster.node_id("n2");
+    run.cluster.Must(NodeSilenced{.id = lost});
+    run.cluster.Settle();
+    run.cluster.Must(NodeFenced{.id = lost});
+    run.cluster.Settle();
+    CHECK(run.Tasks() == "R?");
+    CHECK(run.State() == "Running");
+    run.cluster.Must(NodeRegistered{
+        .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
+    run.cluster.Settle();
+    CHECK(run.Tasks() == "RR");
+  }
+  SECTION("keep, but cancelled after the fence") {
+    shape.on_node_loss = NodeLossPolicy::kKeep;
+    Running run(shape);
+    run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Must(NodeFenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Must(JobCancelled{.id = run.job});
+    run.cluster.Settle();
+    run.cluster.GoneAll(run.job);
+    CHECK(run.State() == "Cancelled");
+  }
+  SECTION("replace now") {
+    shape.on_node_loss = NodeLossPolicy::kReplaceNow;
+    Running run(shape);
+    run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+    run.cluster.Settle();
+    run.cluster.GoneAll(run.job);
+    CHECK(run.cluster.Where(run.job) == "n1 n3");
+  }
+}
+
+TEST_CASE("a lost node explains the failures that come with it") {
+  JobShape shape = Gang(2);
+  shape.max_retries = 1;
+  Running run(shape);
+  run.cluster.Must(NodeSilenced{.id = run.cluster.node_id("n2")});
+  run.cluster.Report(run.job, 0, ReportState::kExited, 1);
+  run.cluster.Settle();
+  CHECK(run.cluster.status(run.job).retries == 0);
+  CHECK(run.State() == "Restarting");
+}
+
+TEST_CASE("a draining node: its jobs leave and start elsewhere") {
+  Running run(Gang(2));
+  run.cluster.Must(
+      NodeSteered{.id = run.cluster.node_id("n2"), .cordoned = true, .draining = true});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LL");
+  CHECK(run.Message() == "worker-1 had to leave n2");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.cluster.Where(run.job) == "n1 n3");
+  CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("a draining node takes only the surplus of an elastic job") {
+  Running run({.groups = {{.replicas = 3, .min_available = 2, .cpu = 40}}}, 4);
+  run.cluster.Must(
+      NodeSteered{.id = run.cluster.node_id("n1"), .cordoned = true, .draining = true});
+  run.cluster.Settle();
+  CHECK(run.Tasks() == "LRR");
+  CHECK(run.State() == "Running");
+  run.cluster.GoneAll(run.job);
+  CHECK(run.cluster.Where(run.job) == "n4 n2 n3");
+}
+
+TEST_CASE("a group that waits in vain fails the job") {
+  JobShape shape{
+      .groups = {{.name = "a", .cpu = 40},
+                 {.name = "b", .cpu = 40, .depends_on = {{0, GroupCondition::kCompleted}}}}};
+  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
+  Running run(shape);
+  run.cluster.Exit(run.job, 0, 1);
+  CHECK(run.State() == "Failed");
+}
+
+}  // namespace
+}  // namespace berth
