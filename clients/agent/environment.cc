@@ -9,7 +9,7 @@ namespace berth {
 namespace {
 
 constexpr char kPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-constexpr char kMarkerName[] = "BERTH_TASK_ID";
+constexpr char kMarkerName[] = "BERTH_TASK_DIR";
 
 std::map<std::string, std::string> UuidsByKind(const v1::TaskLaunch& launch) {
   std::map<std::string, std::string> uuids;
@@ -49,7 +49,7 @@ void AddRendezvous(const v1::Start& start, const EnvironmentContext& context, En
   const std::string nodes =
       start.nodes().empty() ? context.node : absl::StrJoin(start.nodes(), ",");
   if (nodes.size() <= kMaxNodesVariableBytes) (*env)["BERTH_NODES"] = nodes;
-  (*env)["BERTH_HOSTFILE"] = context.hostfile;
+  (*env)["BERTH_HOSTFILE"] = context.task_directory + "/hostfile";
 }
 
 void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) {
@@ -100,11 +100,13 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddRendezvous(start, context, &env);
   AddDevices(launch, context.has_gpus, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
-  env[kMarkerName] = ToString(id);
+  env[kMarkerName] = context.task_directory;
   return env;
 }
 
-std::string TaskMarker(const TaskId& id) { return absl::StrCat(kMarkerName, "=", ToString(id)); }
+std::string TaskMarker(const std::string& task_directory) {
+  return absl::StrCat(kMarkerName, "=", task_directory);
+}
 
 std::string HostfileText(const v1::Start& start, const EnvironmentContext& context) {
   if (start.nodes().empty()) return absl::StrCat(context.address, "\n");

@@ -24,16 +24,16 @@ struct EnvironmentContext {
   bool has_gpus = false;
   std::string user;
   std::string home;
-  std::string hostfile;  // path
+  std::string task_directory;  // absolute: unique on this machine, also with several agents on it
 };
 
-// The user's own variables (launch.env) override all but BERTH_TASK_ID, by which the agent finds
+// The user's own variables (launch.env) override all but BERTH_TASK_DIR, by which the agent finds
 // the task's processes.
 Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
                              const EnvironmentContext& context);
 
 // "NAME=value" of the variable that marks every process of the task.
-std::string TaskMarker(const TaskId& id);
+std::string TaskMarker(const std::string& task_directory);
 
 // One address a line, by node rank.
 std::string HostfileText(const v1::Start& start, const EnvironmentContext& context);

@@ -198,7 +198,7 @@ void ProcessRunner::Discard(const TaskId& id) {
 SupervisorSpec ProcessRunner::MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
                                        const v1::Start& start) const {
   EnvironmentContext context = options_.context;
-  context.hostfile = Directory(id) + "/hostfile";
+  context.task_directory = Directory(id);
   const Environment environment = BuildEnvironment(id, launch, start, context);
   SupervisorSpec spec;
   spec.user = options_.user;
@@ -418,7 +418,7 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
 void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   Unpin(live);
   recheck_.insert(id);
-  if (KillLeftovers(TaskMarker(id), live.supervisor) > 0) return;
+  if (KillLeftovers(TaskMarker(Directory(id)), live.supervisor) > 0) return;
   TaskEvent event;
   event.kind = TaskEvent::Kind::kExited;
   event.cause = v1::TaskReport::SUPERVISOR_LOST;

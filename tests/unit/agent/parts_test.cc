@@ -42,7 +42,7 @@ EnvironmentContext Context() {
           .has_gpus = true,
           .user = "ada",
           .home = "/home/ada",
-          .hostfile = "/h"};
+          .task_directory = "/t"};
 }
 
 TEST_CASE("the environment contract") {
@@ -65,14 +65,14 @@ TEST_CASE("the environment contract") {
       {"BERTH_GROUP", "worker"},
       {"BERTH_GROUP_INDEX", "3"},
       {"BERTH_GROUP_SIZE", "7"},
-      {"BERTH_HOSTFILE", "/h"},
+      {"BERTH_HOSTFILE", "/t/hostfile"},
       {"BERTH_JOB", "train"},
       {"BERTH_JOB_UID", "12"},
       {"BERTH_NODE", "n1"},
       {"BERTH_NODES", "n9,n1"},
       {"BERTH_QUEUE", "research"},
       {"BERTH_TASK", "worker-3"},
-      {"BERTH_TASK_ID", "12-6-2"},
+      {"BERTH_TASK_DIR", "/t"},
       {"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"},
       {"GROUP_RANK", "2"},
       {"HOME", "/home/ada"},
@@ -96,13 +96,13 @@ TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come
   v1::TaskLaunch launch = Launch();
   launch.add_env()->set_name("RANK");
   launch.mutable_env(0)->set_value("mine");
-  launch.add_env()->set_name("BERTH_TASK_ID");
+  launch.add_env()->set_name("BERTH_TASK_DIR");
   launch.mutable_env(1)->set_value("fake");
   Environment env = BuildEnvironment({12, 6, 2}, launch, {}, Context());
   CHECK(env.at("CUDA_VISIBLE_DEVICES").empty());
   CHECK(env.at("NVIDIA_VISIBLE_DEVICES") == "void");
   CHECK(env.at("RANK") == "mine");
-  CHECK(env.at("BERTH_TASK_ID") == "12-6-2");
+  CHECK(env.at("BERTH_TASK_DIR") == "/t");
   CHECK(env.at("MASTER_ADDR") == "10.0.0.1");
   EnvironmentContext plain = Context();
   plain.has_gpus = false;

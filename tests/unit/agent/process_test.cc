@@ -232,7 +232,7 @@ TEST_CASE("nothing of a task outlives it: background children, new sessions, orp
   CHECK(Alive(far));
   CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
   CHECK_FALSE(Alive(far));
-  CHECK(KillLeftovers("BERTH_TASK_ID=1-0-1", 0) == 0);
+  CHECK(KillLeftovers(TaskMarker(f.state.path() + "/tasks/1-0-1"), 0) == 0);
 }
 
 TEST_CASE("output is bounded by rotation") {
@@ -306,7 +306,7 @@ TEST_CASE("when the supervisor is killed the task does not run on unseen") {
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
   CHECK(exited.cause == v1::TaskReport::SUPERVISOR_LOST);
   CHECK_FALSE(Alive(static_cast<pid_t>(status.pid)));
-  CHECK(KillLeftovers("BERTH_TASK_ID=1-0-1", 0) == 0);
+  CHECK(KillLeftovers(TaskMarker(f.state.path() + "/tasks/1-0-1"), 0) == 0);
   kill(child, SIGKILL);  // `env -i` in a session of its own: out of reach, see docs/agent.md
 }
 
