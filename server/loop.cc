@@ -145,6 +145,7 @@ void Loop::RunCycle(ActiveTurn& turn) {
   Plan plan = PlanCycle(state_, *deps_.policies, now_, budget);
   const absl::Duration elapsed = deps_.clock->Steady() - begin;
   budget_.Note(plan.counters.work, elapsed);
+  recorder_.NoteCycle(budget, plan.counters.work);
   const size_t decisions = plan.decisions.size();
   for (EventBody& decision : plan.decisions) {
     const size_t kind = decision.index();

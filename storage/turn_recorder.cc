@@ -46,6 +46,7 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   BERTH_CHECK(empty_);
   batch_ = {.sequence = sequence, .records = {}, .log = {}};
   now_ = now;
+  cycle_budget_ = cycle_work_ = 0;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
@@ -128,8 +129,17 @@ void TurnRecorder::Put(Record record) {
   AppendCold(*record.value, &*batch_.records[submitted->spec_record].value);
 }
 
+void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
+  cycle_budget_ = budget;
+  cycle_work_ = work;
+}
+
 std::optional<Batch> TurnRecorder::Finish() {
   if (empty_) return std::nullopt;
+  pb::LogTurn tail;  // fields of one message, after its events
+  tail.set_cycle_budget(cycle_budget_);
+  tail.set_cycle_work(cycle_work_);
+  tail.AppendToString(&batch_.log);
   state_.StampDirty(batch_.sequence);
   PutChanged(state_.TakeDirty());
   PutNextIds();

@@ -46,6 +46,9 @@ class TurnRecorder {
   // kMeta and kLog are not allowed.
   void Put(Record record);
 
+  // The turn's planning cycle: its budget and the counted work that it did.
+  void NoteCycle(uint64_t budget, uint64_t work);
+
   // Ends the turn: stamps what changed with the turn's sequence as its revision. nullopt if there
   // is nothing to write; the sequence is then free for the next turn.
   std::optional<Batch> Finish();
@@ -82,6 +85,7 @@ class TurnRecorder {
   Preserved* const preserved_;
   NextIds written_ids_;
   Time now_ = absl::InfinitePast();
+  uint64_t cycle_budget_ = 0, cycle_work_ = 0;
   bool empty_ = true;
   Batch batch_;
   std::vector<Submitted> submitted_;  // by id

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "berth/store/v1/store.pb.h"
 #include "core/model/state_editor.h"
 #include "server/read_view.h"
 #include "storage/codec.h"
@@ -271,6 +272,21 @@ TEST_CASE("loop: what was written loads into the state that the loop holds") {
   const uint64_t before = Fingerprint(world.state());
   world.Restart();
   CHECK(Fingerprint(world.state()) == before);
+}
+
+TEST_CASE("loop: the log says what each cycle was allowed, and what it did") {
+  World world;
+  Recorder recorder;
+  world.loop->AddListener(&recorder);
+  testing::Agent agent(&world, "n1");
+  agent.Connect();
+  world.Submit("one");
+  absl::StatusOr<store::v1::LogTurn> turn = ParseTurn(recorder.turns.back());
+  REQUIRE(turn.ok());
+  CHECK(turn->events_size() > 1);
+  CHECK(turn->cycle_budget() == CycleBudget::kFirst);
+  CHECK(turn->cycle_work() > 0);
+  CHECK(turn->cycle_work() < turn->cycle_budget());
 }
 
 TEST_CASE("budget: follows measured time, within bounds") {
