@@ -8,6 +8,7 @@
 #include "berth/v1/job.grpc.pb.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/log_relay.h"
+#include "server/services/arena_messages.h"
 #include "server/services/context.h"
 
 namespace berth {
@@ -17,7 +18,9 @@ class JobService final : public v1::JobService::CallbackService {
   // `executor`: where cold parts are read that were not durable when the call came. All outlive the
   // service.
   JobService(const ServiceContext* context, LogRelay* logs, Executor* executor)
-      : context_(*context), logs_(logs), executor_(executor) {}
+      : context_(*context), logs_(logs), executor_(executor) {
+    SetMessageAllocatorFor_SubmitJobs(&submit_messages_);
+  }
 
   grpc::ServerUnaryReactor* SubmitJobs(grpc::CallbackServerContext* context,
                                        const v1::SubmitJobsRequest* request,
@@ -51,6 +54,7 @@ class JobService final : public v1::JobService::CallbackService {
       grpc::CallbackServerContext* context) override;
 
  private:
+  ArenaMessages<v1::SubmitJobsRequest, v1::SubmitJobsResponse> submit_messages_;
   const ServiceContext& context_;
   LogRelay* const logs_;
   Executor* const executor_;

@@ -24,14 +24,17 @@ constexpr absl::string_view kLabelValueRule =
     "must be empty or at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
     "letter or digit";
 
-bool IsLowerAlnum(char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c); }
+bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
+bool IsLowerAlnum(char c) {
+  return IsDigit(c) || absl::ascii_islower(static_cast<unsigned char>(c));
+}
 
 bool IsLabelName(absl::string_view text) {
   if (text.empty() || text.size() > kMaxLabelBytes) return false;
-  if (!absl::ascii_isalnum(text.front()) || !absl::ascii_isalnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
+  if (!IsAlnum(text.front()) || !IsAlnum(text.back())) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsAlnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 constexpr std::array<absl::string_view, 12> kStopSignals = {
@@ -65,9 +68,8 @@ bool IsLabelKey(absl::string_view text) {
 bool IsLabelValue(absl::string_view text) { return text.empty() || IsLabelName(text); }
 
 bool IsEnvName(absl::string_view text) {
-  if (text.empty() || absl::ascii_isdigit(text.front())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+  if (text.empty() || IsDigit(text.front())) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return IsAlnum(c) || c == '_'; });
 }
 
 bool IsStopSignal(absl::string_view text) {
@@ -76,7 +78,7 @@ bool IsStopSignal(absl::string_view text) {
 
 bool IsGivenJobName(absl::string_view text) {
   return absl::ConsumePrefix(&text, "job-") && !text.empty() &&
-         std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+         std::all_of(text.begin(), text.end(), IsDigit);
 }
 
 std::string Quoted(absl::string_view text) {
