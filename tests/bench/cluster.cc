@@ -24,10 +24,6 @@ void Check(const grpc::Status& status, const std::string& what) {
 BenchCluster::BenchCluster(const Options& options, std::string server_config)
     : options_(options), port_(FreePort()), http_port_(FreePort()) {
   WriteFile(home_.path() + "/berthd.yaml", server_config + "\nlog: {level: warn}\n");
-  channel_ = NewChannel();
-  jobs_ = v1::JobService::NewStub(channel_);
-  watch_ = v1::WatchService::NewStub(channel_);
-  cluster_ = v1::ClusterService::NewStub(channel_);
 }
 
 std::shared_ptr<grpc::Channel> BenchCluster::NewChannel() const {
@@ -41,6 +37,11 @@ std::shared_ptr<grpc::Channel> BenchCluster::NewChannel() const {
 }
 
 void BenchCluster::StartServer() {
+  // New connections: an old channel waits out its back-off before it tries again.
+  channel_ = NewChannel();
+  jobs_ = v1::JobService::NewStub(channel_);
+  watch_ = v1::WatchService::NewStub(channel_);
+  cluster_ = v1::ClusterService::NewStub(channel_);
   server_ = std::make_unique<Process>(
       std::vector<std::string>{
           options_.programs + "/berthd", "--config", home_.path() + "/berthd.yaml", "--listen",

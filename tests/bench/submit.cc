@@ -45,14 +45,18 @@ class Sender {
   void SendNext(int chain) {
     const size_t index = next_.fetch_add(1);
     if (index >= requests_.size()) return;
-    auto call = std::make_shared<Call>();
+    // Counted when the call is gone, and with it its hold on the channel: channels die on our
+    // thread.
+    const std::shared_ptr<Call> call(new Call, [this](Call* gone) {
+      delete gone;
+      std::unique_lock lock(mutex_);
+      if (++answered_ == requests_.size()) done_.notify_one();
+    });
     v1::JobService::Stub& stub = *stubs_[static_cast<size_t>(chain) % stubs_.size()];
     stub.async()->SubmitJobs(&call->context, &requests_[index], &call->response,
                              [this, call, chain](const grpc::Status& status) {
                                Check(status, "SubmitJobs");
                                SendNext(chain);
-                               std::unique_lock lock(mutex_);
-                               if (++answered_ == requests_.size()) done_.notify_one();
                              });
   }
 
