@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/registration.h"
@@ -37,7 +38,9 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
   }
   if (session.epoch == 0 || message.epoch() != session.epoch) {
     ++counters_.stale_epochs;
-    return Refuse(session.link, v1::Refused::STALE_EPOCH, "the epoch is not the current one");
+    return Refuse(session.link, v1::Refused::STALE_EPOCH,
+                  absl::StrCat("epoch ", message.epoch(), " is not this registration's, which is ",
+                               session.epoch));
   }
   switch (message.message_case()) {
     case v1::AgentMessage::kHeartbeat:
