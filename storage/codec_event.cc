@@ -73,6 +73,7 @@ struct Setter {
     pb::NodeRefused* m = out->mutable_node_refused();
     m->set_id(event.id.value);
     m->set_refusals(event.refusals);
+    m->set_job(event.job.value);
     if (event.backoff_until != absl::InfinitePast()) {
       SetTime(event.backoff_until, m->mutable_backoff_until());
     }
@@ -161,7 +162,8 @@ EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
   return NodeRefused{.id = NodeId{m.id()},
                      .refusals = m.refusals(),
                      .backoff_until = reader.GetTime(m.has_backoff_until(), m.backoff_until(),
-                                                     absl::InfinitePast(), "backoff_until")};
+                                                     absl::InfinitePast(), "backoff_until"),
+                     .job = JobId{m.job()}};
 }
 
 EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {

@@ -44,6 +44,8 @@ void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
     SetTime(status.registered, out->mutable_registered());
   }
   out->set_refusals(status.refusals);
+  out->set_refused_jobs(status.refused_jobs);
+  out->set_last_refused(status.last_refused.value);
   if (status.backoff_until != absl::InfinitePast()) {
     SetTime(status.backoff_until, out->mutable_backoff_until());
   }
@@ -62,6 +64,8 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .registered = reader.GetTime(message.has_registered(), message.registered(),
                                        absl::InfinitePast(), "registered"),
           .refusals = message.refusals(),
+          .refused_jobs = message.refused_jobs(),
+          .last_refused = JobId{message.last_refused()},
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
                                           absl::InfinitePast(), "backoff_until")};
 }

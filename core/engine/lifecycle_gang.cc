@@ -28,13 +28,16 @@ void Blame(const Look& look, NodeId id, Step* step) {
   const int32_t refusals = node->status.refusals + 1;
   step->push_back(NodeRefused{.id = id,
                               .refusals = refusals,
-                              .backoff_until = look.now + Backoff(look.parameters, refusals)});
+                              .backoff_until = look.now + Backoff(look.parameters, refusals),
+                              .job = look.job.id});
+  // Different jobs: one that is refused everywhere must not drain the cluster.
+  const int32_t jobs = RefusedJobs(node->status, look.job.id);
   const int32_t bound = look.parameters.drain_after_refusals;
-  if (bound == 0 || refusals < bound || node->status.draining) return;
+  if (bound == 0 || jobs < bound || node->status.draining) return;
   step->push_back(NodeSteered{.id = id,
                               .cordoned = true,
                               .draining = true,
-                              .reason = absl::StrCat("refused ", refusals, " starts in a row")});
+                              .reason = absl::StrCat("refused ", jobs, " jobs in a row")});
 }
 
 // One refusal a node, however many members it turned away at once.

@@ -146,7 +146,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   status.draining = event.draining;
   status.reason = event.reason;
   if (!event.cordoned && !event.draining) {  // trusted again
-    status.refusals = 0;
+    status.refusals = status.refused_jobs = 0;
     status.backoff_until = absl::InfinitePast();
   }
   StateEditor(state).SetNodeStatus(event.id, std::move(status));
@@ -158,6 +158,8 @@ absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time) {
   if (event.refusals < 0) return Invalid("node ", event.id.value, ": refusals is negative");
   NodeStatus status = state.nodes().At(event.id).status;
   status.refusals = event.refusals;
+  status.refused_jobs = RefusedJobs(status, event.job);
+  status.last_refused = event.job;
   status.backoff_until = event.backoff_until;
   StateEditor(state).SetNodeStatus(event.id, std::move(status));
   return absl::OkStatus();

@@ -42,7 +42,7 @@ const char* ReportName(ReportState report) {
 void ForgetRefusals(StateEditor& editor, const Node& node) {
   if (node.status.refusals == 0) return;
   NodeStatus status = node.status;
-  status.refusals = 0;
+  status.refusals = status.refused_jobs = 0;
   status.backoff_until = absl::InfinitePast();
   editor.SetNodeStatus(node.id, std::move(status));
 }

@@ -59,11 +59,12 @@ struct NodeSteered {
   bool draining = false;
   std::string reason;
 };
-struct NodeRefused {  // a member could not be prepared there: back-off, and a drain after several
-                      // in a row
+// A member could not be prepared there: back-off, and a drain once several jobs in a row met that.
+struct NodeRefused {
   NodeId id;
-  int32_t refusals = 0;
+  int32_t refusals = 0;  // in a row
   Time backoff_until = absl::InfinitePast();
+  JobId job;  // whose member it was
 };
 struct NodeDeleted {
   NodeId id;

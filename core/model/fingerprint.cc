@@ -125,7 +125,11 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
       .Add(absl::string_view(status.reason));
   h.Add(status.epoch).Add(absl::string_view(status.agent_id));
   h.Add(absl::string_view(status.boot_id)).Add(absl::string_view(status.agent_version));
-  h.Add(status.registered).Add(status.refusals).Add(status.backoff_until).Add(node.revision);
+  h.Add(status.registered)
+      .Add(status.refusals)
+      .Add(status.refused_jobs)
+      .Add(status.backoff_until)
+      .Add(node.revision);
   AddResources(h, interner, node.capacity);
   AddResources(h, interner, node.allocated);
   for (uint64_t word : node.devices_used.bits) h.Add(word);

@@ -54,10 +54,18 @@ struct NodeStatus {
   uint64_t epoch = 0;  // registrations so far
   std::string agent_id, boot_id, agent_version;
   Time registered = absl::InfinitePast();
-  int32_t refusals = 0;  // in a row
+  int32_t refusals = 0;      // in a row
+  int32_t refused_jobs = 0;  // the same, a job's refusals one after the other counted once
+  JobId last_refused;        // whose the latest was
   Time backoff_until = absl::InfinitePast();
   bool operator==(const NodeStatus&) const = default;
 };
+
+// NodeStatus::refused_jobs after one more refusal, of a member of `job`.
+inline int32_t RefusedJobs(const NodeStatus& status, JobId job) {
+  const bool again = status.refused_jobs > 0 && status.last_refused == job;
+  return status.refused_jobs + (again ? 0 : 1);
+}
 
 // The healthy devices of one kind.
 struct DeviceKindSet {

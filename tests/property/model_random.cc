@@ -108,7 +108,8 @@ EventBody RandomEvents::NodeEvent() {
     case 3:
       return NodeSteered{id, Chance(3), Chance(5), "why"};
     case 4:
-      return NodeRefused{id, Up(3), world_.now + absl::Seconds(Up(20))};
+      return NodeRefused{id, Up(3), world_.now + absl::Seconds(Up(20)),
+                         JobId{static_cast<uint64_t>(Up(3))}};
     case 5:
       return NodeDeleted{id};
     default:

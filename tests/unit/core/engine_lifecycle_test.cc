@@ -70,7 +70,7 @@ TEST_CASE("a refusal sends the gang back without a retry, and its node backs off
   CHECK(cluster.node("n2").status.backoff_until == cluster.now() + kSecond);
 }
 
-TEST_CASE("back-off doubles up to its bound, and several refusals in a row drain the node") {
+TEST_CASE("back-off doubles with each refusal; one job alone never drains a node") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
@@ -88,12 +88,30 @@ TEST_CASE("back-off doubles up to its bound, and several refusals in a row drain
     CHECK(cluster.Tasks(job) == ".");
     cluster.Advance(absl::Milliseconds(1));
   }
-  cluster.Report(job, 0, ReportState::kRefused);
-  cluster.Settle();
+  for (int more = 0; more < 6; ++more) {
+    cluster.Report(job, 0, ReportState::kRefused);
+    cluster.Settle();
+    cluster.Advance(absl::Hours(1));
+  }
+  CHECK_FALSE(cluster.node("n1").status.draining);
+}
+
+TEST_CASE("refusing several jobs in a row drains the node") {
+  TestCluster cluster;
+  cluster.AddNode("n1");
+  for (int number = 1; number <= 5; ++number) {
+    CHECK_FALSE(cluster.node("n1").status.draining);
+    const JobId job = cluster.Submit(absl::StrCat("j", number), Gang(1));
+    cluster.Settle();
+    REQUIRE(cluster.Tasks(job) == "B");
+    cluster.Report(job, 0, ReportState::kRefused);
+    cluster.Settle();
+    cluster.Must(JobCancelled{.id = job, .reason = "enough"});
+    cluster.Settle();
+    cluster.Advance(absl::Hours(1));
+  }
   CHECK(cluster.node("n1").status.draining);
-  CHECK(cluster.node("n1").status.reason == "refused 5 starts in a row");
-  cluster.Advance(absl::Hours(1));
-  CHECK(cluster.StateOf(job) == "Pending");
+  CHECK(cluster.node("n1").status.reason == "refused 5 jobs in a row");
 }
 
 TEST_CASE("a node that prepares a task is trusted again") {

@@ -155,7 +155,8 @@ class RandomCluster {
       case 3:
         return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text()};
       case 4:
-        return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20))};
+        return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20)),
+                           JobId{random_.Below(3)}};
       case 5:
         return NodeDeleted{node->id};
       default:

@@ -138,6 +138,8 @@ class RandomValues {
             .agent_version = Text(),
             .registered = AnyTime(),
             .refusals = Int32(),
+            .refused_jobs = Int32(),
+            .last_refused = JobId{Uint64()},
             .backoff_until = AnyTime()};
   }
 
@@ -258,7 +260,7 @@ class RandomValues {
       case 7:
         return NodeSteered{node, Coin(), Coin(), Text()};
       case 8:
-        return NodeRefused{node, Int32(), AnyTime()};
+        return NodeRefused{node, Int32(), AnyTime(), JobId{Uint64()}};
       case 9:
         return NodeDeleted{node};
       case 10:
