@@ -167,7 +167,7 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNode(const ClusterState& state, const Node& node, Sums::OfNode sums) {
+absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::OfNode& sums) {
   const std::string name = absl::StrCat("node ", node.spec.name);
   if (state.FindNode(node.spec.name) != &node) return Differs("name of ", name);
   if (!(node.capacity == CapacityOf(state.interner(), node.spec))) {

@@ -126,7 +126,7 @@ void StateEditor::MoveOccupation(Job& job, TaskKey key, const Resources& request
 
 JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   Job& job = state_.jobs_.At(id);
-  const JobStatus old = std::exchange(job.status, std::move(status));
+  JobStatus old = std::exchange(job.status, std::move(status));
   --state_.jobs_by_state_[static_cast<size_t>(old.state)];
   ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
 
