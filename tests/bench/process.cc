@@ -103,6 +103,17 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
+bool PortAnswers(int port) {
+  const int probe = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  const bool answers = connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  close(probe);
+  return answers;
+}
+
 void WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;

@@ -48,6 +48,8 @@ class Process {
 
 // A TCP port of the loopback address that was free a moment ago.
 int FreePort();
+// Whether something accepts connections on that port of the loopback address.
+bool PortAnswers(int port);
 
 void WriteFile(const std::string& path, const std::string& text);
 
