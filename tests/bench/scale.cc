@@ -34,6 +34,9 @@ void FillQueue(BenchCluster& cluster, int64_t jobs) {
     (void)SendAll(cluster, MakeRequests(kind, "full", jobs / 4, 1'000, gpus), 4, 2);
     gpus *= 2;
   }
+  const v1::ClusterInfo info = cluster.Info();
+  const auto pending = info.jobs().find("PENDING");
+  if (pending == info.jobs().end() || pending->second != jobs) Fail("not all jobs wait");
 }
 
 struct Recovery {
