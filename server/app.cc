@@ -194,7 +194,7 @@ HttpAnswer App::Health() const {
 }
 
 HttpAnswer App::Readiness() const {
-  if (!ready_.load()) return {503, stopped_ ? "stopping\n" : "loading the store\n"};
+  if (!ready_.load()) return {503, stopped_.load() ? "stopping\n" : "loading the store\n"};
   const std::string paused = loop_->PausedReason();
   if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
   return {200, "ready\n"};
@@ -232,9 +232,9 @@ void App::StopCalls() {
 }
 
 void App::Stop() {
-  if (stopped_) return;
-  stopped_ = true;
+  if (stopped_.exchange(true)) return;
   ready_ = false;
+  if (http_ != nullptr) http_->SetHandler("/metrics", nullptr);  // it looks at what goes now
   StopCalls();
   if (loop_thread_ != nullptr) loop_thread_->Stop();
   if (committer_ != nullptr) committer_->Stop();

@@ -108,7 +108,7 @@ class App {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
   bool told_paused_ = false;
 };
 
