@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "server/config.h"
 #include "server/history.h"
 #include "server/http.h"
@@ -80,7 +81,13 @@ TEST_CASE("app: health, readiness and metrics of a running server") {
   CHECK(Get(port, "/readyz").code == 200);
   world.CreateQueue("q");
   world.MustSubmit({"a", "b", "c"});
-  const Got metrics = Get(port, "/metrics");
+  // Counters follow the acks, by a moment.
+  Got metrics = Get(port, "/metrics");
+  for (int tries = 0; tries < 500 && Sample(metrics.body, "berth_jobs_submitted_total") < 3;
+       ++tries) {
+    absl::SleepFor(absl::Milliseconds(10));
+    metrics = Get(port, "/metrics");
+  }
   CHECK(metrics.code == 200);
   CHECK(Sample(metrics.body, "berth_jobs{state=\"PENDING\"}") == 3);
   CHECK(Sample(metrics.body, "berth_jobs_submitted_total") == 3);
