@@ -34,14 +34,14 @@ class RandomCluster {
     for (int i = 0; i < events; ++i) {
       EventBody body = Next();
       const auto* submitted = std::get_if<JobSubmitted>(&body);
-      const std::optional<JobId> job =
-          submitted == nullptr ? std::nullopt : std::optional(submitted->id);
+      const bool is_job = submitted != nullptr;
+      const JobId job = is_job ? submitted->id : JobId{};
       const size_t kind = body.index();
       const Event event{now_, std::move(body)};
       if (!recorder_.Apply(event).ok()) continue;
       ++accepted_[kind];
-      if (job.has_value() && random_.Coin()) {
-        recorder_.Put({RecordKind::kJobSpec, JobKey(*job), absl::StrCat("cold ", job->value)});
+      if (is_job && random_.Coin()) {
+        recorder_.Put({RecordKind::kJobSpec, JobKey(job), absl::StrCat("cold ", job.value)});
       }
     }
     return recorder_.Finish();
