@@ -14,8 +14,7 @@
 #include <utility>
 
 #include "core/engine/cycle.h"
-#include "core/engine/node_search.h"
-#include "core/engine/verdict.h"
+#include "core/engine/placer.h"
 #include "core/policies/registry.h"
 
 namespace berth {
@@ -38,28 +37,13 @@ class Allocation {
   bool Before(const Job& a, const Job& b) const;
   void Serve(const Head& head);
 
-  // Places what the job needs; else says why not, with nothing changed.
-  std::optional<BlockedVerdict> Try(const Job& job);
-  std::optional<BlockedVerdict> TryGang(const Job& job, const JobNeeds& needs);
-  std::optional<BlockedVerdict> TryOne(const Job& job, const JobNeeds& needs);
-  // The first `count` waiting tasks of the group; how many found a place.
-  int32_t PlaceTasks(const Job& job, uint32_t group, int32_t count);
-  void Bind(const Job& job);
-
   Cycle& cycle_;
   const ClusterState& state_;
-  Transaction& transaction_;
-  NodeSearch search_;
+  Placer placer_;
   std::vector<JobCompare> orders_;
-  // Growth comes back to the same group task by task: none before this one, in its group, waits.
-  TaskKey first_waiting_;
 };
 
-Allocation::Allocation(Cycle& cycle)
-    : cycle_(cycle),
-      state_(cycle.state()),
-      transaction_(cycle.transaction()),
-      search_(cycle.state(), cycle.policies()) {
+Allocation::Allocation(Cycle& cycle) : cycle_(cycle), state_(cycle.state()), placer_(cycle) {
   for (const auto& order : cycle.policies().job_orders()) {
     JobCompare compare = order->Prepare(state_, cycle.now());
     if (compare == nullptr) break;  // the index order is total
@@ -78,105 +62,37 @@ bool Allocation::Before(const Job& a, const Job& b) const {
   for (const JobCompare& compare : orders_) {
     if (const int order = compare(a, b); order != 0) return order < 0;
   }
-  return OrderKey{a.priority, a.id} < OrderKey{b.priority, b.id};
+  return KeyOf(a) < KeyOf(b);
 }
 
 // Among equals, gangs below their minimum go before jobs that only grow.
 std::optional<Allocation::Head> Allocation::Next() const {
-  const auto& ready = state_.pending().ready();
-  if (ready.empty()) return std::nullopt;
-  const auto first = ready.begin();
-  auto best = first;
-  if (orders_.empty()) {
-    for (auto it = first; it != ready.end() && it->first.priority == first->first.priority; ++it) {
-      best = it;
-      if (state_.pending().Class(it->second).demand.gang) break;
-      best = first;
-    }
-  } else {
-    for (auto it = std::next(first); it != ready.end(); ++it) {
-      const Job& job = state_.jobs().At(it->first.job);
-      if (Before(job, state_.jobs().At(best->first.job))) best = it;
+  std::optional<Head> best;
+  bool best_gang = false;
+  for (const auto& [queue, ready] : state_.pending().ready()) {
+    for (const auto& [key, id] : ready) {
+      const bool gang = state_.pending().Class(id).demand.gang;
+      const Job& job = state_.jobs().At(key.job);
+      if (best.has_value()) {
+        const Job& other = state_.jobs().At(best->job);
+        if (orders_.empty() && job.priority < other.priority) break;
+        const bool sooner = orders_.empty() && job.priority == other.priority && gang != best_gang;
+        if (sooner ? !gang : !Before(job, other)) continue;
+      }
+      best = Head{id, key.job};
+      best_gang = gang;
     }
   }
-  return Head{best->second, best->first.job};
+  return best;
 }
 
 void Allocation::Serve(const Head& head) {
   ++cycle_.counters().jobs_considered;
   cycle_.CountWork(1);
-  std::optional<BlockedVerdict> verdict = Try(state_.jobs().At(head.job));
-  if (verdict.has_value()) transaction_.editor().Block(head.id, *std::move(verdict));
-}
-
-std::optional<BlockedVerdict> Allocation::Try(const Job& job) {
-  if (auto verdict = QueueVerdict(state_, job); verdict.has_value()) return verdict;
-  const JobNeeds needs = NeedsOf(job);
-  return needs.gang ? TryGang(job, needs) : TryOne(job, needs);
-}
-
-std::optional<BlockedVerdict> Allocation::TryGang(const Job& job, const JobNeeds& needs) {
-  const Resources request = RequestOf(state_, job, needs);
-  if (!state_.WithinLimits(job.queue, request)) return LimitVerdict(state_, job.queue, request);
-  const Transaction::Mark mark = transaction_.mark();
-  int32_t placed = 0;
-  for (const GroupNeed& need : needs.groups) {
-    const int32_t here = PlaceTasks(job, need.group, need.count);
-    placed += here;
-    if (here == need.count) continue;
-    BlockedVerdict verdict =
-        ShortageVerdict(state_, search_, job, needs, placed, &cycle_.counters().work);
-    transaction_.RollbackTo(mark);
-    return verdict;
+  std::optional<BlockedVerdict> verdict = placer_.Serve(state_.jobs().At(head.job));
+  if (verdict.has_value()) {
+    cycle_.transaction().editor().Block(head.id, *std::move(verdict));
   }
-  Bind(job);
-  return std::nullopt;
-}
-
-std::optional<BlockedVerdict> Allocation::TryOne(const Job& job, const JobNeeds& needs) {
-  std::optional<BlockedVerdict> first;
-  for (const GroupNeed& need : needs.groups) {
-    const JobNeeds one{.gang = false, .groups = {need}};
-    const Resources request = RequestOf(state_, job, one);
-    std::optional<BlockedVerdict> verdict;
-    if (!state_.WithinLimits(job.queue, request)) {
-      verdict = LimitVerdict(state_, job.queue, request);
-    } else if (PlaceTasks(job, need.group, 1) == 1) {
-      Bind(job);
-      return std::nullopt;
-    } else {
-      verdict = ShortageVerdict(state_, search_, job, one, 0, &cycle_.counters().work);
-    }
-    if (!first.has_value()) first = std::move(verdict);
-  }
-  return first;
-}
-
-int32_t Allocation::PlaceTasks(const Job& job, uint32_t group, int32_t count) {
-  const Group& spec = job.groups[group];
-  const uint32_t end = spec.first_task + static_cast<uint32_t>(spec.replicas);
-  uint32_t task = spec.first_task;
-  if (first_waiting_.job == job.id && first_waiting_.task < end) {
-    task = std::max(task, first_waiting_.task);
-  }
-  int32_t placed = 0;
-  for (; task < end && placed < count; ++task) {
-    if (!Waits(job.tasks[task].state)) continue;
-    const std::optional<Found> found = search_.Best(spec.shape, &cycle_.counters().work);
-    if (!found.has_value()) break;
-    transaction_.Place(job.id, {task, found->node, found->devices});
-    ++placed;
-  }
-  return placed;
-}
-
-void Allocation::Bind(const Job& job) {
-  const size_t tasks = transaction_.placed().size();
-  first_waiting_ = {job.id, transaction_.placed().back().task + 1};
-  cycle_.CountWork(tasks);
-  cycle_.counters().tasks_placed += tasks;
-  transaction_.BindPlaced(job.id, /*gang=*/job.status.state == JobState::kPending);
-  transaction_.Sync();
 }
 
 class AllocateAction final : public Action {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
 #include "core/engine/transaction.h"
@@ -16,13 +17,20 @@ namespace berth {
 class Cycle {
  public:
   Cycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget)
-      : state_(state), policies_(policies), now_(now), budget_(std::max<uint64_t>(budget, 1)), transaction_(state, now) {}
+      : state_(state),
+        policies_(policies),
+        now_(now),
+        budget_(std::max<uint64_t>(budget, 1)),
+        transaction_(state, now),
+        search_(state, policies) {}
 
   // With the effect of the decisions so far.
   const ClusterState& state() const { return state_; }
   const Policies& policies() const { return policies_; }
   Time now() const { return now_; }
   Transaction& transaction() { return transaction_; }
+  // Shared, so that what policies prepare for a shape is prepared once a cycle.
+  NodeSearch& search() { return search_; }
 
   // Asked between jobs, never within one: whatever the budget, a stage finishes the job that it has
   // begun. Counted work only, so that the same inputs stop at the same place everywhere.
@@ -42,6 +50,7 @@ class Cycle {
   PlanCounters counters_;
   bool cut_ = false;
   Transaction transaction_;
+  NodeSearch search_;
 };
 
 }  // namespace berth

@@ -55,7 +55,7 @@ std::optional<NodeId> NodeSearch::FirstThatPasses(const Prepared& prepared, uint
                           ++*work;
                           if (!entry.resources.FitsIn(free)) return true;
                           const Node& node = state_.nodes().At(id);
-                          if (!prepared.Passes({node, free, node.devices_used})) return true;
+                          if (!prepared.Passes({node, free, TakenDevices(node)})) return true;
                           first = id;
                           return false;
                         });
@@ -71,7 +71,7 @@ std::optional<NodeId> NodeSearch::BestRanked(const Prepared& prepared, uint64_t*
                           ++*work;
                           if (!entry.resources.FitsIn(free)) return true;
                           const Node& node = state_.nodes().At(id);
-                          const Offer offer{node, free, node.devices_used};
+                          const Offer offer{node, free, TakenDevices(node)};
                           if (!prepared.Passes(offer)) return true;
                           for (size_t i = 0; i < ranks.size(); ++i) {
                             ranks[i] = prepared.ranks[i](offer);
@@ -91,9 +91,17 @@ std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
   if (!id.has_value()) return std::nullopt;
   const Node& node = state_.nodes().At(*id);
   std::optional<DeviceSet> devices =
-      prepared.devices.Choose({node, state_.free().FreeOf(*id), node.devices_used});
+      prepared.devices.Choose({node, state_.free().FreeOf(*id), TakenDevices(node)});
   if (!devices.has_value()) return std::nullopt;
   return Found{*id, *devices};
+}
+
+bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
+  const Prepared& prepared = Prepare(shape);
+  const Resources& free = state_.free().FreeOf(id);
+  if (!prepared.entry.resources.FitsIn(free)) return false;
+  const Node& node = state_.nodes().At(id);
+  return prepared.Passes({node, free, TakenDevices(node)});
 }
 
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {

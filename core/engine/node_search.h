@@ -38,6 +38,9 @@ class NodeSearch {
   //   free devices  2 2 4 8 8, request 3 devices -> looks at 4, takes it
   std::optional<Found> Best(ShapeId shape, uint64_t* work);
 
+  // A task of the shape fits on this node now. The node must be listed in FreeIndex.
+  bool FitsNow(ShapeId shape, NodeId node);
+
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, uint64_t* work);
 

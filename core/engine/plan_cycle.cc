@@ -48,6 +48,8 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   Plan plan;
   Cycle cycle(state, policies, now, budget);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
+  cycle.transaction().editor().WakeForRoom(
+      [&](ShapeId shape, NodeId node) { return cycle.search().FitsNow(shape, node); });
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }

@@ -5,12 +5,14 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/placer.h"
 
 namespace berth {
 namespace {
 
-BlockedVerdict Verdict(WaitCode code) {
+BlockedVerdict Verdict(WaitCode code, WakeOn wake) {
   BlockedVerdict verdict;
+  verdict.wake = wake;
   verdict.code = static_cast<uint8_t>(code);
   return verdict;
 }
@@ -45,12 +47,6 @@ std::optional<ResourceKind> Broken(const Interner& interner, const Queue& queue,
   return broken;
 }
 
-int32_t TasksIn(const JobNeeds& needs) {
-  int32_t tasks = 0;
-  for (const GroupNeed& need : needs.groups) tasks += need.count;
-  return tasks;
-}
-
 // Groups of one shape compete for the same nodes: counted together.
 int64_t NeededOfShape(const Job& job, const JobNeeds& needs, ShapeId shape) {
   int64_t tasks = 0;
@@ -69,7 +65,7 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
     if (fit.tasks >= tasks) continue;
     const Resources& each = state.interner().Shape(group.shape).resources;
     BlockedVerdict verdict =
-        Verdict(fit.any_node ? WaitCode::kNeverFits : WaitCode::kNoMatchingNode);
+        Verdict(fit.any_node ? WaitCode::kNeverFits : WaitCode::kNoMatchingNode, WakeOn::kChange);
     const ResourceKind kind = Scarcest(state.interner(), each, state.free().total());
     verdict.resource = state.interner().KindName(kind);
     verdict.needed = each[kind] * tasks;
@@ -100,8 +96,8 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
     const Queue& queue = state.queues().At(id);
     const int32_t bound = queue.spec.max_running_jobs;
     if (!queue.open || (!runs_already && bound > 0 && queue.running_jobs >= bound)) {
-      BlockedVerdict verdict =
-          Verdict(queue.open ? WaitCode::kQueueRunningJobs : WaitCode::kQueueClosed);
+      BlockedVerdict verdict = Verdict(
+          queue.open ? WaitCode::kQueueRunningJobs : WaitCode::kQueueClosed, WakeOn::kQueue);
       verdict.queue = id;
       verdict.limit = queue.open ? bound : 0;
       return verdict;
@@ -114,7 +110,7 @@ BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Reso
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
     if (const auto kind = Broken(state.interner(), at, request); kind.has_value()) {
-      BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit);
+      BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
       verdict.queue = id;
       verdict.resource = state.interner().KindName(*kind);
       verdict.needed = request[*kind];
@@ -138,7 +134,7 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
     counted -= here;
   }
   const ResourceKind kind = Scarcest(state.interner(), needed, free);
-  BlockedVerdict verdict = Verdict(WaitCode::kInsufficientResources);
+  BlockedVerdict verdict = Verdict(WaitCode::kInsufficientResources, WakeOn::kRoom);
   verdict.resource = state.interner().KindName(kind);
   verdict.needed = needed[kind];
   verdict.free = free[kind];

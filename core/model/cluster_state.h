@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -61,12 +62,20 @@ class ClusterState {
   // Interned names, shapes and device models.
   const Interner& interner() const { return interner_; }
 
+  // Facts: places kept for blocked jobs.
+  const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
+
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
   const FreeIndex& free() const { return free_; }
   // The next thing due of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
+  // Jobs that occupy and have a walltime, by PlannedEnd.
+  const absl::btree_set<std::pair<Time, JobId>>& planned_ends() const { return planned_ends_; }
+  // Jobs with nominated tasks; tasks that are being released (not those on silent nodes).
+  const absl::btree_set<JobId>& nominated_jobs() const { return nominated_jobs_; }
+  const absl::btree_set<TaskKey>& releasing() const { return releasing_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
   // When planning last looked at the clock (StateEditor::PassTime).
@@ -115,6 +124,11 @@ class ClusterState {
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
+  absl::btree_map<JobId, Reservation> reservations_;
+  absl::btree_set<std::pair<Time, JobId>> planned_ends_;
+  absl::btree_set<JobId> nominated_jobs_;
+  absl::btree_set<TaskKey> releasing_;
+  std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
   std::array<int64_t, kJobStates> jobs_by_state_{};
   std::array<int64_t, kTaskStates> tasks_by_state_{};

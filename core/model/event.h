@@ -125,6 +125,34 @@ struct TasksStarted {  // every member is prepared: Start is sent to each
   JobId job;
   std::vector<uint32_t> tasks;
 };
+// The tasks wait from now on for these very places, which others may not take: free, or still being
+// released. A waiting task, or one that is nominated already and changes its place.
+struct TasksNominated {
+  JobId job;
+  std::vector<Placement> placements;
+};
+struct TasksUnnominated {  // they wait for any place again
+  JobId job;
+  std::vector<uint32_t> tasks;
+};
+// A blocked job is kept a place for later: nothing may start that would still be there then.
+// Replaces its reservation. Counts as use of its queue from `start` to `end`.
+struct Reservation {
+  Time start = absl::InfiniteFuture();
+  Time end = absl::InfiniteFuture();
+  std::vector<Placement> places;
+  bool operator==(const Reservation&) const = default;
+};
+struct JobReserved {
+  JobId job;
+  Reservation reservation;  // without places: it has none any more
+};
+// `elapsed` has gone by since the last: moves Queue::usage of every queue towards what it holds
+// now, by 1 - 2^(-elapsed / half_life).
+struct UsageCharged {
+  Duration elapsed;
+  Duration half_life;
+};
 enum class ReleaseReason : uint8_t {
   kCancelled,
   kSuspended,
@@ -134,13 +162,25 @@ enum class ReleaseReason : uint8_t {
   kTimeout,
   kCompleted,
   kFailed,
-  kPrepareTimeout
+  kPrepareTimeout,
+  // Evictions: for the sake of another.
+  kReclaimed,     // for a job of another queue that is entitled to the room
+  kPreempted,     // for a job of the same queue with higher priority
+  kConsolidated,  // moved, to make room in one piece
+  kGangExpired    // below its minimum for too long
 };
+constexpr bool IsEviction(ReleaseReason reason) {
+  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
+}
 struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
   JobId job;
   std::vector<uint32_t> tasks;
   bool requeue = false;  // Pending again once gone
   ReleaseReason reason = ReleaseReason::kCancelled;
+  JobId beneficiary = {};                // of an eviction: never 0 then
+  std::string detail = {};               // of an eviction, for people: why it was lawful
+  std::vector<Placement> moves_to = {};  // with requeue: where those of `tasks` that are named here
+                                         // are nominated once they are gone
 };
 struct TasksRequeued {  // tasks that ended, to run again
   JobId job;
@@ -155,7 +195,8 @@ using EventBody =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
-                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged>;
+                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
+                 TasksUnnominated, JobReserved, UsageCharged>;
 
 struct Event {
   Time time;

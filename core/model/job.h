@@ -113,6 +113,15 @@ struct GroupDependency {
 
 enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
 
+// How tasks are laid out over nodes. kDefault: the next level up says it (group, job, queue), at
+// last binpack.
+enum class Strategy : uint8_t {
+  kDefault,
+  kBinpack,   // tightest node that fits
+  kSpread,    // the node with the most free devices, then cpu
+  kColocate,  // a node that already has tasks of the job, if one fits; else tightest
+};
+
 struct GroupSpec {
   std::string name;
   int32_t replicas = 1;
@@ -120,6 +129,11 @@ struct GroupSpec {
   TaskShape shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
+  int32_t partition_size = 0;  // tasks of each sub-gang; 0 = no partitions; divides replicas and
+                               // min_available
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups;  // each task on a node that has a task of each of these
+  std::vector<uint32_t> apart_from;   // and on none that has one of these; may name itself
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -141,6 +155,13 @@ struct JobSpec {
   int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool suspended = false;
+  bool preemptible =
+      false;  // may be evicted for others, and may borrow beyond its queue's deserved
+  Strategy strategy = Strategy::kDefault;
+  std::string user;  // who it is accounted to; may be empty
+  // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
+  Duration checkpoint_interval = absl::InfiniteDuration();
+  Time deadline = absl::InfiniteFuture();  // orders jobs of one priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
   Duration prepare_timeout = absl::Seconds(60);
@@ -163,6 +184,8 @@ enum class TaskState : uint8_t {
   kFailed,
 };
 
+// Waits for nothing but its place.
+constexpr bool Reserves(TaskState state) { return state == TaskState::kNominated; }
 // Holds its node's resources.
 constexpr bool Occupies(TaskState state) {
   return state >= TaskState::kBound && state <= TaskState::kLost;
@@ -194,7 +217,12 @@ struct Task {
   uint32_t attempt = 0;   // starts decided so far
   NodeId node;            // meaningful while it occupies, and afterwards for history
   uint16_t port = 0;      // rendezvous port its node reserved, if any
-  DeviceSet devices;      // of that node, while it occupies
+  DeviceSet devices;      // of that node, while it occupies or is nominated
+  // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
+  // moved). Reserved from the decision on.
+  bool moves = false;
+  NodeId next_node;
+  DeviceSet next_devices;
   Time since = absl::InfinitePast();  // when it came into this state
   Time start = absl::InfinitePast();  // when the latest attempt began to run
   bool operator==(const Task&) const = default;
@@ -223,11 +251,16 @@ struct Group {
   ShapeId shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
+  int32_t partition_size = 0;
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups;
+  std::vector<uint32_t> apart_from;
   bool operator==(const Group&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Group& v) {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
-                      v.policies, v.depends_on);
+                      v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
+                      v.apart_from);
   }
 };
 
@@ -249,6 +282,7 @@ struct JobStatus {
   JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
   int32_t retries = 0;                    // used because of the job's own failures
   uint32_t starts = 0;                    // gangs bound so far
+  Time bound = absl::InfinitePast();      // when the latest gang was bound
   Time start = absl::InfinitePast();      // of the latest gang start
   Time end = absl::InfinitePast();
   Time hold_until = absl::InfinitePast();  // retry back-off
@@ -265,6 +299,7 @@ struct GroupTally {
 
   int32_t In(TaskState state) const { return count[static_cast<size_t>(state)]; }
   int32_t Waiting() const { return In(TaskState::kPending) + In(TaskState::kNominated); }
+  int32_t Nominated() const { return In(TaskState::kNominated); }
   // Hold or will hold a place in the gang: bound to running, or on a silent node.
   int32_t Members() const {
     return In(TaskState::kBound) + In(TaskState::kPrepared) + In(TaskState::kStarting) +
@@ -272,6 +307,19 @@ struct GroupTally {
   }
   int32_t Occupying() const { return Members() + In(TaskState::kReleasing); }
   bool operator==(const GroupTally&) const = default;
+};
+
+// Order inside a queue: higher priority first, then earlier deadline, then older (job ids grow with
+// submission).
+struct OrderKey {
+  int32_t priority = 0;
+  Time deadline = absl::InfiniteFuture();
+  JobId job;
+  bool operator==(const OrderKey&) const = default;
+  friend bool operator<(const OrderKey& a, const OrderKey& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    return a.deadline != b.deadline ? a.deadline < b.deadline : a.job < b.job;
+  }
 };
 
 struct JobTemplate;  // core/model/interner.h
@@ -284,8 +332,12 @@ struct Job {
   int32_t min_available = 0;
   int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
+  bool preemptible = false;
+  Strategy strategy = Strategy::kDefault;
+  std::string user;
   Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Time submit, start_after;
+  Duration checkpoint_interval;
+  Time submit, start_after, deadline;
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
   absl::Span<const LifecyclePolicy> policies;  // likewise
@@ -300,6 +352,16 @@ struct Job {
   bool has_timer = false;
   const JobTemplate* shared = nullptr;
 };
+
+inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.id}; }
+
+// How the tasks of the group are laid out; `of_queue` is the queue's own strategy.
+Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
+
+// When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
+// start, or from its bind while that is still to come. May have passed: it is then being stopped.
+// For jobs that occupy.
+Time PlannedEnd(const Job& job);
 
 // Over all groups.
 GroupTally TallyOf(const Job& job);

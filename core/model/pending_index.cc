@@ -41,27 +41,67 @@ void PendingIndex::Remove(ClassId id, OrderKey key) {
 void PendingIndex::Relist(ClassId id, const OrderKey* before) {
   const PendingClass& c = classes_.At(id);
   if (c.blocked != nullptr) return;
-  if (before != nullptr) ready_.erase(*before);
-  if (!c.jobs.empty()) ready_.emplace(*c.jobs.begin(), id);
+  const QueueId queue = c.demand.queue;
+  if (before != nullptr && !c.jobs.empty()) {  // in place: the queue keeps its entry
+    Ready& ready = ready_.at(queue);
+    ready.erase(*before);
+    ready.emplace(*c.jobs.begin(), id);
+    return;
+  }
+  if (before != nullptr) Unlist(queue, *before);
+  if (c.jobs.empty()) return;
+  ready_[queue].emplace(*c.jobs.begin(), id);
+  ++ready_count_;
+}
+
+void PendingIndex::Unlist(QueueId queue, const OrderKey& key) {
+  const auto found = ready_.find(queue);
+  found->second.erase(key);
+  --ready_count_;
+  if (found->second.empty()) ready_.erase(found);
 }
 
 void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   PendingClass& c = classes_.At(id);
   if (c.blocked == nullptr) {
-    if (!c.jobs.empty()) ready_.erase(*c.jobs.begin());
+    if (!c.jobs.empty()) Unlist(c.demand.queue, *c.jobs.begin());
     blocked_.push_back(id);
+  }
+  if (verdict.wake == WakeOn::kQueue) blocked_by_queue_[verdict.queue].push_back(id);
+  if (verdict.wake == WakeOn::kRoom) {
+    for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
   }
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
 }
 
-void PendingIndex::ReopenAll() {
-  for (ClassId id : blocked_) {
+void PendingIndex::Reopen(std::vector<ClassId>& list) {
+  for (ClassId id : list) {
     PendingClass* c = classes_.Find(id);
     if (c == nullptr || c->blocked == nullptr) continue;
     c->blocked = nullptr;
     Relist(id, nullptr);
   }
-  blocked_.clear();
+  list.clear();
+}
+
+void PendingIndex::ReopenAll() {
+  Reopen(blocked_);
+  blocked_by_queue_.clear();
+  blocked_by_room_.clear();
+}
+
+void PendingIndex::ReopenQueue(QueueId id) {
+  const auto found = blocked_by_queue_.find(id);
+  if (found == blocked_by_queue_.end()) return;
+  Reopen(found->second);
+  blocked_by_queue_.erase(found);
+}
+
+void PendingIndex::ReopenShape(ShapeId id) {
+  const auto found = blocked_by_room_.find(id);
+  if (found == blocked_by_room_.end()) return;
+  Reopen(found->second);
+  blocked_by_room_.erase(found);
 }
 
 void PendingIndex::DropEmpty() {

@@ -4,9 +4,10 @@
 // million equal blocked jobs cost nothing.
 //
 //   needs of a job (NeedsOf) --same queue, gang, shapes and counts--> PendingClass {jobs by
-//   priority, then age} ready():   classes to be tried, ordered by the key of their first job
-//   (deterministic; never by ClassId) blocked:   classes with a verdict; all return to ready() with
-//   StateEditor's next event that could help any
+//   priority, deadline, age}
+//   ready():   classes to be tried, by queue, ordered by the key of their first job
+//   blocked:   classes with a verdict; they return to ready() when something happens that could
+//   help them (WakeOn)
 //
 // Kept by StateEditor: it lags behind edits until StateEditor::Sync(). No thread safety.
 #ifndef BERTH_CORE_MODEL_PENDING_INDEX_H_
@@ -25,6 +26,7 @@
 #include "core/base/id_map.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
+#include "core/model/queue.h"
 
 namespace berth {
 
@@ -53,38 +55,55 @@ JobNeeds NeedsOf(const Job& job);
 // The group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
 
+struct DemandItem {
+  ShapeId shape;
+  int32_t count = 0;
+  int32_t partition_size = 0;
+  Strategy strategy = Strategy::kDefault;
+  bool operator==(const DemandItem&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DemandItem& v) {
+    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy);
+  }
+};
+
+// All that decides whether and where a job can be placed, beside its turn.
 struct Demand {
   QueueId queue;
   bool gang = false;
-  absl::InlinedVector<std::pair<ShapeId, int32_t>, 2> items;  // in group order
+  bool preemptible = false;
+  JobId only;  // 0, or the one job of the class: where it fits depends on its own present tasks
+  Duration walltime = absl::InfiniteDuration();
+  std::string user;                          // where the queue is fair between users
+  absl::InlinedVector<DemandItem, 1> items;  // in group order
   bool operator==(const Demand&) const = default;
 
   template <typename H>
-  friend H AbslHashValue(H h, const Demand& demand) {
-    return H::combine(std::move(h), demand.queue, demand.gang, demand.items);
+  friend H AbslHashValue(H h, const Demand& v) {
+    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime, v.user,
+                      v.items);
   }
 };
-Demand DemandOf(const Job& job, const JobNeeds& needs);
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs);
 
-// Higher priority first, then older (job ids grow with submission).
-struct OrderKey {
-  int32_t priority = 0;
-  JobId job;
-  bool operator==(const OrderKey&) const = default;
-  friend bool operator<(const OrderKey& a, const OrderKey& b) {
-    return a.priority != b.priority ? a.priority > b.priority : a.job < b.job;
-  }
+// What must happen before a blocked class is worth another try.
+enum class WakeOn : uint8_t {
+  kChange,  // nodes or queues themselves change; also ends every other wait
+  kQueue,   // something of the queue `queue` of the verdict, or below it, ends
+  kRoom,    // a node has more free, and one task of the class fits there
 };
 
-// Why a class waits. Opaque to the model: written and read by the engine (WaitReason,
-// core/engine/plan.h).
+// Why a class waits. Opaque to the model but for `wake` and `queue`: written and read by the engine
+// (WaitReason, core/engine/plan.h).
 struct BlockedVerdict {
   uint8_t code = 0;  // WaitCode
+  WakeOn wake = WakeOn::kChange;
   std::string resource;
   int64_t needed = 0;
   int64_t free = 0;
   int64_t limit = 0;
   QueueId queue;
+  JobId job;
   std::string detail;
 };
 
@@ -96,9 +115,11 @@ struct PendingClass {
 
 class PendingIndex {
  public:
-  // Classes with jobs that are not known to be blocked, by the key of their first job. Changes with
-  // every Sync, Block and reopening: take begin() anew after each.
-  const absl::btree_map<OrderKey, ClassId>& ready() const { return ready_; }
+  using Ready = absl::btree_map<OrderKey, ClassId>;
+  // By queue, classes with jobs that are not known to be blocked, by the key of their first job. No
+  // entry is empty. Changes with every Sync, Block and reopening: take begin() anew after each.
+  const absl::btree_map<QueueId, Ready>& ready() const { return ready_; }
+  size_t ready_count() const { return ready_count_; }
   // The class of a job is Job::pending_class. Valid until a Sync of facts drops a class without
   // jobs.
   const PendingClass& Class(ClassId id) const { return classes_.At(id); }
@@ -113,14 +134,22 @@ class PendingIndex {
   void Remove(ClassId id, OrderKey key);
   void Block(ClassId id, BlockedVerdict verdict);
   void ReopenAll();
+  void ReopenQueue(QueueId id);  // blocked by this very queue
+  void ReopenShape(ShapeId id);  // blocked for want of room for this shape
+  void Reopen(std::vector<ClassId>& list);
   void DropEmpty();  // classes without jobs
   // ready_ holds `before` for this class; make it hold its present first key.
   void Relist(ClassId id, const OrderKey* before);
+  void Unlist(QueueId queue, const OrderKey& key);
 
   IdMap<ClassId, PendingClass> classes_;
   absl::flat_hash_map<Demand, ClassId> by_demand_;
-  absl::btree_map<OrderKey, ClassId> ready_;
-  std::vector<ClassId> blocked_;  // may repeat, and hold classes dropped since
+  absl::btree_map<QueueId, Ready> ready_;
+  size_t ready_count_ = 0;
+  // Lists of blocked classes may repeat, and hold classes that are no longer there or blocked.
+  std::vector<ClassId> blocked_;  // all
+  absl::btree_map<QueueId, std::vector<ClassId>> blocked_by_queue_;
+  absl::btree_map<ShapeId, std::vector<ClassId>> blocked_by_room_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
   ClassId next_class_{1};         // 0 = no class
   size_t job_count_ = 0;

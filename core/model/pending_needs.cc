@@ -17,9 +17,9 @@ bool MayPlace(const JobStatus& status) {
          status.state == JobState::kRunning;
 }
 
-// Members that count for a minimum.
+// Members that count for a minimum: also those that have a place to wait for.
 int32_t Present(const GroupTally& tally) {
-  return tally.Members() + tally.In(TaskState::kSucceeded);
+  return tally.Members() + tally.Nominated() + tally.In(TaskState::kSucceeded);
 }
 
 bool DependencyMet(const Job& job, const GroupDependency& dependency) {
@@ -60,10 +60,10 @@ Missing MissingToMinimum(const Job& job) {
     short_of_job -= present + lacking;  // a closed group's minimum comes later
     if (lacking == 0 || !MayAsk(job, g)) continue;
     missing.total += lacking;
-    asked[g] = std::min(lacking, job.tallies[g].Waiting());
+    asked[g] = std::min(lacking, job.tallies[g].In(TaskState::kPending));
   }
   for (uint32_t g = 0; g < job.groups.size() && short_of_job > 0; ++g) {
-    const int32_t more = std::min(short_of_job, job.tallies[g].Waiting() - asked[g]);
+    const int32_t more = std::min(short_of_job, job.tallies[g].In(TaskState::kPending) - asked[g]);
     if (more <= 0 || !MayAsk(job, g)) continue;
     missing.total += more;
     asked[g] += more;
@@ -80,9 +80,15 @@ Missing MissingToMinimum(const Job& job) {
 JobNeeds OneMore(const Job& job) {
   JobNeeds needs;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].Waiting() > 0 && MayAsk(job, g)) needs.groups.push_back({g, 1});
+    if (job.tallies[g].In(TaskState::kPending) > 0 && MayAsk(job, g))
+      needs.groups.push_back({g, 1});
   }
   return needs;
+}
+
+bool SameKind(const DemandItem& a, DemandItem b) {
+  b.count = a.count;
+  return a == b;
 }
 
 }  // namespace
@@ -103,7 +109,8 @@ JobNeeds NeedsOf(const Job& job) {
   if (missing.total == 0 || (!pending && missing.waiting == 0)) {
     // Pending with the minimum met: by what succeeded before a restart, and the rest is to run; or
     // by members just placed, and the status follows.
-    return pending && TallyOf(job).Members() > 0 ? JobNeeds{} : OneMore(job);
+    const GroupTally tally = TallyOf(job);
+    return pending && tally.Members() + tally.Nominated() > 0 ? JobNeeds{} : OneMore(job);
   }
   // Some members are still being stopped, or ended and were not requeued: a gang does not start
   // without them.
@@ -111,14 +118,25 @@ JobNeeds NeedsOf(const Job& job) {
   return std::move(missing.needs);
 }
 
-Demand DemandOf(const Job& job, const JobNeeds& needs) {
-  Demand demand{job.queue, needs.gang, {}};
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
+  Demand demand;
+  demand.queue = job.queue;
+  demand.gang = needs.gang;
+  demand.preemptible = job.preemptible;
+  demand.walltime = job.walltime;
+  if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
   for (const GroupNeed& need : needs.groups) {
-    const ShapeId shape = job.groups[need.group].shape;
-    if (!demand.items.empty() && demand.items.back().first == shape) {
-      demand.items.back().second += need.count;
+    const Group& group = job.groups[need.group];
+    const DemandItem item{.shape = group.shape,
+                          .count = need.count,
+                          .partition_size = group.partition_size,
+                          .strategy = StrategyOf(job, group, Strategy::kDefault)};
+    const bool apart = !group.near_groups.empty() || !group.apart_from.empty();
+    if (apart || item.strategy == Strategy::kColocate) demand.only = job.id;
+    if (!demand.items.empty() && SameKind(demand.items.back(), item)) {
+      demand.items.back().count += need.count;
     } else {
-      demand.items.emplace_back(shape, need.count);
+      demand.items.push_back(item);
     }
   }
   return demand;

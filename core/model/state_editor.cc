@@ -17,9 +17,30 @@ bool WaitsForDependencies(const JobStatus& status) {
 
 bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
 
-bool SameOccupation(const Task& a, const Task& b) {
-  if (Occupies(a.state) != Occupies(b.state)) return false;
-  return !Occupies(a.state) || (a.node == b.node && a.devices == b.devices);
+// What a task holds of a node, or keeps from others there.
+struct Hold {
+  bool any = false;
+  NodeId node;
+  DeviceSet devices;
+  bool operator==(const Hold&) const = default;
+};
+Hold OccupationOf(const Task& task) {
+  if (!Occupies(task.state)) return {};
+  return {.any = true, .node = task.node, .devices = task.devices};
+}
+Hold ReservationOf(const Task& task) {
+  if (Reserves(task.state)) return {.any = true, .node = task.node, .devices = task.devices};
+  if (!task.moves) return {};
+  return {.any = true, .node = task.next_node, .devices = task.next_devices};
+}
+
+// Counts as its queue's use.
+bool Counts(TaskState state) { return Occupies(state) || Reserves(state); }
+
+bool SameHolds(const Task& a, const Task& b) {
+  return Counts(a.state) == Counts(b.state) &&
+         (a.state == TaskState::kPending) == (b.state == TaskState::kPending) &&
+         OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b);
 }
 
 Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
@@ -31,6 +52,11 @@ Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
   job.min_available = spec.min_available;
   job.max_retries = spec.max_retries;
   job.on_node_loss = spec.on_node_loss;
+  job.preemptible = spec.preemptible;
+  job.strategy = spec.strategy;
+  job.user = spec.user;
+  job.checkpoint_interval = spec.checkpoint_interval;
+  job.deadline = spec.deadline;
   job.walltime = spec.walltime;
   job.retry_backoff = spec.retry_backoff;
   job.prepare_timeout = spec.prepare_timeout;
@@ -71,8 +97,16 @@ void StateEditor::MarkJob(JobId id) {
   state_.unsettled_.insert(id);
 }
 
-void StateEditor::CouldHelp() {
-  if (facts()) state_.pending_.ReopenAll();
+void StateEditor::QueueCouldHelp(QueueId leaf) {
+  if (!facts()) return;
+  for (QueueId id = leaf;; id = state_.queues_.At(id).spec.parent) {
+    state_.pending_.ReopenQueue(id);
+    if (id == kRootQueue) return;
+  }
+}
+
+void StateEditor::NodeCouldHelp(NodeId id) {
+  if (facts()) state_.freed_nodes_.push_back(id);
 }
 
 Task StateEditor::SetTask(TaskKey key, const Task& value) {
@@ -88,10 +122,10 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     --state_.tasks_by_state_[static_cast<size_t>(old.state)];
     ++state_.tasks_by_state_[static_cast<size_t>(value.state)];
   }
-  const bool same_wait = Waits(old.state) == Waits(value.state);
-  if (!same_wait || !SameOccupation(old, value)) {
-    MoveOccupation(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
+  if (!SameHolds(old, value)) {
+    MoveHolds(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
   }
+  if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
   return old;
 }
@@ -103,30 +137,80 @@ void StateEditor::AdoptTask(TaskKey key) {
   state_.unsettled_.insert(key.job);
 }
 
-// The task's wait or occupation is not what it was: moves it in all sums.
-void StateEditor::MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old) {
+// The task's wait or what it holds is not what it was: moves it in all sums.
+void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old) {
   const Task& task = job.tasks[key.task];
-  const bool occupied = Occupies(old.state);
-  const bool occupies = Occupies(task.state);
+  const Hold occupied = OccupationOf(old), occupies = OccupationOf(task);
+  const Hold reserved = ReservationOf(old), reserves = ReservationOf(task);
   const bool held_any = job.occupying > 0;
-  if (occupied) Vacate(old.node, key, request, old.devices);
-  if (occupies) Occupy(task.node, key, request, task.devices);
-  job.occupying += (occupies ? 1 : 0) - (occupied ? 1 : 0);
+  if (reserved.any && !(reserved == reserves))
+    Unreserve(reserved.node, key, request, reserved.devices);
+  if (occupied.any && !(occupied == occupies))
+    Vacate(occupied.node, key, request, occupied.devices);
+  if (occupies.any && !(occupied == occupies))
+    Occupy(occupies.node, key, request, occupies.devices);
+  if (reserves.any && !(reserved == reserves))
+    Reserve(reserves.node, key, request, reserves.devices);
+  job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
   QueueChange change;
   change.request = &request;
-  change.allocated = (occupies ? 1 : 0) - (occupied ? 1 : 0);
+  change.allocated = (Counts(task.state) ? 1 : 0) - (Counts(old.state) ? 1 : 0);
+  change.nonpreemptible = job.preemptible ? 0 : change.allocated;
   if (!Ended(job.status.state)) {
-    change.pending = (Waits(task.state) ? 1 : 0) - (Waits(old.state) ? 1 : 0);
+    const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
+    change.pending = waits(task.state) - waits(old.state);
   }
   change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
+  if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
   ChangeQueues(job.queue, change);
-  if (occupied && !occupies) CouldHelp();
+  ChangeUser(job, request, change.allocated);
+  if (change.allocated < 0 || change.running_jobs < 0) QueueCouldHelp(job.queue);
+}
+
+// The sets of tasks and jobs in states that planning looks for.
+void StateEditor::ListTask(const Job& job, TaskKey key, TaskState old) {
+  const TaskState now = job.tasks[key.task].state;
+  if (old == TaskState::kReleasing) state_.releasing_.erase(key);
+  if (now == TaskState::kReleasing) state_.releasing_.insert(key);
+  if (!Reserves(old) && !Reserves(now)) return;
+  const GroupTally tally = TallyOf(job);
+  if (tally.Nominated() > 0) {
+    state_.nominated_jobs_.insert(job.id);
+  } else {
+    state_.nominated_jobs_.erase(job.id);
+  }
+}
+
+void StateEditor::ListOccupying(Job& job, bool list) {
+  Queue& queue = state_.queues_.At(job.queue);
+  const std::pair<Time, JobId> end{PlannedEnd(job), job.id};
+  const bool ends = end.first != absl::InfiniteFuture();
+  if (list) {
+    queue.occupying_jobs.insert(KeyOf(job));
+    if (ends) state_.planned_ends_.insert(end);
+  } else {
+    queue.occupying_jobs.erase(KeyOf(job));
+    if (ends) state_.planned_ends_.erase(end);
+  }
+}
+
+void StateEditor::ChangeUser(const Job& job, const Resources& request, int sign) {
+  Queue& queue = state_.queues_.At(job.queue);
+  if (sign == 0 || queue.spec.user_fairness == UserFairness::kNone) return;
+  Resources& sum = queue.user_allocated[job.user];
+  if (sign > 0) sum += request;
+  if (sign < 0) sum -= request;
+  if (sum.IsZero()) queue.user_allocated.erase(job.user);
 }
 
 JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   Job& job = state_.jobs_.At(id);
+  const bool relist =
+      job.occupying > 0 && (status.start != job.status.start || status.bound != job.status.bound);
+  if (relist) ListOccupying(job, false);
   JobStatus old = std::exchange(job.status, std::move(status));
+  if (relist) ListOccupying(job, true);
   --state_.jobs_by_state_[static_cast<size_t>(old.state)];
   ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
 
@@ -166,6 +250,17 @@ void StateEditor::ListDependencies(const Job& job, bool list) {
   }
 }
 
+void StateEditor::SetReservation(JobId id, Reservation reservation) {
+  if (reservation.places.empty()) {
+    state_.reservations_.erase(id);
+  } else {
+    state_.reservations_[id] = std::move(reservation);
+  }
+  if (!facts()) return;
+  state_.dirty_.jobs.push_back(id);
+  state_.pending_.ReopenAll();  // what was kept for it may be free for others now
+}
+
 void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
   if (message.empty()) {
     if (state_.task_messages_.erase(key) == 0) return;
@@ -178,7 +273,9 @@ void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
 void StateEditor::SetJobPriority(JobId id, int32_t priority) {
   Job& job = state_.jobs_.At(id);
   LeavePending(job);
+  if (job.occupying > 0) ListOccupying(job, false);
   job.priority = priority;
+  if (job.occupying > 0) ListOccupying(job, true);
   Touch(id);
   MarkJob(id);
 }
@@ -218,7 +315,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
 
 void StateEditor::EraseJob(JobId id) {
   Job& job = state_.jobs_.At(id);
-  BERTH_CHECK(job.occupying == 0);
+  BERTH_CHECK(job.occupying == 0 && TallyOf(job).Nominated() == 0);
   LeavePending(job);
   DropTimer(job);
   if (WaitsForDependencies(job.status)) ListDependencies(job, false);
@@ -234,6 +331,7 @@ void StateEditor::EraseJob(JobId id) {
     SetTaskMessage({id, t}, "");
   }
   state_.unsettled_.erase(id);
+  state_.reservations_.erase(id);
   state_.job_names_.erase(job.name);
   state_.interner_.ReleaseTemplate(job.shared);
   state_.jobs_.Erase(id);
@@ -244,7 +342,7 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
   Resources sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    sum += one.Times(job.tallies[g].Waiting());
+    sum += one.Times(job.tallies[g].In(TaskState::kPending));
   }
   return sum;
 }
@@ -252,17 +350,17 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
 void StateEditor::RefreshPending(Job& job) {
   const JobNeeds needs = NeedsOf(job);
   if (needs.empty()) return LeavePending(job);
-  const Demand demand = DemandOf(job, needs);
+  const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs);
   if (job.pending_class != ClassId{}) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);
   }
-  job.pending_class = state_.pending_.Add(demand, OrderKey{job.priority, job.id});
+  job.pending_class = state_.pending_.Add(demand, KeyOf(job));
 }
 
 void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
-  state_.pending_.Remove(job.pending_class, OrderKey{job.priority, job.id});
+  state_.pending_.Remove(job.pending_class, KeyOf(job));
   job.pending_class = ClassId{};
 }
 

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/model/cluster_state.h"
 
@@ -47,6 +48,8 @@ class StateEditor {
   void AdoptTask(TaskKey key);
   // What the latest attempt that ended said; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
+  // Without places: none.
+  void SetReservation(JobId id, Reservation reservation);
   void SetJobPriority(JobId id, int32_t priority);
   void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
   // The id must be absent; next_job_id moves past it. Its kinds must have room
@@ -59,6 +62,7 @@ class StateEditor {
   void AddQueue(QueueId id, QueueSpec spec);
   void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
   void SetQueueOpen(QueueId id, bool open);
+  void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -77,17 +81,24 @@ class StateEditor {
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
   void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+  // Returns to ready() what waits for room and one task of which `fits` on a node that could give
+  // more since the last call. A node that changed otherwise than by a task that left is asked for
+  // every shape.
+  void WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits);
 
   // Loading, into a fresh state: queues parents first, nodes, job specs, then statuses and tasks,
   // then FinishLoad. Anything may be left out that equals what a new one has. INVALID_ARGUMENT or
   // FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated ids or names, too
   // many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
+  absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
   // `priority` and `labels` as last updated.
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                              std::map<std::string, std::string> labels, uint64_t revision);
+  // After the job and the nodes.
+  absl::Status LoadReservation(JobId id, Reservation reservation);
   absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
   // Ids up to these were given out before, also of what was deleted since.
   absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue);
@@ -99,11 +110,20 @@ class StateEditor {
   bool facts() const { return mode_ == EditMode::kFacts; }
   void Touch(JobId id);
   void MarkJob(JobId id);
-  void CouldHelp();  // facts only: reopens blocked classes
+  // Facts only: what could help blocked classes happened.
+  void QueueCouldHelp(QueueId leaf);
+  void NodeCouldHelp(NodeId id);
+  void AnythingCouldHelp();
   void ChangeQueues(QueueId leaf, const QueueChange& change);
-  void MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void ListTask(const Job& job, TaskKey key, TaskState old);
+  void ListOccupying(Job& job, bool list);
+  void ChangeUser(const Job& job, const Resources& request, int sign);
+  void CountUsers(Queue& queue);
   void Occupy(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
   void Vacate(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Reserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Unreserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
   void DeriveQueue(Queue& queue);

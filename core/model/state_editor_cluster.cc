@@ -24,12 +24,20 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
+void Drop(std::vector<TaskKey>& list, TaskKey key) {
+  const auto found = std::find(list.rbegin(), list.rend(), key);
+  BERTH_CHECK(found != list.rend());
+  *found = list.back();
+  list.pop_back();
+}
+
 }  // namespace
 
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
     AddSigned(queue.allocated, change.request, change.allocated);
+    AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
     queue.jobs += change.jobs;
     queue.active_jobs += change.active_jobs;
@@ -50,16 +58,34 @@ void StateEditor::Occupy(NodeId id, TaskKey key, const Resources& request,
   ReindexNode(node);
 }
 
+void StateEditor::Reserve(NodeId id, TaskKey key, const Resources& request,
+                          const DeviceSet& devices) {
+  Node& node = state_.nodes_.At(id);
+  BERTH_CHECK(!node.devices_reserved.Overlaps(devices));
+  node.reserved += request;
+  node.devices_reserved |= devices;
+  node.nominated.push_back(key);
+  ReindexNode(node);
+}
+
+void StateEditor::Unreserve(NodeId id, TaskKey key, const Resources& request,
+                            const DeviceSet& devices) {
+  Node& node = state_.nodes_.At(id);
+  node.reserved -= request;
+  node.devices_reserved -= devices;
+  Drop(node.nominated, key);
+  ReindexNode(node);
+  NodeCouldHelp(id);
+}
+
 void StateEditor::Vacate(NodeId id, TaskKey key, const Resources& request,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
   node.allocated -= request;
   node.devices_used -= devices;
-  const auto found = std::find(node.tasks.rbegin(), node.tasks.rend(), key);
-  BERTH_CHECK(found != node.tasks.rend());
-  *found = node.tasks.back();
-  node.tasks.pop_back();
+  Drop(node.tasks, key);
   ReindexNode(node);
+  NodeCouldHelp(id);
 }
 
 void StateEditor::ReindexNode(const Node& node) {
@@ -68,7 +94,7 @@ void StateEditor::ReindexNode(const Node& node) {
     return;
   }
   DeviceSet unused = node.healthy;
-  unused -= node.devices_used;
+  unused -= TakenDevices(node);
   const Resources free = FreeOf(node);
   state_.free_.Put(node.id, free, FreeIndex::Room(unused.Count(), free[kCpu]));
 }
@@ -96,9 +122,34 @@ void StateEditor::DeriveNode(Node& node) {
 }
 
 void StateEditor::DeriveQueue(Queue& queue) {
-  queue.limit.amount.fill(std::numeric_limits<int64_t>::max());
-  for (const NamedAmount& limit : queue.spec.limit) {
-    queue.limit[state_.interner_.AddKind(limit.name)] = limit.amount;
+  const auto derive = [this](const std::vector<NamedAmount>& amounts, int64_t absent) {
+    Resources derived;
+    derived.amount.fill(absent);
+    for (const NamedAmount& a : amounts) derived[state_.interner_.AddKind(a.name)] = a.amount;
+    return derived;
+  };
+  constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+  queue.limit = derive(queue.spec.limit, kNoBound);
+  queue.deserved = derive(queue.spec.deserved, 0);
+  queue.deserved_bound = derive(queue.spec.deserved, kNoBound);
+  queue.guarantee = derive(queue.spec.guarantee, 0);
+}
+
+// Anew, as user_fairness was switched.
+void StateEditor::CountUsers(Queue& queue) {
+  queue.user_allocated.clear();
+  for (auto id = state_.jobs_.NextFrom(JobId{}); id.has_value();
+       id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
+    const Job& job = state_.jobs_.At(*id);
+    if (job.queue != queue.id) continue;
+    touched_.push_back(*id);  // its class tells users apart, or does not any more
+    for (size_t g = 0; g < job.groups.size(); ++g) {
+      const GroupTally& tally = job.tallies[g];
+      const int32_t tasks = tally.Occupying() + tally.Nominated();
+      if (tasks == 0) continue;
+      const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
+      ChangeUser(job, one.Times(tasks), 1);
+    }
   }
 }
 
@@ -118,17 +169,24 @@ void StateEditor::SetQueueSpec(QueueId id, QueueSpec spec) {
   Queue& queue = state_.queues_.At(id);
   BERTH_CHECK(queue.spec.name == spec.name && queue.spec.parent == spec.parent);
   state_.queue_names_.erase(queue.spec.name);
+  const UserFairness before = queue.spec.user_fairness;
   queue.spec = std::move(spec);
   state_.queue_names_.emplace(queue.spec.name, id);
   DeriveQueue(queue);
+  if (queue.spec.user_fairness != before) CountUsers(queue);
   if (facts()) state_.dirty_.queues.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
+}
+
+void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
+  state_.queues_.At(id).usage = std::move(usage);
+  if (facts()) state_.dirty_.queues.push_back(id);
 }
 
 void StateEditor::SetQueueOpen(QueueId id, bool open) {
   state_.queues_.At(id).open = open;
   if (facts()) state_.dirty_.queues.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
 }
 
 void StateEditor::EraseQueue(QueueId id) {
@@ -155,21 +213,26 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   Node& node = state_.nodes_.At(id);
   BERTH_CHECK(node.spec.name == spec.name);
   const std::vector<int> moves = DeviceMoves(node.spec, spec);
-  for (TaskKey key : node.tasks) {
-    Task& task = state_.jobs_.At(key.job).tasks[key.task];
-    const DeviceSet moved = Moved(task.devices, moves);
-    if (moved == task.devices) continue;
-    task.devices = moved;
+  const auto move = [&](TaskKey key, DeviceSet& devices) {
+    const DeviceSet moved = Moved(devices, moves);
+    if (moved == devices) return;
+    devices = moved;
     if (facts()) state_.dirty_.tasks.push_back(key);
+  };
+  for (TaskKey key : node.tasks) move(key, state_.jobs_.At(key.job).tasks[key.task].devices);
+  for (TaskKey key : node.nominated) {
+    Task& task = state_.jobs_.At(key.job).tasks[key.task];
+    move(key, task.moves ? task.next_devices : task.devices);
   }
   node.devices_used = Moved(node.devices_used, moves);
+  node.devices_reserved = Moved(node.devices_reserved, moves);
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
   DeriveNode(node);
   ReindexNode(node);
   if (facts()) state_.dirty_.nodes.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
 }
 
 void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
@@ -185,17 +248,38 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   if (node.status.draining && !old.draining) {
     for (TaskKey key : node.tasks) state_.unsettled_.insert(key.job);
   }
-  CouldHelp();
+  if (!node.nominated.empty() && !TakesTasks(node.status)) {
+    for (TaskKey key : node.nominated) state_.unsettled_.insert(key.job);
+  }
+  AnythingCouldHelp();
 }
 
 void StateEditor::EraseNode(NodeId id) {
   const Node& node = state_.nodes_.At(id);
-  BERTH_CHECK(node.tasks.empty());
+  BERTH_CHECK(node.tasks.empty() && node.nominated.empty());
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
+}
+
+void StateEditor::AnythingCouldHelp() {
+  if (facts()) state_.pending_.ReopenAll();
+}
+
+void StateEditor::WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits) {
+  if (state_.freed_nodes_.empty()) return;
+  std::vector<NodeId> nodes = std::exchange(state_.freed_nodes_, {});
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::vector<ShapeId> woken;
+  for (const auto& [shape, classes] : state_.pending_.blocked_by_room_) {
+    const ShapeId of = shape;
+    const auto helps = [&](NodeId node) { return state_.free_.Has(node) && fits(of, node); };
+    if (std::any_of(nodes.begin(), nodes.end(), helps)) woken.push_back(of);
+  }
+  for (ShapeId shape : woken) state_.pending_.ReopenShape(shape);
 }
 
 void StateEditor::PassTime(Time now) {
@@ -211,7 +295,7 @@ void StateEditor::PassTime(Time now) {
     const NodeId id = state_.backoffs_.begin()->second;
     state_.backoffs_.erase(state_.backoffs_.begin());
     ReindexNode(state_.nodes_.At(id));
-    state_.pending_.ReopenAll();
+    state_.freed_nodes_.push_back(id);
   }
 }
 

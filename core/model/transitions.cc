@@ -53,8 +53,9 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   return task;
 }
 
-JobStatus GangBound(const JobStatus& before) {
+JobStatus GangBound(const JobStatus& before, Time now) {
   JobStatus status = before;
+  status.bound = now;
   ++status.starts;
   status.state = JobState::kBinding;
   return status;
@@ -67,6 +68,9 @@ Task StartedTask(const Task& before, Time now) {
 Task ReleasedTask(const Task& before, bool requeue, Time now) {
   Task task = before;
   task.requeue = requeue;
+  task.moves = false;
+  task.next_node = NodeId{};
+  task.next_devices = DeviceSet{};
   if (before.state == TaskState::kLost) {
     task.before_lost = TaskState::kReleasing;
   } else if (before.state != TaskState::kReleasing) {
@@ -78,6 +82,27 @@ Task ReleasedTask(const Task& before, bool requeue, Time now) {
 
 Task RequeuedTask(const Task& before, Time now) {
   return InState(before, TaskState::kPending, now);
+}
+
+Task NominatedTask(const Task& before, const Placement& placement, Time now) {
+  Task task = InState(before, TaskState::kNominated, now);
+  task.node = placement.node;
+  task.devices = placement.devices;
+  return task;
+}
+
+Task UnnominatedTask(const Task& before, Time now) {
+  Task task = InState(before, TaskState::kPending, now);
+  task.devices = DeviceSet{};
+  return task;
+}
+
+Task MovedTask(const Task& released, const Placement& to) {
+  Task task = released;
+  task.moves = true;
+  task.next_node = to.node;
+  task.next_devices = to.devices;
+  return task;
 }
 
 Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
@@ -109,7 +134,12 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
   task.port = 0;
-  return task;
+  if (!task.moves) return task;
+  const Placement to{.node = task.next_node, .devices = task.next_devices};
+  task.moves = false;
+  task.next_node = NodeId{};
+  task.next_devices = DeviceSet{};
+  return again ? NominatedTask(task, to, now) : task;
 }
 
 Task LostTask(const Task& before, Time now) {

@@ -59,7 +59,7 @@ void Settle(ClusterState& state, Random& random) {
   StateEditor editor(state, EditMode::kTentative);
   while (!state.unsettled().empty()) editor.Settle(*state.unsettled().begin());
   if (!state.pending().ready().empty() && random.Below(2) == 0) {
-    editor.Block(state.pending().ready().begin()->second, BlockedVerdict{});
+    editor.Block(state.pending().ready().begin()->second.begin()->second, BlockedVerdict{});
   }
 }
 
