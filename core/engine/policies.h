@@ -27,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/engine/parameters.h"
 #include "core/model/cluster_state.h"
 
 namespace berth {
@@ -96,14 +97,6 @@ class Action {
   virtual void Run(Cycle& cycle) const = 0;
 };
 
-// What the lifecycle stage may be told.
-struct LifecycleParameters {
-  int32_t drain_after_refusals = 5;  // of different jobs, in a row; 0 = never
-  Duration refusal_backoff =
-      absl::Seconds(1);  // after the first refusal, doubled by each further one
-  Duration refusal_backoff_max = absl::Minutes(5);
-};
-
 // Names, in order. A name that the registry does not have is an error of Policies::Create.
 struct PolicyConfig {
   std::vector<std::string> actions = {"allocate"};
@@ -111,6 +104,9 @@ struct PolicyConfig {
   std::vector<std::string> scores = {"best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};
   LifecycleParameters lifecycle;
+  FairShareParameters fair_share;
+  BackfillParameters backfill;
+  EvictionParameters eviction;
 };
 
 // The configured set. Movable; must outlive the cycles that use it.
@@ -124,14 +120,19 @@ class Policies {
   const std::vector<std::unique_ptr<NodeFilter>>& filters() const { return filters_; }
   const std::vector<std::unique_ptr<NodeScore>>& scores() const { return scores_; }
   const std::vector<std::unique_ptr<JobOrder>>& job_orders() const { return job_orders_; }
-  const LifecycleParameters& lifecycle() const { return lifecycle_; }
+  const LifecycleParameters& lifecycle() const { return config_.lifecycle; }
+  const FairShareParameters& fair_share() const { return config_.fair_share; }
+  const BackfillParameters& backfill() const { return config_.backfill; }
+  const EvictionParameters& eviction() const { return config_.eviction; }
+  // As given to Create.
+  const PolicyConfig& config() const { return config_; }
 
  private:
   std::vector<std::unique_ptr<Action>> actions_;
   std::vector<std::unique_ptr<NodeFilter>> filters_;
   std::vector<std::unique_ptr<NodeScore>> scores_;
   std::vector<std::unique_ptr<JobOrder>> job_orders_;
-  LifecycleParameters lifecycle_;
+  PolicyConfig config_;
 };
 
 using PolicyFactory =
