@@ -78,7 +78,7 @@ absl::Status ApplyBody(ClusterState& state, const QueueDeleted& event, Time) {
   return absl::OkStatus();
 }
 
-absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time) {
+absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time time) {
   if (event.elapsed <= absl::ZeroDuration() || event.half_life <= absl::ZeroDuration()) {
     return Invalid("usage is charged for a time, with a half-life");
   }
@@ -87,6 +87,7 @@ absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time) {
        id = state.queues().NextFrom(QueueId{id->value + 1})) {
     editor.SetQueueUsage(*id, ChargedUsage(state.interner(), state.queues().At(*id), event));
   }
+  editor.SetUsageCharged(time);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,13 @@ struct Dirty {
   }
 };
 
+// What planning keeps from cycle to cycle that is no fact: without it, it would decide the same,
+// later. Opaque here; owned by the state that it was made from.
+class PlanningCache {
+ public:
+  virtual ~PlanningCache() = default;
+};
+
 class ClusterState {
  public:
   ClusterState();  // one queue: the root
@@ -62,11 +70,16 @@ class ClusterState {
   // Interned names, shapes and device models.
   const Interner& interner() const { return interner_; }
 
+  // Fact: when usage was last charged (UsageCharged); InfinitePast if never.
+  Time usage_charged() const { return usage_charged_; }
+
   // Facts: places kept for blocked jobs.
   const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
 
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
+  // Sum over the ready nodes, cordoned ones included: what the queues divide.
+  const Resources& capacity() const { return capacity_; }
   const FreeIndex& free() const { return free_; }
   // The next thing due of each job that has one (NextDue), earliest first; all later than
   // passed_time().
@@ -116,8 +129,13 @@ class ClusterState {
   NodeId next_node_id_{1};
   QueueId next_queue_id_{1};
 
+  Time usage_charged_ = absl::InfinitePast();
+
   Interner interner_;
   PendingIndex pending_;
+  Resources capacity_;
+  std::vector<QueueId> changed_queues_;
+  std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;
   absl::btree_set<std::pair<Time, JobId>> timers_;
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer

@@ -164,9 +164,13 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
     return Differs("job counts of ", name);
   }
   std::vector<QueueId> children;
+  Resources kept;
   state.queues().ForEach([&](QueueId id, const Queue& other) {
-    if (id != kRootQueue && other.spec.parent == queue.id) children.push_back(id);
+    if (id == kRootQueue || other.spec.parent != queue.id) return;
+    children.push_back(id);
+    kept += KeptFor(other);
   });
+  if (!(queue.kept == kept)) return Differs("kept below ", name);
   return children == queue.children ? absl::OkStatus() : Differs("children of ", name);
 }
 
@@ -230,16 +234,20 @@ absl::Status CheckPending(const ClusterState& state, const Sums& sums) {
     const auto found = sums.classes.find(id);
     const size_t jobs = found == sums.classes.end() ? 0 : found->second.size();
     if (jobs != c.jobs.size()) status.Update(Differs("jobs of pending class ", id.value));
-    if (c.blocked != nullptr || c.jobs.empty() || jobs == 0) return;
-    ++ready;
-    const auto queue = state.pending().ready().find(c.demand.queue);
-    if (queue == state.pending().ready().end()) {
-      status.Update(Differs("pending class ", id.value, ": its queue is not ready"));
+    if (c.jobs.empty() || jobs == 0) return;
+    if (c.blocked == nullptr) ++ready;
+    const PendingIndex& pending = state.pending();
+    const auto& list = c.blocked == nullptr               ? pending.ready()
+                       : c.blocked->wake == WakeOn::kRoom ? pending.short_of_room()
+                                                          : pending.held_back();
+    const auto queue = list.find(c.demand.queue);
+    if (queue == list.end()) {
+      status.Update(Differs("pending class ", id.value, ": its queue is not listed"));
       return;
     }
-    const auto listed = queue->second.find(*found->second.begin());
+    const auto listed = queue->second.find(ClassKeyOf(c.demand, *found->second.begin()));
     if (listed == queue->second.end() || listed->second != id) {
-      status.Update(Differs("pending class ", id.value, " is not ready under its first job"));
+      status.Update(Differs("pending class ", id.value, " is not listed under its first job"));
     }
   });
   if (status.ok() && ready != state.pending().ready_count()) {
@@ -293,10 +301,11 @@ absl::Status CheckConsistency(const ClusterState& state) {
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     if (status.ok()) status = CheckQueue(state, queue, sums.queues[id]);
   });
-  Resources free;
+  Resources free, capacity;
   size_t listed = 0;
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
+    if (node.status.state == NodeState::kReady) capacity += node.capacity;
     if (!status.ok() || !state.free().Has(id)) return;
     free += FreeOf(node);
     ++listed;
@@ -305,6 +314,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   if (!(free == state.free().total()) || listed != state.free().nodes().size()) {
     return Differs("sum of the free index");
   }
+  if (!(capacity == state.capacity())) return Differs("capacity");
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);

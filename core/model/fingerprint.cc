@@ -111,6 +111,7 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
   AddResources(h, interner, queue.allocated);
   AddResources(h, interner, queue.pending);
   AddResources(h, interner, queue.nonpreemptible);
+  AddResources(h, interner, queue.kept);
   h.Add(queue.occupying_jobs.size()).Add(queue.user_allocated.size());
   for (const auto& [user, sum] : queue.user_allocated) {
     h.Add(absl::string_view(user));
@@ -215,6 +216,8 @@ uint64_t Fingerprint(const ClusterState& state) {
   state.queues().ForEach([&](QueueId, const Queue& queue) { AddQueue(h, interner, queue); });
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
+  h.Add(state.usage_charged());
+  AddResources(h, interner, state.capacity());
   for (const auto& [id, reservation] : state.reservations()) {
     h.Add(id).Add(reservation.start).Add(reservation.end).Add(reservation.places.size());
     for (const Placement& place : reservation.places) {

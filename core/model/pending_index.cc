@@ -38,48 +38,56 @@ void PendingIndex::Remove(ClassId id, OrderKey key) {
   if (first) Relist(id, &key);
 }
 
-void PendingIndex::Relist(ClassId id, const OrderKey* before) {
-  const PendingClass& c = classes_.At(id);
-  if (c.blocked != nullptr) return;
-  const QueueId queue = c.demand.queue;
-  if (before != nullptr && !c.jobs.empty()) {  // in place: the queue keeps its entry
-    Ready& ready = ready_.at(queue);
-    ready.erase(*before);
-    ready.emplace(*c.jobs.begin(), id);
-    return;
-  }
-  if (before != nullptr) Unlist(queue, *before);
-  if (c.jobs.empty()) return;
-  ready_[queue].emplace(*c.jobs.begin(), id);
-  ++ready_count_;
+PendingIndex::List PendingIndex::ListOf(const PendingClass& c) {
+  if (c.blocked == nullptr) return kReady;
+  return c.blocked->wake == WakeOn::kRoom ? kShort : kHeldBack;
 }
 
-void PendingIndex::Unlist(QueueId queue, const OrderKey& key) {
-  const auto found = ready_.find(queue);
-  found->second.erase(key);
-  --ready_count_;
-  if (found->second.empty()) ready_.erase(found);
+void PendingIndex::Relist(ClassId id, const OrderKey* before) {
+  const PendingClass& c = classes_.At(id);
+  if (before != nullptr && !c.jobs.empty()) {  // in place: the queue keeps its entry
+    Classes& classes = lists_[ListOf(c)].at(c.demand.queue);
+    classes.erase(ClassKeyOf(c.demand, *before));
+    classes.emplace(ClassKeyOf(c.demand, *c.jobs.begin()), id);
+    return;
+  }
+  if (before != nullptr) Unlist(c, *before);
+  if (!c.jobs.empty()) Enlist(id, c);
+}
+
+void PendingIndex::Enlist(ClassId id, const PendingClass& c) {
+  const List list = ListOf(c);
+  lists_[list][c.demand.queue].emplace(ClassKeyOf(c.demand, *c.jobs.begin()), id);
+  if (list == kReady) ++ready_count_;
+}
+
+void PendingIndex::Unlist(const PendingClass& c, const OrderKey& key) {
+  const List list = ListOf(c);
+  const auto found = lists_[list].find(c.demand.queue);
+  found->second.erase(ClassKeyOf(c.demand, key));
+  if (found->second.empty()) lists_[list].erase(found);
+  if (list == kReady) --ready_count_;
 }
 
 void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   PendingClass& c = classes_.At(id);
-  if (c.blocked == nullptr) {
-    if (!c.jobs.empty()) Unlist(c.demand.queue, *c.jobs.begin());
-    blocked_.push_back(id);
-  }
+  if (!c.jobs.empty()) Unlist(c, *c.jobs.begin());
+  if (c.blocked == nullptr) blocked_.push_back(id);
   if (verdict.wake == WakeOn::kQueue) blocked_by_queue_[verdict.queue].push_back(id);
   if (verdict.wake == WakeOn::kRoom) {
     for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
   }
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
+  if (!c.jobs.empty()) Enlist(id, c);
 }
 
 void PendingIndex::Reopen(std::vector<ClassId>& list) {
   for (ClassId id : list) {
     PendingClass* c = classes_.Find(id);
     if (c == nullptr || c->blocked == nullptr) continue;
+    if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
     c->blocked = nullptr;
-    Relist(id, nullptr);
+    if (!c->jobs.empty()) Enlist(id, *c);
   }
   list.clear();
 }

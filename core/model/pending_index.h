@@ -5,14 +5,17 @@
 //
 //   needs of a job (NeedsOf) --same queue, gang, shapes and counts--> PendingClass {jobs by
 //   priority, deadline, age}
-//   ready():   classes to be tried, by queue, ordered by the key of their first job
-//   blocked:   classes with a verdict; they return to ready() when something happens that could
-//   help them (WakeOn)
+//   ready():          classes to be tried, by queue, ordered by the key of their first job
+//   short_of_room():  blocked classes, likewise, whose verdict waits for room
+//   held_back():      blocked for any other reason
+//
+// Blocked classes return to ready() when something happens that could help them (WakeOn).
 //
 // Kept by StateEditor: it lags behind edits until StateEditor::Sync(). No thread safety.
 #ifndef BERTH_CORE_MODEL_PENDING_INDEX_H_
 #define BERTH_CORE_MODEL_PENDING_INDEX_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -113,12 +116,34 @@ struct PendingClass {
   std::unique_ptr<BlockedVerdict> blocked;  // null while it is in ready()
 };
 
+// Where a class stands in its queue: as its first job does, but of equal priority and deadline
+// gangs go before growth.
+struct ClassKey {
+  int32_t priority = 0;
+  Time deadline = absl::InfiniteFuture();
+  bool growth = false;
+  JobId job;
+  bool operator==(const ClassKey&) const = default;
+  friend bool operator<(const ClassKey& a, const ClassKey& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.deadline != b.deadline) return a.deadline < b.deadline;
+    return a.growth != b.growth ? b.growth : a.job < b.job;
+  }
+};
+inline ClassKey ClassKeyOf(const Demand& demand, const OrderKey& first) {
+  return {first.priority, first.deadline, !demand.gang, first.job};
+}
+
 class PendingIndex {
  public:
-  using Ready = absl::btree_map<OrderKey, ClassId>;
-  // By queue, classes with jobs that are not known to be blocked, by the key of their first job. No
-  // entry is empty. Changes with every Sync, Block and reopening: take begin() anew after each.
-  const absl::btree_map<QueueId, Ready>& ready() const { return ready_; }
+  using Classes = absl::btree_map<ClassKey, ClassId>;
+  using ByQueue = absl::btree_map<QueueId, Classes>;
+  // Classes with jobs: those not known to be blocked, those blocked until there is room, and those
+  // blocked otherwise. No entry is empty. Change with every Sync, Block and reopening: take begin()
+  // anew after each.
+  const ByQueue& ready() const { return lists_[kReady]; }
+  const ByQueue& short_of_room() const { return lists_[kShort]; }
+  const ByQueue& held_back() const { return lists_[kHeldBack]; }
   size_t ready_count() const { return ready_count_; }
   // The class of a job is Job::pending_class. Valid until a Sync of facts drops a class without
   // jobs.
@@ -138,13 +163,16 @@ class PendingIndex {
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
   void DropEmpty();  // classes without jobs
-  // ready_ holds `before` for this class; make it hold its present first key.
+  enum List : size_t { kReady, kShort, kHeldBack };
+  static List ListOf(const PendingClass& c);
+  // Its list holds it by `before`; make that hold its present first key.
   void Relist(ClassId id, const OrderKey* before);
-  void Unlist(QueueId queue, const OrderKey& key);
+  void Enlist(ClassId id, const PendingClass& c);
+  void Unlist(const PendingClass& c, const OrderKey& key);
 
   IdMap<ClassId, PendingClass> classes_;
   absl::flat_hash_map<Demand, ClassId> by_demand_;
-  absl::btree_map<QueueId, Ready> ready_;
+  std::array<ByQueue, 3> lists_;  // by List
   size_t ready_count_ = 0;
   // Lists of blocked classes may repeat, and hold classes that are no longer there or blocked.
   std::vector<ClassId> blocked_;  // all

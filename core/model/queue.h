@@ -2,6 +2,7 @@
 #ifndef BERTH_CORE_MODEL_QUEUE_H_
 #define BERTH_CORE_MODEL_QUEUE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,11 +52,12 @@ struct Queue {
   // halved every fair_share.half_life. By resource name, in 1/1024 of its unit; sorted; no zeros.
   std::vector<NamedAmount> usage;
   // Derived; sums run over the whole subtree.
-  Resources limit;                // INT64_MAX where there is none
-  Resources deserved;             // 0 where there is none
-  Resources deserved_bound;       // INT64_MAX where there is none: for non-preemptible jobs
-  Resources guarantee;            // 0 where there is none
-  Resources allocated;            // of tasks that occupy or are nominated
+  Resources limit;           // INT64_MAX where there is none
+  Resources deserved;        // 0 where there is none
+  Resources deserved_bound;  // INT64_MAX where there is none: for non-preemptible jobs
+  Resources guarantee;       // 0 where there is none
+  Resources kept;       // for queues below, which do not use all of their guarantee: sum of KeptFor
+  Resources allocated;  // of tasks that occupy or are nominated
   Resources nonpreemptible;       // likewise, of jobs that are not preemptible
   Resources pending;              // of tasks that wait and are not nominated, in jobs not ended
   int64_t active_jobs = 0;        // not ended
@@ -66,7 +68,20 @@ struct Queue {
   absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources, in order of service
   // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
+  bool guarantees = false;     // guarantee is not all 0
+  bool share_changed = false;  // listed in ClusterState::changed_queues_
 };
+
+// What nobody else may use, as it is set aside for this queue and those below it: the unused part
+// of its own guarantee, or of theirs where that is more.
+inline Resources KeptFor(const Queue& queue) {
+  Resources kept = queue.kept;
+  for (size_t i = 0; queue.guarantees && i < kMaxResourceKinds; ++i) {
+    kept.amount[i] =
+        std::max(kept.amount[i], queue.guarantee.amount[i] - queue.allocated.amount[i]);
+  }
+  return kept;
+}
 
 }  // namespace berth
 

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ class StateEditor {
   void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
   void SetQueueOpen(QueueId id, bool open);
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
+  void SetUsageCharged(Time when) { state_.usage_charged_ = when; }
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -81,6 +83,10 @@ class StateEditor {
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
   void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+  // Queues whose demand, specification, usage or children are not what they were at the last call,
+  // undone edits included; also erased ones. Each once.
+  std::vector<QueueId> TakeChangedQueues();
+  std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.
@@ -92,6 +98,7 @@ class StateEditor {
   // many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
   absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
+  void LoadUsageCharged(Time when) { SetUsageCharged(when); }
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
   // `priority` and `labels` as last updated.
@@ -114,6 +121,9 @@ class StateEditor {
   void QueueCouldHelp(QueueId leaf);
   void NodeCouldHelp(NodeId id);
   void AnythingCouldHelp();
+  void ShareChanged(Queue& queue);
+  void KeepForChildren(Queue& parent);
+  void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
   void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
   void ListTask(const Job& job, TaskKey key, TaskState old);

@@ -1,6 +1,7 @@
 // StateEditor: queues, nodes, and the passing of time.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/base/check.h"
@@ -34,9 +35,16 @@ void Drop(std::vector<TaskKey>& list, TaskKey key) {
 }  // namespace
 
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
+  // Demand is what is allocated and what is pending: a bind leaves it as it is.
+  if (change.allocated + change.pending != 0) ShareChanged(state_.queues_.At(leaf));
+  std::optional<Resources> kept_more;  // below, by this change
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
+    const bool keeps = change.allocated != 0 && (queue.guarantees || kept_more.has_value());
+    const Resources kept = keeps ? KeptFor(queue) : Resources{};
+    if (kept_more.has_value()) queue.kept += *kept_more;
     AddSigned(queue.allocated, change.request, change.allocated);
+    if (keeps) kept_more = KeptFor(queue) - kept;
     AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
     queue.jobs += change.jobs;
@@ -133,6 +141,36 @@ void StateEditor::DeriveQueue(Queue& queue) {
   queue.deserved = derive(queue.spec.deserved, 0);
   queue.deserved_bound = derive(queue.spec.deserved, kNoBound);
   queue.guarantee = derive(queue.spec.guarantee, 0);
+  queue.guarantees = !queue.guarantee.IsZero();
+  ShareChanged(queue);
+}
+
+void StateEditor::ShareChanged(Queue& queue) {
+  if (queue.share_changed) return;
+  queue.share_changed = true;
+  state_.changed_queues_.push_back(queue.id);
+}
+
+std::vector<QueueId> StateEditor::TakeChangedQueues() {
+  for (QueueId id : state_.changed_queues_) {
+    if (Queue* queue = state_.queues_.Find(id); queue != nullptr) queue->share_changed = false;
+  }
+  return std::exchange(state_.changed_queues_, {});
+}
+
+// Anew, from here to the root: a guarantee changed, or a child came or went.
+void StateEditor::KeepForChildren(Queue& parent) {
+  for (Queue* at = &parent;; at = &state_.queues_.At(at->spec.parent)) {
+    at->kept = Resources{};
+    for (QueueId child : at->children) at->kept += KeptFor(state_.queues_.At(child));
+    if (at->id == kRootQueue) return;
+  }
+}
+
+void StateEditor::CountCapacity(const Node& node, bool add) {
+  if (node.status.state != NodeState::kReady) return;
+  if (add) state_.capacity_ += node.capacity;
+  if (!add) state_.capacity_ -= node.capacity;
 }
 
 // Anew, as user_fairness was switched.
@@ -161,6 +199,7 @@ void StateEditor::AddQueue(QueueId id, QueueSpec spec) {
   BERTH_CHECK(state_.queue_names_.emplace(queue.spec.name, id).second);
   std::vector<QueueId>& siblings = state_.queues_.At(queue.spec.parent).children;
   siblings.insert(std::upper_bound(siblings.begin(), siblings.end(), id), id);
+  KeepForChildren(state_.queues_.At(queue.spec.parent));
   if (state_.next_queue_id_ <= id) state_.next_queue_id_ = QueueId{id.value + 1};
   if (facts()) state_.dirty_.queues.push_back(id);
 }
@@ -173,13 +212,16 @@ void StateEditor::SetQueueSpec(QueueId id, QueueSpec spec) {
   queue.spec = std::move(spec);
   state_.queue_names_.emplace(queue.spec.name, id);
   DeriveQueue(queue);
+  if (id != kRootQueue) KeepForChildren(state_.queues_.At(queue.spec.parent));
   if (queue.spec.user_fairness != before) CountUsers(queue);
   if (facts()) state_.dirty_.queues.push_back(id);
   AnythingCouldHelp();
 }
 
 void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
-  state_.queues_.At(id).usage = std::move(usage);
+  Queue& queue = state_.queues_.At(id);
+  queue.usage = std::move(usage);
+  ShareChanged(queue);
   if (facts()) state_.dirty_.queues.push_back(id);
 }
 
@@ -194,9 +236,13 @@ void StateEditor::EraseQueue(QueueId id) {
   BERTH_CHECK(id != kRootQueue && queue.jobs == 0 && queue.children.empty());
   std::vector<QueueId>& siblings = state_.queues_.At(queue.spec.parent).children;
   siblings.erase(std::find(siblings.begin(), siblings.end(), id));
+  KeepForChildren(state_.queues_.At(queue.spec.parent));
+  ShareChanged(queue);
+  ShareChanged(state_.queues_.At(queue.spec.parent));
   state_.queue_names_.erase(queue.spec.name);
   state_.queues_.Erase(id);
   if (facts()) state_.dirty_.queues.push_back(id);
+  AnythingCouldHelp();  // its guarantee is free for others now
 }
 
 void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
@@ -206,6 +252,7 @@ void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
   BERTH_CHECK(state_.node_names_.emplace(node.spec.name, id).second);
   if (state_.next_node_id_ <= id) state_.next_node_id_ = NodeId{id.value + 1};
   DeriveNode(node);
+  CountCapacity(node, true);
   SetNodeStatus(id, std::move(status));
 }
 
@@ -229,7 +276,9 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
+  CountCapacity(node, false);
   DeriveNode(node);
+  CountCapacity(node, true);
   ReindexNode(node);
   if (facts()) state_.dirty_.nodes.push_back(id);
   AnythingCouldHelp();
@@ -237,7 +286,9 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
 
 void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   Node& node = state_.nodes_.At(id);
+  CountCapacity(node, false);
   const NodeStatus old = std::exchange(node.status, std::move(status));
+  CountCapacity(node, true);
   state_.backoffs_.erase({old.backoff_until, id});
   if (node.status.backoff_until > state_.passed_time_) {
     state_.backoffs_.insert({node.status.backoff_until, id});
@@ -257,6 +308,7 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
 void StateEditor::EraseNode(NodeId id) {
   const Node& node = state_.nodes_.At(id);
   BERTH_CHECK(node.tasks.empty() && node.nominated.empty());
+  CountCapacity(node, false);
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);

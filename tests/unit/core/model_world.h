@@ -114,6 +114,7 @@ inline ClusterState Reload(const ClusterState& state) {
   absl::Status status;
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     status.Update(editor.LoadQueue(id, queue.spec, queue.open, queue.revision));
+    status.Update(editor.LoadQueueUsage(id, queue.usage));
   });
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     status.Update(editor.LoadNode(id, node.spec, node.status, node.revision));
@@ -129,6 +130,7 @@ inline ClusterState Reload(const ClusterState& state) {
   });
   status.Update(
       editor.LoadNextIds(state.next_job_id(), state.next_node_id(), state.next_queue_id()));
+  editor.LoadUsageCharged(state.usage_charged());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());
   return loaded;
