@@ -45,9 +45,11 @@ struct StoredQueue {
   QueueId id;
   QueueSpec spec;
   bool open = true;
+  std::vector<NamedAmount> usage;  // Queue::usage
   uint64_t revision = 0;
 };
-std::string EncodeQueueRecord(const QueueSpec& spec, bool open, uint64_t revision);
+std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
+                              const std::vector<NamedAmount>& usage, uint64_t revision);
 absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
                                               std::string* unknown);
 
@@ -85,11 +87,12 @@ struct StoredJobStatus {
   JobStatus status;
   int32_t priority = 0;
   std::map<std::string, std::string> labels;
+  Reservation reservation;  // without places: none
   uint64_t revision = 0;
 };
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  uint64_t revision);
+                                  const Reservation& reservation, uint64_t revision);
 absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                                                       absl::string_view value,
                                                       std::string* unknown);

@@ -37,6 +37,7 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_outcome(static_cast<pb::JobState>(status.outcome));
   out->set_retries(status.retries);
   out->set_starts(status.starts);
+  if (status.bound != absl::InfinitePast()) SetTime(status.bound, out->mutable_bound());
   if (status.start != absl::InfinitePast()) SetTime(status.start, out->mutable_start());
   if (status.end != absl::InfinitePast()) SetTime(status.end, out->mutable_end());
   if (status.hold_until != absl::InfinitePast()) {
@@ -63,6 +64,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
       reader.Enum<JobState>(m.outcome(), pb::JobState_IsValid(m.outcome()), "job outcome");
   status.retries = m.retries();
   status.starts = m.starts();
+  status.bound = reader.GetTime(m.has_bound(), m.bound(), never, "bound");
   status.start = reader.GetTime(m.has_start(), m.start(), never, "start");
   status.end = reader.GetTime(m.has_end(), m.end(), never, "end");
   status.hold_until = reader.GetTime(m.has_hold_until(), m.hold_until(), never, "hold_until");
@@ -80,19 +82,58 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   return status;
 }
 
+void SetPlacements(const std::vector<Placement>& placements,
+                   google::protobuf::RepeatedPtrField<pb::Placement>* out) {
+  for (const Placement& placement : placements) {
+    pb::Placement* message = out->Add();
+    message->set_task(placement.task);
+    message->set_node(placement.node.value);
+    SetDevices(placement.devices, message->mutable_devices());
+  }
+}
+
+std::vector<Placement> GetPlacements(
+    const google::protobuf::RepeatedPtrField<pb::Placement>& messages, Reader& reader) {
+  std::vector<Placement> placements;
+  placements.reserve(static_cast<size_t>(messages.size()));
+  for (const pb::Placement& message : messages) {
+    placements.push_back({.task = message.task(),
+                          .node = NodeId{message.node()},
+                          .devices = reader.GetDevices(message.devices(), "devices")});
+  }
+  return placements;
+}
+
+void SetReservation(const Reservation& reservation, pb::Reservation* out) {
+  const Time never = absl::InfiniteFuture();
+  if (reservation.start != never) SetTime(reservation.start, out->mutable_start());
+  if (reservation.end != never) SetTime(reservation.end, out->mutable_end());
+  SetPlacements(reservation.places, out->mutable_places());
+}
+
+Reservation GetReservation(const pb::Reservation& m, Reader& reader) {
+  const Time never = absl::InfiniteFuture();
+  return {.start = reader.GetTime(m.has_start(), m.start(), never, "reservation start"),
+          .end = reader.GetTime(m.has_end(), m.end(), never, "reservation end"),
+          .places = GetPlacements(m.places(), reader)};
+}
+
 }  // namespace codec
 
 namespace pb = codec::pb;
 
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  uint64_t revision) {
+                                  const Reservation& reservation, uint64_t revision) {
   thread_local pb::JobStatusRecord message;
   message.Clear();
   codec::SetJobStatus(status, message.mutable_status());
   message.set_priority(priority);
   codec::SetLabels(labels, message.mutable_labels());
   message.set_revision(revision);
+  if (!reservation.places.empty()) {
+    codec::SetReservation(reservation, message.mutable_reservation());
+  }
   return message.SerializeAsString();
 }
 
@@ -109,6 +150,7 @@ absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                          .status = codec::GetJobStatus(message.status(), reader),
                          .priority = message.priority(),
                          .labels = codec::GetLabels(message.labels()),
+                         .reservation = codec::GetReservation(message.reservation(), reader),
                          .revision = message.revision()};
   status = codec::Verdict(reader, RecordKind::kJobStatus, key);
   if (!status.ok()) return status;
@@ -131,6 +173,10 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
   if (task.since != absl::InfinitePast()) codec::SetTime(task.since, message.mutable_since());
   if (task.start != absl::InfinitePast()) codec::SetTime(task.start, message.mutable_start());
   message.set_message(text.data(), text.size());
+  if (task.moves) {
+    message.mutable_next()->set_node(task.next_node.value);
+    codec::SetDevices(task.next_devices, message.mutable_next()->mutable_devices());
+  }
   return message.SerializeAsString();
 }
 
@@ -158,6 +204,9 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.devices = reader.GetDevices(m.devices(), "devices");
   task.since = reader.GetTime(m.has_since(), m.since(), never, "since");
   task.start = reader.GetTime(m.has_start(), m.start(), never, "start");
+  task.moves = m.has_next();
+  task.next_node = NodeId{m.next().node()};
+  task.next_devices = reader.GetDevices(m.next().devices(), "next devices");
   status = codec::Verdict(reader, RecordKind::kTask, key);
   if (!status.ok()) return status;
   return StoredTask{.key = *id, .task = task, .message = m.message()};

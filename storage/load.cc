@@ -77,9 +77,10 @@ class Loader {
     absl::StatusOr<StoredQueue> queue = DecodeQueueRecord(key, value, &unknown_);
     if (!queue.ok()) return queue.status();
     ++summary_.queues;
-    return AsDataLoss(
-        editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision),
-        RecordKind::kQueue, key);
+    absl::Status loaded =
+        editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision);
+    if (loaded.ok()) loaded = editor_.LoadQueueUsage(queue->id, std::move(queue->usage));
+    return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
 
   absl::Status TakeNode(absl::string_view key, absl::string_view value) {
@@ -103,9 +104,11 @@ class Loader {
     absl::StatusOr<StoredJobStatus> status = DecodeJobStatusRecord(key, value, &unknown_);
     if (!status.ok()) return status.status();
     ++summary_.job_statuses;
-    return AsDataLoss(editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
-                                            std::move(status->labels), status->revision),
-                      RecordKind::kJobStatus, key);
+    absl::Status loaded =
+        editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
+                              std::move(status->labels), status->revision);
+    if (loaded.ok()) loaded = editor_.LoadReservation(status->id, std::move(status->reservation));
+    return AsDataLoss(loaded, RecordKind::kJobStatus, key);
   }
 
   absl::Status TakeTask(absl::string_view key, absl::string_view value) {

@@ -162,7 +162,7 @@ void TurnRecorder::PutQueue(QueueId id) {
   const Queue* queue = state_.queues().Find(id);
   if (queue == nullptr) return PutDelete(RecordKind::kQueue, QueueKey(id));
   PutValue(RecordKind::kQueue, QueueKey(id),
-           EncodeQueueRecord(queue->spec, queue->open, queue->revision));
+           EncodeQueueRecord(queue->spec, queue->open, queue->usage, queue->revision));
 }
 
 void TurnRecorder::PutNode(NodeId id) {
@@ -177,9 +177,16 @@ void TurnRecorder::PutJob(JobId id) {
   const Job* job = state_.jobs().Find(id);
   if (job == nullptr) return;
   const Submitted* submitted = FindSubmitted(id);
-  if (submitted != nullptr && !submitted->touched && job->status == submitted->status) return;
+  const auto reserved = state_.reservations().find(id);
+  const bool has_place = reserved != state_.reservations().end();
+  if (submitted != nullptr && !submitted->touched && !has_place &&
+      job->status == submitted->status) {
+    return;
+  }
+  static const Reservation kNone;
   PutValue(RecordKind::kJobStatus, JobKey(id),
-           EncodeJobStatusRecord(job->status, job->priority, job->labels, job->revision));
+           EncodeJobStatusRecord(job->status, job->priority, job->labels,
+                                 has_place ? reserved->second : kNone, job->revision));
 }
 
 void TurnRecorder::PutTask(TaskKey key) {

@@ -203,6 +203,14 @@ std::string ReleaseReasonText(ReleaseReason reason) {
       return "the job has failed";
     case ReleaseReason::kPrepareTimeout:
       return "its gang was not prepared in time";
+    case ReleaseReason::kReclaimed:
+      return "its room is reclaimed for another queue";
+    case ReleaseReason::kPreempted:
+      return "a job of higher priority preempts it";
+    case ReleaseReason::kConsolidated:
+      return "it is moved to make room in one piece";
+    case ReleaseReason::kGangExpired:
+      return "its gang was below its minimum for too long";
   }
   return "";
 }

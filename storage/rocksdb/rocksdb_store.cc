@@ -82,6 +82,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   cluster_id_ = meta.cluster_id();
   meta.clear_last_hash();
   meta.clear_last_sequence();
+  meta.set_format_version(kStoreFormat);  // from the next batch on; 1 reads as 2 does
   meta_rest_ = meta.SerializeAsString();
   return absl::OkStatus();
 }

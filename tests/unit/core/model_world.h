@@ -124,6 +124,10 @@ inline ClusterState Reload(const ClusterState& state) {
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
     status.Update(editor.LoadJobStatus(id, job.status, job.priority, job.labels, job.revision));
+    const auto reserved = state.reservations().find(id);
+    if (reserved != state.reservations().end()) {
+      status.Update(editor.LoadReservation(id, reserved->second));
+    }
     for (uint32_t t = 0; t < job.tasks.size(); ++t) {
       status.Update(editor.LoadTask({id, t}, job.tasks[t], state.TaskMessage({id, t})));
     }
