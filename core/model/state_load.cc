@@ -134,8 +134,8 @@ absl::Status StateEditor::LoadReservation(JobId id, Reservation reservation) {
   const Job* job = state_.jobs_.Find(id);
   if (job == nullptr) return Unknown("reservation of job", id.value, "no such job");
   for (const Placement& place : reservation.places) {
-    if (place.task >= job->tasks.size()) {  // a node may have been deleted since
-      return Unknown("reservation of job", id.value, "no such task");
+    if (place.task >= job->tasks.size() || state_.nodes_.Find(place.node) == nullptr) {
+      return Unknown("reservation of job", id.value, "no such task or node");
     }
   }
   SetReservation(id, std::move(reservation));
