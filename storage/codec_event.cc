@@ -204,9 +204,8 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {
-  return TasksBound{.job = JobId{m.job()},
-                    .gang = m.gang(),
-                    .placements = GetPlacements(m.placements(), reader)};
+  return TasksBound{
+      .job = JobId{m.job()}, .gang = m.gang(), .placements = GetPlacements(m.placements(), reader)};
 }
 
 EventBody GetUsageCharged(const pb::UsageCharged& m, Reader& reader) {

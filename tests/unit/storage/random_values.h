@@ -315,13 +315,9 @@ class RandomValues {
       case 17:
         return TasksStarted{job, Indexes()};
       case 18:
-        return TasksReleased{job,
-                             Indexes(),
-                             Coin(),
-                             Any(ReleaseReason::kGangExpired),
-                             JobId{Uint64()},
-                             Text(),
-                             Placements()};
+        return TasksReleased{
+            job,    Indexes(),   Coin(), Any(ReleaseReason::kGangExpired), JobId{Uint64()},
+            Text(), Placements()};
       case 19:
         return TasksRequeued{job, Indexes()};
       case 20:
