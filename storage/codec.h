@@ -45,11 +45,13 @@ struct StoredQueue {
   QueueId id;
   QueueSpec spec;
   bool open = true;
-  std::vector<NamedAmount> usage;  // Queue::usage
+  std::vector<NamedAmount> usage;             // Queue::usage
+  Time usage_charged = absl::InfinitePast();  // the root's: ClusterState::usage_charged
   uint64_t revision = 0;
 };
 std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
-                              const std::vector<NamedAmount>& usage, uint64_t revision);
+                              const std::vector<NamedAmount>& usage, Time usage_charged,
+                              uint64_t revision);
 absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
                                               std::string* unknown);
 

@@ -81,12 +81,16 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
 }
 
 std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
-                              const std::vector<NamedAmount>& usage, uint64_t revision) {
+                              const std::vector<NamedAmount>& usage, Time usage_charged,
+                              uint64_t revision) {
   pb::QueueRecord message;
   codec::SetQueueSpec(spec, message.mutable_spec());
   message.set_closed(!open);
   message.set_revision(revision);
   codec::SetAmounts(usage, message.mutable_usage());
+  if (usage_charged != absl::InfinitePast()) {
+    codec::SetTime(usage_charged, message.mutable_usage_charged());
+  }
   return message.SerializeAsString();
 }
 
@@ -98,11 +102,14 @@ absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::strin
   if (status.ok()) status = id.status();
   if (!status.ok()) return NameRecord(status, RecordKind::kQueue, key);
   codec::Reader reader;
-  StoredQueue queue{.id = *id,
-                    .spec = codec::GetQueueSpec(message.spec(), reader),
-                    .open = !message.closed(),
-                    .usage = codec::GetAmounts(message.usage()),
-                    .revision = message.revision()};
+  StoredQueue queue{
+      .id = *id,
+      .spec = codec::GetQueueSpec(message.spec(), reader),
+      .open = !message.closed(),
+      .usage = codec::GetAmounts(message.usage()),
+      .usage_charged = reader.GetTime(message.has_usage_charged(), message.usage_charged(),
+                                      absl::InfinitePast(), "usage_charged"),
+      .revision = message.revision()};
   status = codec::Verdict(reader, RecordKind::kQueue, key);
   if (!status.ok()) return status;
   return queue;

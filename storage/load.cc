@@ -80,6 +80,7 @@ class Loader {
     absl::Status loaded =
         editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision);
     if (loaded.ok()) loaded = editor_.LoadQueueUsage(queue->id, std::move(queue->usage));
+    if (queue->id == kRootQueue) editor_.LoadUsageCharged(queue->usage_charged);
     return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
 

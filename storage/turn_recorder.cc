@@ -162,7 +162,9 @@ void TurnRecorder::PutQueue(QueueId id) {
   const Queue* queue = state_.queues().Find(id);
   if (queue == nullptr) return PutDelete(RecordKind::kQueue, QueueKey(id));
   PutValue(RecordKind::kQueue, QueueKey(id),
-           EncodeQueueRecord(queue->spec, queue->open, queue->usage, queue->revision));
+           EncodeQueueRecord(queue->spec, queue->open, queue->usage,
+                             id == kRootQueue ? state_.usage_charged() : absl::InfinitePast(),
+                             queue->revision));
 }
 
 void TurnRecorder::PutNode(NodeId id) {

@@ -44,15 +44,18 @@ TEST_CASE("queue records round-trip") {
     const QueueSpec spec = random.AnyQueueSpec();
     const bool open = random.Coin();
     const std::vector<NamedAmount> usage = random.Amounts();
-    const std::string value = EncodeQueueRecord(spec, open, usage, 12);
+    const Time charged = random.AnyTime();
+    const std::string value = EncodeQueueRecord(spec, open, usage, charged, 12);
     const auto back = DecodeQueueRecord(QueueKey(QueueId{7}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->id == QueueId{7});
     CHECK(back->spec == spec);
     CHECK(back->open == open);
     CHECK(back->usage == usage);
+    CHECK(back->usage_charged == charged);
     CHECK(back->revision == 12);
-    CHECK(EncodeQueueRecord(back->spec, back->open, back->usage, back->revision) == value);
+    CHECK(EncodeQueueRecord(back->spec, back->open, back->usage, back->usage_charged,
+                            back->revision) == value);
   }
 }
 

@@ -366,7 +366,8 @@ TEST_CASE("fsck finds records that are not what the log says") {
     spec.name = "from nowhere";
     const NextIds ids{world.cluster.state().next_job_id(), world.cluster.state().next_node_id(),
                       QueueId{1000}};
-    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}), EncodeQueueRecord(spec, true, {}, 1)},
+    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}),
+                      EncodeQueueRecord(spec, true, {}, absl::InfinitePast(), 1)},
                      {RecordKind::kMeta, std::string(kNextIdsKey), EncodeNextIds(ids)}};
     REQUIRE(store->Append({&batch}).ok());
   }
