@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/engine/engine_cache.h"
 #include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
@@ -31,6 +32,12 @@ class Cycle {
   Transaction& transaction() { return transaction_; }
   // Shared, so that what policies prepare for a shape is prepared once a cycle.
   NodeSearch& search() { return search_; }
+
+  // What the queues are entitled to now. Placing, evicting with requeue and nominating do not
+  // change it. The reference stays good; its values change with the next call.
+  const FairShares& shares() {
+    return FreshShares(transaction_.editor(), state_, policies_.fair_share());
+  }
 
   // Asked between jobs, never within one: whatever the budget, a stage finishes the job that it has
   // begun. Counted work only, so that the same inputs stop at the same place everywhere.

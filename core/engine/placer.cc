@@ -18,7 +18,10 @@ std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& need
   if (auto verdict = QueueVerdict(state_, job); verdict.has_value()) return verdict;
   const Resources request = RequestOf(state_, job, needs);
   if (!state_.WithinLimits(job.queue, request)) return LimitVerdict(state_, job.queue, request);
-  return std::nullopt;
+  if (auto verdict = NonpreemptibleVerdict(state_, job, request); verdict.has_value()) {
+    return verdict;
+  }
+  return GuaranteeVerdict(state_, job.queue, request);
 }
 
 std::optional<BlockedVerdict> Placer::Serve(const Job& job) {

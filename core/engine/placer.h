@@ -21,7 +21,8 @@ class Placer {
   explicit Placer(Cycle& cycle);
 
   // Why the queues do not let the job have what it needs, wherever room is: closed, as many running
-  // jobs as they may, limits, non-preemptible use beyond deserved. nullopt: they do.
+  // jobs as they may, limits, non-preemptible use beyond deserved, guarantees of other queues.
+  // nullopt: they do.
   std::optional<BlockedVerdict> Gates(const Job& job, const JobNeeds& needs) const;
 
   // Places what it can, group by group in order, and stops at the first group that lacks room.

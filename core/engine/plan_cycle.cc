@@ -5,6 +5,7 @@
 #include "core/engine/cycle.h"
 #include "core/engine/lifecycle.h"
 #include "core/engine/plan.h"
+#include "core/engine/usage_stage.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -35,9 +36,9 @@ void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* 
 }
 
 // Decisions change what is due: the next cycle, right after they are applied, knows.
-Time WakeAt(const ClusterState& state, const Plan& plan, Time now) {
+Time WakeAt(const ClusterState& state, const Policies& policies, const Plan& plan, Time now) {
   if (plan.exhausted || !plan.decisions.empty()) return now;
-  Time wake = absl::InfiniteFuture();
+  Time wake = NextCharge(state, policies.fair_share());
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
@@ -50,13 +51,16 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
   cycle.transaction().editor().WakeForRoom(
       [&](ShapeId shape, NodeId node) { return cycle.search().FitsNow(shape, node); });
+  if (policies.fair_share().half_life > absl::ZeroDuration()) {
+    RunStage(cycle, "usage", &plan.stages, [&] { ChargeUsage(cycle); });
+  }
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }
   plan.decisions = cycle.transaction().Commit();
   plan.counters = cycle.counters();
   plan.exhausted = cycle.cut();
-  plan.wake_at = WakeAt(state, plan, now);
+  plan.wake_at = WakeAt(state, policies, plan, now);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 #include "core/engine/verdict.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -35,16 +36,19 @@ ResourceKind Scarcest(const Interner& interner, const Resources& needed, const R
   return worst;
 }
 
-// The first by name of the resources that break the limit.
-std::optional<ResourceKind> Broken(const Interner& interner, const Queue& queue,
-                                   const Resources& request) {
-  std::optional<ResourceKind> broken;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+// The first by name of the resources asked for of which there is less than that.
+template <class Free>
+std::optional<ResourceKind> FirstKind(const Interner& interner, const Resources& request,
+                                      Free&& free) {
+  std::optional<ResourceKind> first;
   for (size_t i = 0; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (request[kind] == 0 || queue.allocated[kind] + request[kind] <= queue.limit[kind]) continue;
-    if (!broken.has_value() || interner.KindName(kind) < interner.KindName(*broken)) broken = kind;
+    if (request[kind] == 0 || request[kind] <= free(kind)) continue;
+    if (!first.has_value() || interner.KindName(kind) < interner.KindName(*first)) first = kind;
   }
-  return broken;
+  return first;
 }
 
 // Groups of one shape compete for the same nodes: counted together.
@@ -109,7 +113,9 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
 BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
-    if (const auto kind = Broken(state.interner(), at, request); kind.has_value()) {
+    const auto kind = FirstKind(state.interner(), request,
+                                [&](ResourceKind k) { return at.limit[k] - at.allocated[k]; });
+    if (kind.has_value()) {
       BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
       verdict.queue = id;
       verdict.resource = state.interner().KindName(*kind);
@@ -119,6 +125,60 @@ BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Reso
       return verdict;
     }
     BERTH_CHECK(id != kRootQueue);
+  }
+}
+
+std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
+                                                    const Resources& request) {
+  if (job.preemptible) return std::nullopt;
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& at = state.queues().At(id);
+    const auto kind = FirstKind(state.interner(), request, [&](ResourceKind k) {
+      return at.deserved_bound[k] - at.nonpreemptible[k];
+    });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kNonPreemptibleQuota, WakeOn::kQueue);
+      verdict.queue = id;
+      verdict.resource = state.interner().KindName(*kind);
+      verdict.needed = request[*kind];
+      verdict.limit = at.deserved_bound[*kind];
+      verdict.free = std::max<int64_t>(at.deserved_bound[*kind] - at.nonpreemptible[*kind], 0);
+      return verdict;
+    }
+    if (id == kRootQueue) return std::nullopt;
+  }
+}
+
+std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
+                                               const Resources& request) {
+  if (state.queues().At(kRootQueue).kept.IsZero()) return std::nullopt;
+  Resources seeks = request;  // a resource that is found to be there is no longer sought
+  Resources for_others;
+  for (QueueId id = queue;;) {
+    const Queue& at = state.queues().At(id);
+    const bool root = id == kRootQueue;
+    const Resources& total = root ? state.capacity() : at.limit;
+    const auto kind = FirstKind(state.interner(), seeks, [&](ResourceKind k) {
+      return for_others[k] == 0 ? kUnlimited : total[k] - at.allocated[k] - for_others[k];
+    });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kGuaranteeKept, WakeOn::kQueue);
+      verdict.queue = id;
+      verdict.resource = state.interner().KindName(*kind);
+      verdict.needed = request[*kind];
+      verdict.limit = total[*kind];
+      const int64_t free = total[*kind] - at.allocated[*kind] - for_others[*kind];
+      verdict.free = std::max<int64_t>(free, 0);
+      verdict.detail = absl::StrCat(for_others[*kind], " are set aside for other queues");
+      return verdict;
+    }
+    if (root) return std::nullopt;
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      const int64_t own = at.guarantee.amount[i] - at.allocated.amount[i];
+      if (seeks.amount[i] + for_others.amount[i] <= own) seeks.amount[i] = 0;
+    }
+    id = at.spec.parent;
+    for_others += state.queues().At(id).kept - KeptFor(at);
   }
 }
 

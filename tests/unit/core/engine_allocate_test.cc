@@ -92,7 +92,7 @@ TEST_CASE("limits hold at every level of the queue tree") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 4});
   cluster.AddQueue("org", {.limit = {{"gpu", 6}}});
-  cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", 4}}});
+  cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", 4}}, .priority = 1});
   cluster.AddQueue("b", {.parent = "org"});
   const JobId a1 = cluster.Submit("a1", Gpus(1, 4, "a"));
   const JobId a2 = cluster.Submit("a2", Gpus(1, 1, "a"));

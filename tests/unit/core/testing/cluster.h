@@ -50,6 +50,13 @@ struct QueueShape {
   std::vector<NamedAmount> limit = {};
   int max_jobs = 0;
   int max_running_jobs = 0;
+  std::vector<NamedAmount> deserved = {};
+  std::vector<NamedAmount> guarantee = {};
+  int weight = 1;
+  int priority = 0;
+  bool reclaimable = true;
+  QueueOrder order = QueueOrder::kFifoSkip;
+  UserFairness user_fairness = UserFairness::kNone;
 };
 
 struct GroupShape {
@@ -80,6 +87,9 @@ struct JobShape {
   Duration walltime = absl::InfiniteDuration();
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
+  bool preemptible = false;
+  std::string user = "";
+  Time deadline = absl::InfiniteFuture();
 };
 
 inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
@@ -131,6 +141,9 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.walltime = shape.walltime;
   spec.ttl_after_finished = shape.ttl;
   spec.start_after = shape.start_after;
+  spec.preemptible = shape.preemptible;
+  spec.user = shape.user;
+  spec.deadline = shape.deadline;
   return spec;
 }
 
@@ -151,6 +164,13 @@ class TestCluster {
   QueueId AddQueue(const std::string& name, const QueueShape& shape = {}) {
     QueueSpec spec{.name = name, .limit = shape.limit, .max_jobs = shape.max_jobs};
     spec.max_running_jobs = shape.max_running_jobs;
+    spec.deserved = shape.deserved;
+    spec.guarantee = shape.guarantee;
+    spec.weight = shape.weight;
+    spec.priority = shape.priority;
+    spec.reclaimable = shape.reclaimable;
+    spec.order = shape.order;
+    spec.user_fairness = shape.user_fairness;
     if (!shape.parent.empty()) spec.parent = state_.FindQueue(shape.parent)->id;
     const QueueId id = state_.next_queue_id();
     Must(QueueCreated{.id = id, .spec = std::move(spec)});
