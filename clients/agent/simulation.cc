@@ -13,7 +13,7 @@
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/logic.h"
-#include "clients/agent/name_pattern.h"
+#include "support/name_pattern.h"
 #include "clients/agent/sim_node.h"
 #include "support/clock.h"
 #include "support/version.h"
