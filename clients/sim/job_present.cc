@@ -113,11 +113,6 @@ absl::StatusOr<std::vector<JobNow>> JobsInOrder(const RepeatedPtrField<sim::v1::
   return result;
 }
 
-bool Untouched(const std::vector<TaskNow>& tasks) {
-  return std::all_of(tasks.begin(), tasks.end(),
-                     [](const TaskNow& task) { return task.state == TaskState::kPending; });
-}
-
 absl::StatusOr<Prepared> Submit(const JobNow& now, SimCluster* cluster) {
   Prepared prepared;
   prepared.now = now;
@@ -125,15 +120,16 @@ absl::StatusOr<Prepared> Submit(const JobNow& now, SimCluster* cluster) {
       ToJobSpec(*now.job, now.name, cluster->state(), ScenarioStart(), now.path);
   if (!spec.ok()) return spec.status();
   prepared.spec = *std::move(spec);
-  auto tasks = TasksNow(now, prepared.spec, cluster->now());
-  if (!tasks.ok()) return tasks.status();
-  prepared.tasks = *std::move(tasks);
-  const bool hold_later = prepared.spec.suspended && !Untouched(prepared.tasks);
+  const bool untouched = now.on.empty() && now.job->tasks().empty();
+  const bool hold_later = prepared.spec.suspended && !untouched;
   if (hold_later) prepared.spec.suspended = false;
   prepared.id = cluster->state().next_job_id();
   auto status = cluster->HappenAt(now.submit, JobSubmitted{prepared.id, prepared.spec});
   prepared.spec.suspended = hold_later;
   if (!status.ok()) return Under(now.path, status);
+  auto tasks = TasksNow(now, prepared.spec, cluster->now());
+  if (!tasks.ok()) return tasks.status();
+  prepared.tasks = *std::move(tasks);
   if (now.job->has_run_time()) {
     cluster->SetRunTime(prepared.id, ToDuration(now.job->run_time()));
   }

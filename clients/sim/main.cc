@@ -1,5 +1,6 @@
 // berth-sim: the scheduler without a cluster.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -36,16 +37,39 @@ absl::StatusOr<ScenarioRun> RunOne(const RunArguments& arguments, const Scenario
   return run;
 }
 
-void Report(const RunArguments& arguments, const ScenarioDocument& one, const ScenarioRun& run) {
-  if (!arguments.check) {
-    std::cout << Printed(run.result, arguments.format);
-    return;
+// Of a scenario that is pending, what differs is as it should be.
+bool AsItShould(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
+  return wrong.empty() == one.scenario.pending().empty();
+}
+
+void Report(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
+  const std::string& pending = one.scenario.pending();
+  const char* word = AsItShould(one, wrong) ? (pending.empty() ? "ok   " : "pend ") : "FAIL ";
+  std::cout << word << one.scenario.name() << (pending.empty() ? "" : ": ") << pending << "\n";
+  if (wrong.empty() && !pending.empty()) std::cout << "  is not pending any more\n";
+  for (const std::string& line : wrong) std::cout << (pending.empty() ? "" : "  ") << line << "\n";
+}
+
+// What came of one document; the exit code.
+int Check(const ScenarioDocument& one, const absl::StatusOr<ScenarioRun>& run) {
+  std::vector<std::string> wrong;
+  if (!run.ok()) wrong.push_back(std::string(run.status().message()));
+  for (int i = 0; run.ok() && i < run->result.mismatches_size(); ++i) {
+    const absl::Status line = absl::InvalidArgumentError(run->result.mismatches(i));
+    wrong.push_back(std::string(Located(one, line).message()));
   }
-  const bool ok = run.result.mismatches().empty();
-  std::cout << (ok ? "ok   " : "FAIL ") << one.scenario.name() << "\n";
-  for (const std::string& line : run.result.mismatches()) {
-    std::cout << Located(one, absl::InvalidArgumentError(line)).message() << "\n";
+  Report(one, wrong);
+  if (AsItShould(one, wrong)) return 0;
+  return run.ok() ? kDiffers : kBroken;
+}
+
+int Print(const RunArguments& arguments, const absl::StatusOr<ScenarioRun>& run) {
+  if (run.ok()) {
+    std::cout << Printed(run->result, arguments.format);
+    return 0;
   }
+  std::cerr << run.status().message() << "\n";
+  return kBroken;
 }
 
 int RunFile(const RunArguments& arguments, const std::string& file) {
@@ -59,16 +83,8 @@ int RunFile(const RunArguments& arguments, const std::string& file) {
   for (const ScenarioDocument& one : *documents) {
     if (!arguments.only.empty() && one.scenario.name() != arguments.only) continue;
     const absl::StatusOr<ScenarioRun> run = RunOne(arguments, one);
-    if (!run.ok()) {
-      if (arguments.check) std::cout << "FAIL " << one.scenario.name() << "\n";
-      (arguments.check ? std::cout : std::cerr) << run.status().message() << "\n";
-      code = kBroken;
-      continue;
-    }
-    Report(arguments, one, *run);
-    if (run->result.mismatches().empty()) continue;
-    if (arguments.check) code = std::max(code, kDiffers);
-    if (arguments.update) updates.Add(one, *run);
+    code = std::max(code, arguments.check ? Check(one, run) : Print(arguments, run));
+    if (arguments.update && run.ok()) updates.Add(one, *run);
   }
   if (!arguments.update) return code;
   const absl::Status status = updates.Write(file);

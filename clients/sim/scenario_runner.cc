@@ -41,7 +41,9 @@ class Runner {
 
   absl::StatusOr<ScenarioRun> Run() {
     if (auto status = LoadScenario(scenario_, &cluster_); !status.ok()) return status;
-    if (options_.shuffle_seed != 0) {
+    // A loaded state knows better than a folded one which jobs need no look; with a budget that
+    // shows in which cycle something is decided.
+    if (options_.shuffle_seed != 0 && scenario_.budget() == 0) {
       if (auto status = cluster_.Reload(options_.shuffle_seed); !status.ok()) return status;
     }
     run_.result.set_name(scenario_.name());

@@ -41,7 +41,9 @@ int64_t SimCluster::tasks() const {
 }
 
 void SimCluster::SetUsage(QueueId queue, std::vector<NamedAmount> usage) {
-  StateEditor(state_).SetQueueUsage(queue, std::move(usage));
+  StateEditor editor(state_);
+  editor.SetQueueUsage(queue, std::move(usage));
+  editor.SetUsageCharged(now_);
 }
 
 // Tasks that an event may have given their agents something to do about.

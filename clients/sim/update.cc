@@ -37,6 +37,7 @@ size_t BlockEnd(const std::vector<std::string>& lines, size_t first, size_t colu
 }  // namespace
 
 void Updates::Add(const ScenarioDocument& document, const ScenarioRun& run) {
+  if (run.result.mismatches().empty()) return;
   for (const auto& [path, actual] : run.actual) {
     const auto position = document.positions.find(path);
     if (position != document.positions.end()) by_line_[position->second.line] = actual;
