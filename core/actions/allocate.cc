@@ -11,21 +11,16 @@
 // more stop nobody else.
 //
 // Cost: decisions + classes not known to be blocked, whatever the number of jobs that wait.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "core/engine/placer.h"
+#include "core/engine/reserve.h"
 #include "core/engine/service_order.h"
 #include "core/policies/registry.h"
 
 namespace berth {
 namespace {
-
-bool Backfills(const Policies& policies) {
-  return std::any_of(policies.actions().begin(), policies.actions().end(),
-                     [](const auto& action) { return action->name() == "backfill"; });
-}
 
 class AllocateAction final : public Action {
  public:
@@ -49,6 +44,8 @@ void AllocateAction::Run(Cycle& cycle) const {
     cycle.CountWork(1);
     auto verdict = placer.Serve(cycle.state().jobs().At(head->job));
     if (!verdict.has_value()) continue;
+    const bool gang = cycle.state().pending().Class(head->id).demand.gang;
+    if (in_order && gang && LacksRoom(*verdict)) return;  // backfill serves it again
     cycle.transaction().editor().Block(head->id, *std::move(verdict));
   }
 }

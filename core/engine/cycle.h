@@ -9,6 +9,7 @@
 #include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
+#include "core/engine/reservations.h"
 #include "core/engine/transaction.h"
 #include "core/model/cluster_state.h"
 
@@ -23,13 +24,16 @@ class Cycle {
         now_(now),
         budget_(std::max<uint64_t>(budget, 1)),
         transaction_(state, now),
-        search_(state, policies) {}
+        reservations_(state, transaction_, now),
+        search_(state, policies, &reservations_) {}
 
   // With the effect of the decisions so far.
   const ClusterState& state() const { return state_; }
   const Policies& policies() const { return policies_; }
   Time now() const { return now_; }
   Transaction& transaction() { return transaction_; }
+  // What is kept for blocked jobs, as decided so far.
+  Reservations& reservations() { return reservations_; }
   // Shared, so that what policies prepare for a shape is prepared once a cycle.
   NodeSearch& search() { return search_; }
 
@@ -57,6 +61,7 @@ class Cycle {
   PlanCounters counters_;
   bool cut_ = false;
   Transaction transaction_;
+  Reservations reservations_;
   NodeSearch search_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/engine/cycle.h"
 #include "core/engine/verdict.h"
@@ -25,9 +26,14 @@ class Placer {
   // nullopt: they do.
   std::optional<BlockedVerdict> Gates(const Job& job, const JobNeeds& needs) const;
 
-  // Places what it can, group by group in order, and stops at the first group that lacks room.
-  // Returns how many tasks have a place: all of `needs`, or the caller rolls back.
+  // Places what it can, group by group, and stops at the first group that lacks room. Returns how
+  // many tasks have a place: all of `needs`, or the caller rolls back. For a start now, and for one
+  // when `window` begins (what has gone by then has vanished).
   int32_t PlaceAll(const Job& job, const JobNeeds& needs);
+  int32_t PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
+                   bool heedless = false);
+  // Takes these very places; false at the first that is not free, and the caller rolls back.
+  bool PlaceAt(const Job& job, const std::vector<Placement>& places, const Window& window);
 
   // Decides for what is placed: TasksBound, a gang start if the job was Pending.
   void Bind(const Job& job);
@@ -39,7 +45,11 @@ class Placer {
  private:
   std::optional<BlockedVerdict> ServeGang(const Job& job, const JobNeeds& needs);
   std::optional<BlockedVerdict> ServeOne(const Job& job, const JobNeeds& needs);
-  int32_t PlaceTasks(const Job& job, uint32_t group, int32_t count);
+  int32_t PlaceTasks(Seeker seeker);
+  std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
+  // It would fit if nothing were kept for others: `verdict` says so instead.
+  void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
+  bool StartAsReserved(const Job& job, const JobNeeds& needs);
 
   Cycle& cycle_;
   const ClusterState& state_;
@@ -47,6 +57,9 @@ class Placer {
   // Growth comes back to the same group task by task: none before this one, in its group, waits.
   TaskKey first_waiting_;
 };
+
+// It lacks room, and nothing else; or room is kept for others.
+bool LacksRoom(const BlockedVerdict& verdict);
 
 // How many tasks these needs are.
 int32_t TasksIn(const JobNeeds& needs);

@@ -31,7 +31,8 @@ enum class WaitCode : uint8_t {
   kNodeFencing,
   kNonPreemptibleQuota,
   kGuaranteeKept,
-  kBehindHead
+  kBehindHead,
+  kReserved
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;

@@ -4,7 +4,9 @@
 #include "core/base/check.h"
 #include "core/engine/cycle.h"
 #include "core/engine/lifecycle.h"
+#include "core/engine/nomination_stage.h"
 #include "core/engine/plan.h"
+#include "core/engine/reserve.h"
 #include "core/engine/usage_stage.h"
 #include "core/model/state_editor.h"
 
@@ -42,7 +44,7 @@ Time WakeAt(const ClusterState& state, const Policies& policies, const Plan& pla
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
-  return wake;
+  return std::min(wake, NextReservedStart(state, now));
 }
 
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
@@ -54,6 +56,8 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   if (policies.fair_share().half_life > absl::ZeroDuration()) {
     RunStage(cycle, "usage", &plan.stages, [&] { ChargeUsage(cycle); });
   }
+  RunStage(cycle, "nominate", &plan.stages, [&] { RunNominations(cycle); });
+  RunStage(cycle, "reserve", &plan.stages, [&] { KeepReservations(cycle); });
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }

@@ -21,6 +21,7 @@ Transaction::Mark Transaction::mark() const {
 void Transaction::RollbackTo(const Mark& mark) {
   BERTH_CHECK(mark.edits <= edits_.size() && mark.decisions <= decisions_.size());
   while (edits_.size() > mark.edits) UndoLast();
+  if (decisions_.size() > mark.decisions) ++reservation_version_;
   decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
   placed_.clear();
   editor_.Sync();
@@ -176,6 +177,7 @@ void Transaction::Enact(const JobReserved& decision) {
   const bool had = before != state_.reservations().end();
   reservations_.push_back({decision.job, had ? before->second : Reservation{}});
   editor_.SetReservation(decision.job, decision.reservation);
+  ++reservation_version_;
   edits_.push_back(Edited::kReservation);
 }
 

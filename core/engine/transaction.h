@@ -61,6 +61,8 @@ class Transaction {
   // For planning's caches, which no rollback touches.
   StateEditor& editor() { return editor_; }
   size_t decisions() const { return decisions_.size(); }
+  // Another number whenever reservations were decided, or decisions undone.
+  uint64_t reservation_version() const { return reservation_version_; }
   // Placed and not yet bound.
   const std::vector<Placement>& placed() const { return placed_; }
 
@@ -118,6 +120,7 @@ class Transaction {
   std::vector<UsageBefore> usages_;
   std::vector<EventBody> decisions_;
   std::vector<Placement> placed_;  // not yet in a decision
+  uint64_t reservation_version_ = 0;
 };
 
 }  // namespace berth

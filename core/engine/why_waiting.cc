@@ -83,7 +83,13 @@ WaitReason NotTried(const ClusterState& state, const Queue& queue) {
   return reason;
 }
 
-WaitReason OfClass(const ClusterState& state, const PendingClass& of) {
+// When room is to come: at its own reservation, or that of the job that it must not delay.
+Time StartOf(const ClusterState& state, JobId reserved) {
+  const auto found = state.reservations().find(reserved);
+  return found == state.reservations().end() ? absl::InfinitePast() : found->second.start;
+}
+
+WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass& of) {
   if (of.blocked == nullptr) return NotTried(state, state.queues().At(of.demand.queue));
   const BlockedVerdict& verdict = *of.blocked;
   WaitReason reason = Reason(static_cast<WaitCode>(verdict.code));
@@ -93,6 +99,9 @@ WaitReason OfClass(const ClusterState& state, const PendingClass& of) {
   reason.limit = verdict.limit;
   reason.queue = verdict.queue;
   reason.detail = verdict.detail;
+  reason.job = verdict.job;
+  const bool reserved = reason.code == WaitCode::kReserved;
+  reason.until = StartOf(state, reserved ? verdict.job : job.id);
   return reason;
 }
 
@@ -116,7 +125,7 @@ std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
   const bool below_minimum = of != nullptr && of->demand.gang;
   if (job.status.state == JobState::kPending || below_minimum) {
     if (of != nullptr) {
-      reasons.push_back(OfClass(state, *of));
+      reasons.push_back(OfClass(state, job, *of));
     } else {
       reasons = WhyNotGone(state, job);
     }

@@ -208,10 +208,14 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
 }
 
 absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time) {
+  if (event.reservation.places.empty()) {  // given up, perhaps as the job ended or was deleted
+    if (state.reservations().contains(event.job)) StateEditor(state).SetReservation(event.job, {});
+    return absl::OkStatus();
+  }
   if (auto status = CheckActive(state, event.job); !status.ok()) return status;
   const Job& job = state.jobs().At(event.job);
   const Reservation& reservation = event.reservation;
-  if (!reservation.places.empty() && reservation.start >= reservation.end) {
+  if (reservation.start >= reservation.end) {
     return Invalid(NameOf(job), ": a reservation must end after it starts");
   }
   for (const Placement& place : reservation.places) {

@@ -19,6 +19,7 @@ Registry BuiltIn() {
     registry.emplace(std::pair(factory.index(), std::string(name)), factory);
   };
   add("allocate", &MakeAllocate);
+  add("backfill", &MakeBackfill);
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);
   add("taints", &MakeTaintsFilter);

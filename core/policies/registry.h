@@ -15,6 +15,7 @@ std::unique_ptr<Point> MakePolicy(absl::string_view name);
 
 // Built in: one line each, defined in the file of the same name.
 std::unique_ptr<Action> MakeAllocate();
+std::unique_ptr<Action> MakeBackfill();
 std::unique_ptr<NodeFilter> MakeResourcesFilter();
 std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
 std::unique_ptr<NodeFilter> MakeTaintsFilter();

@@ -57,6 +57,7 @@ struct QueueShape {
   bool reclaimable = true;
   QueueOrder order = QueueOrder::kFifoSkip;
   UserFairness user_fairness = UserFairness::kNone;
+  Strategy strategy = Strategy::kDefault;
 };
 
 struct GroupShape {
@@ -72,6 +73,9 @@ struct GroupShape {
   std::vector<Toleration> tolerations = {};
   std::vector<LifecyclePolicy> policies = {};
   std::vector<GroupDependency> depends_on = {};
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups = {};
+  std::vector<uint32_t> apart_from = {};
 };
 
 struct JobShape {
@@ -90,6 +94,7 @@ struct JobShape {
   bool preemptible = false;
   std::string user = "";
   Time deadline = absl::InfiniteFuture();
+  Strategy strategy = Strategy::kDefault;
 };
 
 inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
@@ -122,6 +127,9 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.shape.tolerations = shape.tolerations;
   group.policies = shape.policies;
   group.depends_on = shape.depends_on;
+  group.strategy = shape.strategy;
+  group.near_groups = shape.near_groups;
+  group.apart_from = shape.apart_from;
   return group;
 }
 
@@ -144,6 +152,7 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.preemptible = shape.preemptible;
   spec.user = shape.user;
   spec.deadline = shape.deadline;
+  spec.strategy = shape.strategy;
   return spec;
 }
 
@@ -171,6 +180,7 @@ class TestCluster {
     spec.reclaimable = shape.reclaimable;
     spec.order = shape.order;
     spec.user_fairness = shape.user_fairness;
+    spec.strategy = shape.strategy;
     if (!shape.parent.empty()) spec.parent = state_.FindQueue(shape.parent)->id;
     const QueueId id = state_.next_queue_id();
     Must(QueueCreated{.id = id, .spec = std::move(spec)});
@@ -217,6 +227,9 @@ class TestCluster {
     now_ += duration;
     Settle();
   }
+
+  // The same without cycles.
+  void PassTo(Time now) { now_ = now; }
 
   // What an agent says of the task's present attempt.
   void Report(JobId id, uint32_t task, ReportState what, int exit_code = 0,
