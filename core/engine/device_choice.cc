@@ -34,6 +34,10 @@ bool TakeLowest(const DeviceSet& from, int32_t count, DeviceSet* chosen) {
 
 }  // namespace
 
+bool AnyDevicesDo(const TaskShape& shape) {
+  return std::all_of(shape.devices.begin(), shape.devices.end(), AnyDeviceDoes);
+}
+
 DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   for (const DeviceRequest& one : request.entry.shape.devices) {
     if (one.count == 0) continue;

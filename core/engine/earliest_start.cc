@@ -219,18 +219,20 @@ std::optional<Reservation> Search::Run(Time before) {
   ReleasingGo();
   const std::vector<Time> claim_ends = ClaimEnds();
   auto claim = claim_ends.begin();
-  auto job = state_.planned_ends().begin();
+  std::pair<Time, JobId> ended(absl::InfinitePast(), JobId{});  // trials move what iterators see
   for (Time at = cycle_.now(); at < before && trials_ < kMaxPlacingTrials;) {
+    auto job = state_.planned_ends().upper_bound(ended);
     for (; job != state_.planned_ends().end() && job->first <= at; ++job) {
       JobEnds(state_.jobs().At(job->second));
+      ended = *job;
     }
+    const Time next = job == state_.planned_ends().end() ? absl::InfiniteFuture() : job->first;
     const Window window = WindowFrom(job_, at);
     if (auto places = TryFrom(window); places.has_value()) {
       return Reservation{.start = at, .end = window.end, .places = *std::move(places)};
     }
     claim = std::upper_bound(claim, claim_ends.end(), at);
-    at = job == state_.planned_ends().end() ? absl::InfiniteFuture() : job->first;
-    if (claim != claim_ends.end()) at = std::min(at, *claim);
+    at = claim == claim_ends.end() ? next : std::min(next, *claim);
   }
   return std::nullopt;
 }
@@ -273,7 +275,7 @@ bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservati
   Transaction& transaction = cycle.transaction();
   const Transaction::Mark mark = transaction.mark();
   for (TaskKey key : gone) LetGo(cycle, key);
-  const bool possible = placer.PlaceAt(job, reservation.places, window);
+  const bool possible = placer.PlaceOn(job, reservation.places, window);
   transaction.RollbackTo(mark);
   cycle.CountWork(gone.size() + reservation.places.size());
   return possible;

@@ -36,7 +36,7 @@ std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job
 std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
                                                         const Job& job);
 
-// The gang could still have these very places at that time.
+// The gang could still be placed on these very nodes then.
 bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservation& reservation);
 
 }  // namespace berth

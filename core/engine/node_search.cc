@@ -242,13 +242,12 @@ std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
   return Take(look);
 }
 
-bool NodeSearch::Holds(const Seeker& seeker, const Placement& place) {
-  if (!state_.free().Has(place.node)) return false;
+std::optional<DeviceSet> NodeSearch::On(const Seeker& seeker, NodeId node) {
+  if (!state_.free().Has(node)) return std::nullopt;
   Look look = LookFor(seeker);
-  const std::optional<DeviceSet> used = UsedIfSuits(&look, place.node, 1, {});
-  DeviceSet unhealthy = place.devices;
-  unhealthy -= state_.nodes().At(place.node).healthy;
-  return used.has_value() && unhealthy.Empty() && !place.devices.Overlaps(*used);
+  Consider(&look, node, 1);
+  const std::optional<Found> found = Take(look);
+  return found.has_value() ? std::optional(found->devices) : std::nullopt;
 }
 
 int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {

@@ -57,8 +57,8 @@ class NodeSearch {
   // The same for any task of the shape, as if nothing were kept for others.
   std::optional<Found> Best(ShapeId shape, uint64_t* work);
 
-  // This very place is free for it, and passes every filter.
-  bool Holds(const Seeker& seeker, const Placement& place);
+  // Devices for it on this node, if that has room for it and passes every filter.
+  std::optional<DeviceSet> On(const Seeker& seeker, NodeId node);
 
   // A task of the shape fits on this node now. The node must be listed in FreeIndex.
   bool FitsNow(ShapeId shape, NodeId node);

@@ -125,7 +125,7 @@ bool Placer::StartAsReserved(const Job& job, const JobNeeds& needs) {
   const std::vector<Placement> places = found->second.places;
   if (!ServesNeeds(job, needs, places)) return false;
   const Transaction::Mark mark = transaction_.mark();
-  if (PlaceAt(job, places, WindowFrom(job, cycle_.now()))) {
+  if (PlaceOn(job, places, WindowFrom(job, cycle_.now()))) {
     Bind(job);
     return true;
   }
@@ -179,12 +179,14 @@ int32_t Placer::PlaceTasks(Seeker seeker) {
   return placed;
 }
 
-bool Placer::PlaceAt(const Job& job, const std::vector<Placement>& places, const Window& window) {
+bool Placer::PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window) {
   for (const Placement& place : places) {
+    if (job.tasks[place.task].state != TaskState::kPending) return false;
     const Seeker seeker{
         .job = job, .group = GroupOf(job, place.task), .window = window, .last = {}};
-    if (!Waits(job.tasks[place.task].state) || !cycle_.search().Holds(seeker, place)) return false;
-    transaction_.Place(job.id, place);
+    const std::optional<DeviceSet> devices = cycle_.search().On(seeker, place.node);
+    if (!devices.has_value()) return false;
+    transaction_.Place(job.id, {place.task, place.node, *devices});
   }
   return true;
 }

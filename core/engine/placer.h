@@ -32,8 +32,9 @@ class Placer {
   int32_t PlaceAll(const Job& job, const JobNeeds& needs);
   int32_t PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
                    bool heedless = false);
-  // Takes these very places; false at the first that is not free, and the caller rolls back.
-  bool PlaceAt(const Job& job, const std::vector<Placement>& places, const Window& window);
+  // Takes places on these very nodes; false at the first that has no room, and the caller rolls
+  // back.
+  bool PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window);
 
   // Decides for what is placed: TasksBound, a gang start if the job was Pending.
   void Bind(const Job& job);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/engine/device_choice.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -104,7 +105,10 @@ void Reservations::Index() {
         claims.push_back(
             {.job = id, .window = WindowOf(reservation), .devices = {}, .amounts = {}});
       }
-      claims.back().devices |= place.devices;
+      const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
+      if (!AnyDevicesDo(state_.interner().Shape(shape).shape)) {
+        claims.back().devices |= place.devices;
+      }
       claims.back().amounts += RequestOfTask(state_, job, place.task);
     }
   }
@@ -150,10 +154,10 @@ std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, co
     }
   }
   if (!first.has_value()) return std::nullopt;
-  for (const DeviceKindSet& kind : node.kinds) {  // device by device, so not what amounts say
+  for (const DeviceKindSet& kind : node.kinds) {
     DeviceSet unused = kind.devices;
     unused -= *used;
-    (*free)[kind.kind] = unused.Count();
+    (*free)[kind.kind] = std::min<int64_t>((*free)[kind.kind], unused.Count());
   }
   return first;
 }

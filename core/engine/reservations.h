@@ -9,6 +9,9 @@
 //   node of 8 cpus   now: A 4 until 10:00, B 2 for ever      reserved from 10:00: 5
 //   a job of 1 cpu fits for ever (2 + 5 + 1 = 8); one of 2 only if it ends by 10:00
 //
+// Devices that are not told apart by the reserved task's request are such amounts as well; of a
+// picky one, the very devices are kept.
+//
 // Use falls at ends and rises at starts only, so these are all the moments to look at. A job's own
 // reservation never bars it. One that is overdue (its start has passed, the job still waits) claims
 // from now on.
@@ -91,7 +94,7 @@ class Reservations {
   struct Claim {  // of one reservation on one node
     JobId job;
     Window window;
-    DeviceSet devices;
+    DeviceSet devices;  // of picky tasks
     Resources amounts;
   };
   using EndedUse = std::map<QueueId, QueueUse>;

@@ -153,6 +153,37 @@ TEST_CASE("cpu that is reserved is counted together with what still runs then") 
   CHECK(line.StartOf(two) == 70);
 }
 
+TEST_CASE("devices that suit equally are counted; picky requests keep the very devices") {
+  Timeline line;
+  TestCluster& cluster = line.cluster;
+  NodeSpec spec = testing::MakeNode("n", {.gpus = 4});
+  spec.devices[0].model = spec.devices[1].model = "A100";
+  cluster.Must(NodeRegistered{
+      .id = cluster.state().next_node_id(), .spec = spec, .epoch = 1, .agent_id = "n"});
+  JobShape picky = Gpus(1, 2, absl::Minutes(60));
+  picky.groups[0].models = {"A100"};
+  cluster.Submit("running", picky);
+  line.To(0);
+  SECTION("picky") {
+    const JobId kept = cluster.Submit("kept", picky);
+    const JobId other = cluster.Submit("other", Gpus(1, 2, kForever));
+    line.To(0);
+    CHECK(line.ReservedAt(kept) == 60);
+    CHECK(line.StartOf(other) == 0);  // on the two that do not suit `kept`
+  }
+  SECTION("not picky") {
+    const JobId kept = cluster.Submit("kept", Gpus(1, 3, absl::Minutes(10)));
+    const JobId two = cluster.Submit("two", Gpus(1, 2, kForever));
+    const JobId one = cluster.Submit("one", Gpus(1, 1, kForever));
+    line.To(0);
+    CHECK(line.ReservedAt(kept) == 60);
+    CHECK(line.StartOf(two) == -1);
+    CHECK(line.StartOf(one) == 0);
+    line.To(60);
+    CHECK(line.StartOf(kept) == 60);
+  }
+}
+
 TEST_CASE("a task that asks for nothing fills anywhere, whatever is reserved") {
   Timeline line;
   TestCluster& cluster = line.cluster;
@@ -193,23 +224,23 @@ TEST_CASE("a schedule worked out by hand") {
   CHECK(line.StartOf(e) == 60);
 }
 
-// On 10 devices, 4 of them in use until 60: B (10 for 10) is kept 60; C (6 for 100) is second. A
-// stream of D (3 for 55, at 0) delays C under easy, as it is not protected, and not under
-// conservative... where C is kept 6 from 70.
+// 10 devices. A 4 until 60 and B 5 until 100 run, 1 is free.
+//   C wants 6 for 10: kept from 100. D wants 9 for 10: from 110, if it is kept a place.
+//   E 1 for 105 starts at once: 1 + 6 fit at 100, and it is gone by 110.
+//   F wants 3 for 55: at 60 there is room. At 100 it fits beside C and E; it would be there until
+//   115, so it delays D, which only conservative minds.
 TEST_CASE("conservative protects every blocked job, easy the first") {
   const BackfillMode mode = GENERATE(BackfillMode::kEasy, BackfillMode::kConservative);
   Timeline line({.mode = mode});
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 10});
   cluster.Submit("A", Gpus(1, 4, absl::Minutes(60)));
+  cluster.Submit("B", Gpus(1, 5, absl::Minutes(100)));
   line.To(0);
-  const JobId b = cluster.Submit("B", Gpus(1, 5, absl::Minutes(100)));
-  line.To(0);
-  CHECK(line.StartOf(b) == 0);                                          // 1 left
-  const JobId c = cluster.Submit("C", Gpus(1, 6, absl::Minutes(10)));   // 100
-  const JobId d = cluster.Submit("D", Gpus(1, 9, absl::Minutes(10)));   // then 110
-  const JobId e = cluster.Submit("E", Gpus(1, 1, absl::Minutes(105)));  // beside C, not beside D...
-  const JobId f = cluster.Submit("F", Gpus(1, 4, absl::Minutes(55)));   // 60 to 115, against D
+  const JobId c = cluster.Submit("C", Gpus(1, 6, absl::Minutes(10)));
+  const JobId d = cluster.Submit("D", Gpus(1, 9, absl::Minutes(10)));
+  const JobId e = cluster.Submit("E", Gpus(1, 1, absl::Minutes(105)));
+  const JobId f = cluster.Submit("F", Gpus(1, 3, absl::Minutes(55)));
   line.To(60);
   CHECK(line.ReservedAt(c) == 100);
   const bool easy = mode == BackfillMode::kEasy;
@@ -312,7 +343,7 @@ TEST_CASE("a job of higher priority is not held up by a reservation of its queue
   urgent.priority = 5;
   const JobId high = cluster.Submit("high", urgent);
   line.To(1);
-  CHECK(line.StartOf(high) == 1);
+  CHECK(line.StartOf(high) == 0);
   CHECK(line.ReservedAt(low) == -1);  // as nothing is known to make room for it
 }
 
@@ -331,33 +362,10 @@ TEST_CASE("each queue has its own reservations, up to a sum") {
   line.To(0);
   std::vector<int64_t> starts;
   for (JobId id : jobs) starts.push_back(line.ReservedAt(id));
-  CHECK(starts == std::vector<int64_t>{60, 70, -1, 80, -1, -1});
+  CHECK(starts == std::vector<int64_t>{60, 80, -1, 70, -1, -1});
 }
 
 TEST_CASE("a reservation counts as use of its queue from its start") {
-  Timeline line;
-  TestCluster& cluster = line.cluster;
-  cluster.AddNodes("n", 2, {.gpus = 4});
-  cluster.AddQueue("org", {.limit = {{"gpu", 6}}});
-  cluster.AddQueue("a", {.parent = "org"});
-  cluster.AddQueue("b", {.parent = "org"});
-  cluster.Submit("running", Gpus(1, 2, absl::Minutes(60), "a"));
-  cluster.Submit("else", Gpus(1, 4, absl::Minutes(90), "other"));
-  line.To(0);
-  const JobId big = cluster.Submit("big", Gpus(1, 4, absl::Minutes(10), "a"));
-  line.To(0);
-  REQUIRE(line.ReservedAt(big) == 60);  // org: 2 in use until then; 4 more would be within it
-  const JobId fits = cluster.Submit("fits", Gpus(1, 1, absl::Minutes(60), "b"));
-  line.To(0);
-  CHECK(line.StartOf(fits) == 0);
-  cluster.AddNode("n3", {.gpus = 4});  // room, and none within org's limit once big has started
-  const JobId other = cluster.Submit("other", Gpus(1, 3, absl::Minutes(200), "b"));
-  line.To(1);
-  CHECK(line.StartOf(big) == 1);
-  CHECK(line.StartOf(other) == -1);
-}
-
-TEST_CASE("what a queue's limit leaves at the reserved start is kept as well") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n1", {.gpus = 4, .labels = {{"part", "x"}}});
@@ -369,14 +377,17 @@ TEST_CASE("what a queue's limit leaves at the reserved start is kept as well") {
   shape.groups[0].match_labels = {{"part", "x"}};
   const JobId big = cluster.Submit("big", shape);
   const JobId three = cluster.Submit("three", Gpus(1, 3, absl::Minutes(70), "a"));
-  const JobId brief = cluster.Submit("brief", Gpus(1, 3, absl::Minutes(60), "a"));
-  const JobId two = cluster.Submit("two", Gpus(1, 1, absl::Minutes(70), "a"));
   line.To(0);
-  REQUIRE(line.ReservedAt(big) == 60);
   CHECK(line.StartOf(three) == -1);  // 3 + 4 > 6 at 60
   REQUIRE(cluster.Why(three).size() == 1);
   CHECK(cluster.Why(three)[0].code == WaitCode::kReserved);
   CHECK(cluster.Why(three)[0].queue == cluster.queue_id("a"));
+  CHECK(cluster.Why(three)[0].job == big);
+  const JobId brief = cluster.Submit("brief", Gpus(1, 3, absl::Minutes(60), "a"));
+  const JobId two = cluster.Submit("two", Gpus(1, 1, absl::Minutes(70), "a"));
+  line.To(0);
+  REQUIRE(line.ReservedAt(big) == 60);
+  CHECK(line.StartOf(three) == -1);
   CHECK(line.StartOf(brief) == 0);
   CHECK(line.StartOf(two) == 0);
   line.To(60);
