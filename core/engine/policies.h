@@ -73,18 +73,19 @@ class NodeScore {
   virtual NodeRank Prepare(const ShapeRequest& request) const = 0;
 };
 
-// Negative: `a` goes before `b`; 0: as it may. Several orders are levels; the job id decides at
-// last. Jobs of one class (core/model/pending_index.h) are served by priority, then id, whatever
-// the order says between classes.
+// Negative: `a` goes before `b`; 0: as it may. For waiting jobs of one queue; which queue is next
+// is said by core/engine/service_order.h. Several orders are levels; the order of that header
+// decides at last. Jobs of one class (core/model/pending_index.h) are served by priority, deadline
+// and id, whatever the order says between classes.
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
 class JobOrder {
  public:
   virtual ~JobOrder() = default;
   virtual absl::string_view name() const = 0;
-  // An empty function when this order is that of PendingIndex: levels after it have no say, and
-  // without one before it the next job is found at once. Otherwise the heads of all classes are
-  // compared for each.
+  // An empty function when this order is that of ServiceOrder itself: levels after it have no say,
+  // and without one before it the next job is found at once. Otherwise the heads of all classes of
+  // the queue are compared for each.
   virtual JobCompare Prepare(const ClusterState& state, Time now) const = 0;
 };
 

@@ -13,6 +13,10 @@ bool Over(const Resources& request, const Resources& allocated, const Resources&
   return false;
 }
 
+bool SameTurn(const ClassKey& a, const ClassKey& b) {
+  return a.priority == b.priority && a.deadline == b.deadline;
+}
+
 bool Strict(const Queue& queue) { return queue.spec.order == QueueOrder::kFifoStrict; }
 
 }  // namespace
@@ -88,26 +92,36 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Queue& queue) con
   return best;
 }
 
-// Without configured orders and users the first in order; with users, the best of the first
-// priority and deadline, where each user's first class stands for its others.
+// Without configured orders, of each user's classes the first one stands for the others, and only
+// those of the first priority and deadline matter. So it costs O(users log classes).
 std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
                                                        const PendingIndex::ByQueue& list,
                                                        bool gangs_only) const {
   const auto found = list.find(queue.id);
   if (found == list.end()) return std::nullopt;
+  const PendingIndex::Classes& classes = found->second;
   const bool by_user = queue.spec.user_fairness == UserFairness::kDrf;
   std::optional<Head> best;
-  ClassKey turn;
-  for (const auto& [key, id] : found->second) {
-    if (best.has_value() && orders_.empty()) {
-      if (!by_user || key.priority != turn.priority || key.deadline != turn.deadline) break;
+  for (auto it = classes.begin(); it != classes.end();) {
+    const ClassKey& key = it->first;
+    const bool passed_over = skipped_.contains(it->second) && !(Strict(queue) && !key.growth);
+    if (passed_over || (gangs_only && key.growth)) {
+      ++it;
+      continue;
     }
-    if (gangs_only && key.growth) continue;
-    if (skipped_.contains(id) && !(Strict(queue) && !key.growth)) continue;
-    const Head head{.id = id, .job = key.job, .queue = queue.id};
-    if (best.has_value() && !Before(queue, head, *best)) continue;
-    best = head;
-    turn = key;
+    const Head head{.id = it->second, .job = key.job, .queue = queue.id};
+    if (!best.has_value() || Before(queue, head, *best)) best = head;
+    if (!orders_.empty()) {
+      ++it;
+    } else if (by_user) {
+      ClassKey last_of_user = key;
+      last_of_user.growth = true;
+      last_of_user.job = JobId{UINT64_MAX};
+      it = classes.upper_bound(last_of_user);
+      if (it != classes.end() && !SameTurn(it->first, key)) break;
+    } else {
+      break;
+    }
   }
   return best;
 }
@@ -118,13 +132,12 @@ bool ServiceOrder::Before(const Queue& queue, const Head& a, const Head& b) cons
   for (const JobCompare& compare : orders_) {
     if (const int order = compare(job, other); order != 0) return order < 0;
   }
-  const ClassKey key = ClassKeyOf(state_.pending().Class(a.id).demand, KeyOf(job));
-  const ClassKey other_key = ClassKeyOf(state_.pending().Class(b.id).demand, KeyOf(other));
-  const bool same_turn = key.priority == other_key.priority && key.deadline == other_key.deadline;
-  const bool by_user = queue.spec.user_fairness == UserFairness::kDrf;
-  if (same_turn && by_user && job.user != other.user) {
+  ClassKey key = ClassKeyOf(state_.pending().Class(a.id).demand, KeyOf(job));
+  ClassKey other_key = ClassKeyOf(state_.pending().Class(b.id).demand, KeyOf(other));
+  if (SameTurn(key, other_key) && key.user != other_key.user) {
     const int order = Compare(UserShare(queue, job.user), UserShare(queue, other.user));
     if (order != 0) return order < 0;
+    key.user = other_key.user = {};
   }
   return key < other_key;
 }

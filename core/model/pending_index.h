@@ -26,6 +26,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "core/base/id_map.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
@@ -117,21 +118,25 @@ struct PendingClass {
 };
 
 // Where a class stands in its queue: as its first job does, but of equal priority and deadline
-// gangs go before growth.
+// gangs go before growth; where the queue is fair between users, each user's classes stand
+// together.
 struct ClassKey {
   int32_t priority = 0;
   Time deadline = absl::InfiniteFuture();
+  absl::string_view user;  // Demand::user: of the class
   bool growth = false;
   JobId job;
   bool operator==(const ClassKey&) const = default;
   friend bool operator<(const ClassKey& a, const ClassKey& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
     if (a.deadline != b.deadline) return a.deadline < b.deadline;
+    if (const int order = a.user.compare(b.user); order != 0) return order < 0;
     return a.growth != b.growth ? b.growth : a.job < b.job;
   }
 };
+// Valid as long as the demand.
 inline ClassKey ClassKeyOf(const Demand& demand, const OrderKey& first) {
-  return {first.priority, first.deadline, !demand.gang, first.job};
+  return {first.priority, first.deadline, demand.user, !demand.gang, first.job};
 }
 
 class PendingIndex {

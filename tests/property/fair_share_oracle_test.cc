@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "core/engine/engine_cache.h"
+#include "core/engine/placer.h"
+#include "core/engine/service_order.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/cluster.h"
@@ -192,7 +196,8 @@ QueueShape RandomQueue(Dice& dice) {
   if (dice.Chance(30)) shape.limit = amounts(20);
   shape.weight = dice.Chance(20) ? 0 : dice.Between(1, 5);
   shape.priority = dice.Chance(70) ? 0 : dice.Below(3);
-  if (dice.Chance(20)) shape.user_fairness = UserFairness::kDrf;
+  if (dice.Chance(30)) shape.user_fairness = UserFairness::kDrf;
+  if (dice.Chance(20)) shape.order = QueueOrder::kFifoStrict;
   return shape;
 }
 
@@ -348,6 +353,156 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
   CHECK(divided * 3 < queues * 2);  // much was not divided again
   CHECK(scaled > 1000);
   CHECK(steps > 3000);
+}
+
+// ---- The order, by looking at everything
+
+// A class that waits, with what the rules compare.
+struct Waiting {
+  const PendingClass* of;
+  ClassId id;
+  const Job* job;
+};
+
+class FullDescent {
+ public:
+  FullDescent(const ClusterState& state, const FairShares& shares)
+      : state_(state), shares_(shares) {}
+
+  std::optional<Waiting> Next(QueueId parent = kRootQueue) const {
+    const Queue& queue = state_.queues().At(parent);
+    if (queue.children.empty()) return Leaf(queue);
+    std::optional<Waiting> best;
+    QueueId best_child;
+    for (QueueId child : queue.children) {
+      const std::optional<Waiting> head = Next(child);
+      if (!head.has_value()) continue;
+      if (best.has_value() && !Before(child, *head, best_child, *best)) continue;
+      best = head;
+      best_child = child;
+    }
+    return best;
+  }
+
+ private:
+  std::optional<Waiting> Leaf(const Queue& queue) const {
+    std::vector<Waiting> all;
+    state_.pending().classes().ForEach([&](ClassId id, const PendingClass& c) {
+      if (c.demand.queue != queue.id || c.jobs.empty()) return;
+      all.push_back({&c, id, &state_.jobs().At(c.jobs.begin()->job)});
+    });
+    const auto before = [&](const Waiting& a, const Waiting& b) {
+      if (a.job->priority != b.job->priority) return a.job->priority > b.job->priority;
+      if (queue.spec.user_fairness == UserFairness::kDrf) {
+        const int order = Compare(UserShare(queue, a.job->user), UserShare(queue, b.job->user));
+        if (order != 0) return order < 0;
+      }
+      if (a.of->demand.gang != b.of->demand.gang) return a.of->demand.gang;
+      return a.job->id < b.job->id;
+    };
+    std::sort(all.begin(), all.end(), before);
+    for (const Waiting& one : all) {
+      if (one.of->blocked == nullptr) return one;
+      if (queue.spec.order == QueueOrder::kFifoStrict && one.of->demand.gang) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  Share UserShare(const Queue& queue, const std::string& user) const {
+    Resources used;
+    state_.jobs().ForEach([&](JobId, const Job& job) {
+      if (job.queue != queue.id || job.user != user) return;
+      for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+        if (!Occupies(job.tasks[t].state)) continue;
+        used += state_.interner().Shape(job.groups[GroupOf(job, t)].shape).resources;
+      }
+    });
+    return Dominant(queue, used);
+  }
+
+  Share Dominant(const Queue& queue, const Resources& used) const {
+    const FairShares::OfQueue& share = shares_.At(queue.id);
+    Share most;
+    for (size_t k = 0; k < kMaxResourceKinds; ++k) {
+      const int64_t whole = std::min(
+          queue.limit.amount[k], std::max(share.deserved.amount[k], share.fair_share.amount[k]));
+      if (used.amount[k] == 0) continue;
+      if (whole == 0) return {.part = 1, .whole = 0};
+      const Share one{.part = used.amount[k], .whole = whole};
+      if (Compare(one, most) > 0) most = one;
+    }
+    return most;
+  }
+
+  bool Before(QueueId a, const Waiting& for_a, QueueId b, const Waiting& for_b) const {
+    const auto facts = [&](QueueId id, const Waiting& head) {
+      const Queue& queue = state_.queues().At(id);
+      const FairShares::OfQueue& share = shares_.At(id);
+      const JobNeeds needs = NeedsOf(*head.job);
+      Resources request;
+      for (const GroupNeed& need : needs.groups) {
+        const Resources& each =
+            state_.interner().Shape(head.job->groups[need.group].shape).resources;
+        request += each.Times(need.count);
+        if (!needs.gang) break;
+      }
+      int over = 0, beyond = 0;
+      for (size_t k = 0; k < kMaxResourceKinds; ++k) {
+        if (request.amount[k] == 0) continue;
+        const int64_t has = queue.allocated.amount[k];
+        if (has > share.fair_share.amount[k]) over = 1;
+        if (has + request.amount[k] > share.deserved.amount[k]) beyond = 1;
+      }
+      return std::tuple(over, beyond, -queue.spec.priority,
+                        Dominant(queue, queue.allocated + request),
+                        Dominant(queue, queue.allocated));
+    };
+    const auto x = facts(a, for_a), y = facts(b, for_b);
+    const auto first = [](const auto& f) {
+      return std::tuple(std::get<0>(f), std::get<1>(f), std::get<2>(f));
+    };
+    if (first(x) != first(y)) return first(x) < first(y);
+    if (int order = Compare(std::get<3>(x), std::get<3>(y)); order != 0) return order < 0;
+    if (int order = Compare(std::get<4>(x), std::get<4>(y)); order != 0) return order < 0;
+    return a < b;
+  }
+
+  const ClusterState& state_;
+  const FairShares& shares_;
+};
+
+TEST_CASE("the next class is the one that a look at everything gives") {
+  size_t served = 0, blocked = 0, growth = 0;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    Dice dice(seed);
+    TestCluster cluster;
+    RandomTree tree(cluster, dice);
+    for (int i = 0; i < 25; ++i) tree.Submit();
+    if (dice.Chance(50)) cluster.Cycle(static_cast<uint64_t>(dice.Between(1, 30)));
+    for (int i = 0; i < 10; ++i) tree.Submit();
+    (void)cluster.Cycle(1);  // the lifecycle stage has looked at all
+    const ClusterState& state = cluster.state();
+    Cycle cycle(cluster.state(), cluster.policies(), cluster.now(), 1);
+    ServiceOrder order(cycle, ServiceOrder::Offer::kReady);
+    const FullDescent descent(state, cycle.shares());
+    Placer placer(cycle);
+    for (int step = 0;; ++step) {
+      INFO("seed " << seed << " step " << step);
+      const auto next = order.Next();
+      const auto expected = descent.Next();
+      REQUIRE(next.has_value() == expected.has_value());
+      if (!next.has_value()) break;
+      REQUIRE(next->job == expected->job->id);
+      REQUIRE(next->id == expected->id);
+      if (!expected->of->demand.gang) ++growth;
+      auto verdict = placer.Serve(state.jobs().At(next->job));
+      ++(verdict.has_value() ? blocked : served);
+      if (verdict.has_value()) cycle.transaction().editor().Block(next->id, *std::move(verdict));
+    }
+  }
+  CHECK(served > 500);
+  CHECK(blocked > 500);
+  CHECK(growth > 200);
 }
 
 // ---- The budget

@@ -368,5 +368,58 @@ TEST_CASE("with gangs that lack room, the order says who is the first of these")
   CHECK_FALSE(order.Next().has_value());
 }
 
+// What stands behind allocate under this name may let others go around; this one does not.
+class NoBackfill final : public Action {
+ public:
+  absl::string_view name() const override { return "backfill"; }
+  void Run(Cycle&) const override {}
+};
+
+TestCluster OneNodeInOrder(int gpus) {
+  static const bool registered =
+      RegisterPolicy(
+          "test/no_backfill",
+          +[]() -> std::unique_ptr<Action> { return std::make_unique<NoBackfill>(); })
+          .ok();
+  REQUIRE(registered);
+  PolicyConfig config;
+  config.actions = {"allocate", "test/no_backfill"};
+  TestCluster cluster(*Policies::Create(config));
+  cluster.AddNode("n", {.cpu = 1000, .gpus = gpus});
+  return cluster;
+}
+
+TEST_CASE("with backfill configured, allocate overtakes no gang that lacks room") {
+  TestCluster cluster = OneNodeInOrder(4);
+  cluster.AddQueue("a");
+  cluster.AddQueue("b", {.priority = 1});
+  cluster.Submit("b-first", Gpus("b", 1));
+  cluster.Submit("b-big", Gpus("b", 4));
+  cluster.Submit("a-small", Gpus("a", 1));
+  CHECK(Served(cluster) == "b-first");
+  cluster.Submit("a-late", Gpus("a", 1));  // nor one that was blocked before
+  CHECK(Served(cluster).empty());
+  JobShape urgent = Gpus("b", 1);
+  urgent.priority = 1;
+  cluster.Submit("b-urgent", urgent);  // goes before it, so does not overtake
+  CHECK(Served(cluster) == "b-urgent");
+}
+
+TEST_CASE("with backfill configured, neither limits nor growth stop allocate") {
+  TestCluster cluster = OneNodeInOrder(4);
+  cluster.AddQueue("a");
+  cluster.AddQueue("b", {.limit = Gpu(3), .priority = 1});
+  cluster.Submit("b-over", Gpus("b", 4));
+  JobShape elastic = Gpus("b", 2, 2);
+  elastic.groups[0].min_available = 1;
+  cluster.Submit("b-elastic", elastic);
+  JobShape wide = Gpus("a", 2, 2);
+  wide.groups[0].min_available = 1;
+  wide.priority = 1;
+  cluster.Submit("a-elastic", wide);
+  cluster.Submit("a-small", {.queue = "a", .groups = {{.cpu = 1}}});
+  CHECK(Served(cluster) == "b-elastic a-elastic a-small");
+}
+
 }  // namespace
 }  // namespace berth
