@@ -41,6 +41,9 @@ class NodeSearch {
   // A task of the shape fits on this node now. The node must be listed in FreeIndex.
   bool FitsNow(ShapeId shape, NodeId node);
 
+  // How many tasks of the shape fit into the offer, at most `bound`.
+  int64_t FitsIn(ShapeId shape, const Offer& offer, int64_t bound);
+
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, uint64_t* work);
 
