@@ -35,7 +35,8 @@ EventBody WithStatus(const Look& look, Change&& change) {
 // True if the members besides `leaving` still make the job's and each begun group's minimum.
 bool KeepsMinimum(const Job& job, const TaskList& leaving);
 
-// Gives up the places that its tasks wait for: nominations, and where tasks move once they are gone.
+// Gives up the places that its tasks wait for: nominations, and where tasks move once they are
+// gone.
 void DropPlaces(const Look& look, Step* step);
 
 // The outcome is decided: ends the job, or stops first what still occupies.
@@ -70,7 +71,7 @@ Step Suspend(const Look& look);       // the user's hold                        
 Step Admit(const Look& look);         // Held or Pending
 Step AwaitRestart(const Look& look);  // Restarting: until nothing occupies, and back-off is over
 Step LeaveUnfitPlaces(const Look& look);  // waits for a place that is none any more
-Step BlameNodes(const Look& look);        // refusals and prepare timeouts             lifecycle_gang.cc
+Step BlameNodes(const Look& look);  // refusals and prepare timeouts             lifecycle_gang.cc
 Step LeaveDraining(const Look& look);
 Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);

@@ -277,7 +277,8 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   const Transaction::Mark mark = transaction_.mark();
   const JobId id = goal_.job.id;
   if (attempt.kept.empty() && BindNow()) return true;
-  if (state_.reservations().contains(id)) transaction_.Decide(JobReserved{.job = id, .reservation = {}});
+  if (state_.reservations().contains(id))
+    transaction_.Decide(JobReserved{.job = id, .reservation = {}});
   transaction_.Decide(TasksNominated{.job = id, .placements = attempt.places});
   std::map<JobId, std::vector<uint32_t>> tasks;
   std::map<JobId, bool> whole;
@@ -317,9 +318,9 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
   if (goal_.must_move && moves.empty()) return false;
   const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
   const std::string why = goal_.why(victim);
-  const std::string message = absl::StrCat(
-      whole ? "" : absl::StrCat(tasks.size(), " surplus tasks "), moves.empty() ? "evicted" : "moved",
-      " for job ", goal_.job.name, ": ", why);
+  const std::string message =
+      absl::StrCat(whole ? "" : absl::StrCat(tasks.size(), " surplus tasks "),
+                   moves.empty() ? "evicted" : "moved", " for job ", goal_.job.name, ": ", why);
   Step step;
   if (whole) {
     step = RestartJob(look, goal_.reason, message, absl::InfinitePast(), victim.status.retries,

@@ -140,7 +140,10 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
 
 QueueVictims::QueueVictims(const ClusterState& state, const EvictionParameters& parameters,
                            Time now, QueueId queue, JobId besides, int64_t bound)
-    : state_(state), maker_(state, parameters, now), queue_(queue), besides_(besides),
+    : state_(state),
+      maker_(state, parameters, now),
+      queue_(queue),
+      besides_(besides),
       bound_(bound) {}
 
 // Fills units_ with those of the lowest priority above the last; false if there is none below the

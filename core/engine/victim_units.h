@@ -27,8 +27,8 @@ namespace berth {
 
 struct VictimUnit {
   JobId job;
-  bool rest = false;  // all that the job holds beyond its surplus units
-  int64_t loss = 0;   // device-seconds
+  bool rest = false;                       // all that the job holds beyond its surplus units
+  int64_t loss = 0;                        // device-seconds
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty
 };
 
@@ -85,8 +85,8 @@ class QueueVictims final : public VictimSource {
   const QueueId queue_;
   const JobId besides_;
   const int64_t bound_;
-  std::vector<VictimUnit> units_;  // of the present priority, in order
-  size_t next_ = 0;                // in units_
+  std::vector<VictimUnit> units_;        // of the present priority, in order
+  size_t next_ = 0;                      // in units_
   std::optional<OrderKey> looked_from_;  // the first key of the present priority
 };
 

@@ -97,13 +97,16 @@ void PendingIndex::Reopen(ClassId id) {
   if (!c->jobs.empty()) Enlist(id, *c);
 }
 
-void PendingIndex::Revisit(ClassId id, Time at, QueueId queue) {
+void PendingIndex::Revisit(ClassId id, Time at) {
   PendingClass* c = classes_.Find(id);
-  if (c == nullptr || c->blocked == nullptr) return;
-  blocked_by_queue_[queue].push_back(id);
-  if (at == absl::InfiniteFuture()) return;
+  if (c == nullptr || c->blocked == nullptr || at >= c->blocked->revisit) return;
   c->blocked->revisit = at;
   revisits_.insert({at, id});
+}
+
+void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
+  const PendingClass* c = classes_.Find(id);
+  if (c != nullptr && c->blocked != nullptr) blocked_by_queue_[queue].push_back(id);
 }
 
 void PendingIndex::ReopenDue(Time now) {

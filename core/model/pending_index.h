@@ -176,7 +176,8 @@ class PendingIndex {
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
-  void Revisit(ClassId id, Time at, QueueId queue);
+  void Revisit(ClassId id, Time at);
+  void RevisitWith(ClassId id, QueueId queue);
   void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
   enum List : size_t { kReady, kShort, kHeldBack };

@@ -83,9 +83,11 @@ class StateEditor {
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
   void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
-  // A blocked class returns to ready() also when something of the queue or below it ends, and at
-  // `at` (later than now; or InfiniteFuture).
-  void Revisit(ClassId id, Time at, QueueId queue) { state_.pending_.Revisit(id, at, queue); }
+  // A blocked class returns to ready() also at `at` (later than now; or InfiniteFuture), whatever
+  // happens.
+  void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
+  // And when something of the queue, or below it, ends.
+  void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
   // PendingIndex::missed() has been dealt with.
