@@ -52,6 +52,9 @@ class Cycle {
   void Cut() { cut_ = true; }
   bool cut() const { return cut_; }
   PlanCounters& counters() { return counters_; }
+  // There will be something to do then, though nothing happens (Plan::wake_at).
+  void WakeBy(Time at) { wake_by_ = std::min(wake_by_, at); }
+  Time wake_by() const { return wake_by_; }
 
  private:
   ClusterState& state_;
@@ -60,6 +63,7 @@ class Cycle {
   const uint64_t budget_;
   PlanCounters counters_;
   bool cut_ = false;
+  Time wake_by_ = absl::InfiniteFuture();
   Transaction transaction_;
   Reservations reservations_;
   NodeSearch search_;

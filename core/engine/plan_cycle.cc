@@ -38,9 +38,12 @@ void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* 
 }
 
 // Decisions change what is due: the next cycle, right after they are applied, knows.
-Time WakeAt(const ClusterState& state, const Policies& policies, const Plan& plan, Time now) {
-  if (plan.exhausted || !plan.decisions.empty()) return now;
-  Time wake = NextCharge(state, policies.fair_share());
+Time WakeAt(const Cycle& cycle, const Plan& plan) {
+  if (plan.exhausted || !plan.decisions.empty()) return cycle.now();
+  const ClusterState& state = cycle.state();
+  Time wake = std::min(cycle.wake_by(), NextCharge(state, cycle.policies().fair_share()));
+  const auto& revisits = state.pending().revisits();
+  if (!revisits.empty()) wake = std::min(wake, revisits.begin()->first);
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
@@ -61,10 +64,11 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }
+  if (!cycle.cut()) cycle.transaction().editor().ForgetMissed();
   plan.decisions = cycle.transaction().Commit();
   plan.counters = cycle.counters();
   plan.exhausted = cycle.cut();
-  plan.wake_at = WakeAt(state, policies, plan, now);
+  plan.wake_at = WakeAt(cycle, plan);
   return plan;
 }
 

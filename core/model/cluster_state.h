@@ -89,6 +89,8 @@ class ClusterState {
   // Jobs with nominated tasks; tasks that are being released (not those on silent nodes).
   const absl::btree_set<JobId>& nominated_jobs() const { return nominated_jobs_; }
   const absl::btree_set<TaskKey>& releasing() const { return releasing_; }
+  // Running jobs below their minimum, by ShortSince.
+  const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
   // When planning last looked at the clock (StateEditor::PassTime).
@@ -146,6 +148,8 @@ class ClusterState {
   absl::btree_set<std::pair<Time, JobId>> planned_ends_;
   absl::btree_set<JobId> nominated_jobs_;
   absl::btree_set<TaskKey> releasing_;
+  absl::btree_set<std::pair<Time, JobId>> short_jobs_;
+  absl::flat_hash_map<JobId, Time> short_since_;  // of those
   std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
   std::array<int64_t, kJobStates> jobs_by_state_{};

@@ -110,6 +110,11 @@ absl::Status CheckTimer(const ClusterState& state, const Job& job) {
   const bool listed = state.timers().contains({due, job.id});
   const bool wanted = due != absl::InfiniteFuture();
   if (listed != wanted || job.has_timer != wanted) return Differs("timer of job ", job.id.value);
+  const Time since = ShortSince(job);
+  const bool is_short = since != absl::InfiniteFuture();
+  if (state.short_jobs().contains({since, job.id}) != is_short) {
+    return Differs("when job ", job.id.value, " fell below its minimum");
+  }
   return absl::OkStatus();
 }
 

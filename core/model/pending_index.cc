@@ -26,6 +26,8 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key) {
   BERTH_CHECK(c.jobs.insert(key).second);
   ++job_count_;
   if (!before.has_value() || key < *before) Relist(id, before.has_value() ? &*before : nullptr);
+  // A more important job may take room from others where those before it could not.
+  if (before.has_value() && key.priority > before->priority) Reopen(id);
   return id;
 }
 
@@ -78,24 +80,49 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
     for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
   }
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
+  missed_.push_back(id);
   if (!c.jobs.empty()) Enlist(id, c);
 }
 
 void PendingIndex::Reopen(std::vector<ClassId>& list) {
-  for (ClassId id : list) {
-    PendingClass* c = classes_.Find(id);
-    if (c == nullptr || c->blocked == nullptr) continue;
-    if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
-    c->blocked = nullptr;
-    if (!c->jobs.empty()) Enlist(id, *c);
-  }
+  for (ClassId id : list) Reopen(id);
   list.clear();
+}
+
+void PendingIndex::Reopen(ClassId id) {
+  PendingClass* c = classes_.Find(id);
+  if (c == nullptr || c->blocked == nullptr) return;
+  if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
+  c->blocked = nullptr;
+  if (!c->jobs.empty()) Enlist(id, *c);
+}
+
+void PendingIndex::Revisit(ClassId id, Time at) {
+  PendingClass* c = classes_.Find(id);
+  if (c == nullptr || c->blocked == nullptr || at >= c->blocked->revisit) return;
+  c->blocked->revisit = at;
+  revisits_.insert({at, id});
+}
+
+void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
+  const PendingClass* c = classes_.Find(id);
+  if (c != nullptr && c->blocked != nullptr) blocked_by_queue_[queue].push_back(id);
+}
+
+void PendingIndex::ReopenDue(Time now) {
+  while (!revisits_.empty() && revisits_.begin()->first <= now) {
+    const auto [at, id] = *revisits_.begin();
+    revisits_.erase(revisits_.begin());
+    const PendingClass* c = classes_.Find(id);
+    if (c != nullptr && c->blocked != nullptr && c->blocked->revisit == at) Reopen(id);
+  }
 }
 
 void PendingIndex::ReopenAll() {
   Reopen(blocked_);
   blocked_by_queue_.clear();
   blocked_by_room_.clear();
+  revisits_.clear();
 }
 
 void PendingIndex::ReopenQueue(QueueId id) {

@@ -59,6 +59,10 @@ JobNeeds NeedsOf(const Job& job);
 // The group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
 
+// Since when a running job has had fewer members than its minimums ask for, because tasks wait or
+// are being stopped; InfiniteFuture if it has enough. Groups that have not begun are not counted.
+Time ShortSince(const Job& job);
+
 struct DemandItem {
   ShapeId shape;
   int32_t count = 0;
@@ -109,6 +113,8 @@ struct BlockedVerdict {
   QueueId queue;
   JobId job;
   std::string detail;
+  // Worth another try then, though nothing has happened (StateEditor::Revisit).
+  Time revisit = absl::InfiniteFuture();
 };
 
 struct PendingClass {
@@ -155,6 +161,13 @@ class PendingIndex {
   const PendingClass& Class(ClassId id) const { return classes_.At(id); }
   const PendingClass* FindClass(ClassId id) const { return classes_.Find(id); }
   const IdMap<ClassId, PendingClass>& classes() const { return classes_; }
+  // Classes that Block was told of since the last StateEditor::ForgetMissed, in that order: those
+  // for whose sake others may have to go. May repeat, and hold classes that are no longer there or
+  // blocked.
+  const std::vector<ClassId>& missed() const { return missed_; }
+  // When a blocked class is to be tried again at the latest, earliest first. May hold times of
+  // classes that are no longer blocked.
+  const absl::btree_set<std::pair<Time, ClassId>>& revisits() const { return revisits_; }
   size_t job_count() const { return job_count_; }
 
  private:
@@ -167,6 +180,10 @@ class PendingIndex {
   void ReopenQueue(QueueId id);  // blocked by this very queue
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
+  void Reopen(ClassId id);
+  void Revisit(ClassId id, Time at);
+  void RevisitWith(ClassId id, QueueId queue);
+  void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
   enum List : size_t { kReady, kShort, kHeldBack };
   static List ListOf(const PendingClass& c);
@@ -183,6 +200,8 @@ class PendingIndex {
   std::vector<ClassId> blocked_;  // all
   absl::btree_map<QueueId, std::vector<ClassId>> blocked_by_queue_;
   absl::btree_map<ShapeId, std::vector<ClassId>> blocked_by_room_;
+  absl::btree_set<std::pair<Time, ClassId>> revisits_;
+  std::vector<ClassId> missed_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
   ClassId next_class_{1};         // 0 = no class
   size_t job_count_ = 0;

@@ -86,6 +86,33 @@ JobNeeds OneMore(const Job& job) {
   return needs;
 }
 
+// For ShortSince: failures that nobody answers are not waited for.
+bool IsAway(TaskState state) {
+  return state == TaskState::kPending || state == TaskState::kReleasing;
+}
+int32_t Away(const GroupTally& tally) {
+  return tally.In(TaskState::kPending) + tally.In(TaskState::kReleasing);
+}
+bool Begun(const Job& job, uint32_t group) {
+  return job.tallies[group].Members() > 0 || GroupOpen(job, group);
+}
+
+// When the first of the last `lacking` members that left these groups did so.
+Time LeftAt(const Job& job, uint32_t first_group, uint32_t end_group, int32_t lacking) {
+  std::vector<Time> away;
+  for (uint32_t g = first_group; g < end_group; ++g) {
+    const Group& group = job.groups[g];
+    if (!Begun(job, g)) continue;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
+      const Task& task = job.tasks[group.first_task + i];
+      if (IsAway(task.state)) away.push_back(task.since);
+    }
+  }
+  if (away.empty()) return absl::InfiniteFuture();
+  std::sort(away.begin(), away.end());
+  return away[away.size() - std::min(away.size(), static_cast<size_t>(lacking))];
+}
+
 bool SameKind(const DemandItem& a, DemandItem b) {
   b.count = a.count;
   return a == b;
@@ -98,6 +125,24 @@ bool GroupOpen(const Job& job, uint32_t group) {
     if (!DependencyMet(job, dependency)) return false;
   }
   return true;
+}
+
+Time ShortSince(const Job& job) {
+  if (job.status.state != JobState::kRunning) return absl::InfiniteFuture();
+  Time since = absl::InfiniteFuture();
+  int32_t lacking_to_job = job.min_available;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    const int32_t here = group.replicas - Away(job.tallies[g]);
+    lacking_to_job -= Begun(job, g) ? here : std::max(here, group.min_available);
+    if (!Begun(job, g) || here >= group.min_available) continue;
+    since = std::min(since, LeftAt(job, g, g + 1, group.min_available - here));
+  }
+  if (lacking_to_job > 0) {
+    const auto groups = static_cast<uint32_t>(job.groups.size());
+    since = std::min(since, LeftAt(job, 0, groups, lacking_to_job));
+  }
+  return since == absl::InfiniteFuture() ? since : std::max(since, job.status.start);
 }
 
 JobNeeds NeedsOf(const Job& job) {

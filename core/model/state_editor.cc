@@ -81,7 +81,9 @@ void StateEditor::Sync() {
     Job* job = state_.jobs_.Find(id);
     if (job == nullptr) continue;
     RefreshPending(*job);
-    if (facts()) RefreshTimer(*job);
+    if (!facts()) continue;
+    RefreshTimer(*job);
+    RefreshShort(*job);
   }
   touched_.clear();
   if (facts()) state_.pending_.DropEmpty();
@@ -318,6 +320,10 @@ void StateEditor::EraseJob(JobId id) {
   BERTH_CHECK(job.occupying == 0 && TallyOf(job).Nominated() == 0);
   LeavePending(job);
   DropTimer(job);
+  if (const auto found = state_.short_since_.find(id); found != state_.short_since_.end()) {
+    state_.short_jobs_.erase({found->second, id});
+    state_.short_since_.erase(found);
+  }
   if (WaitsForDependencies(job.status)) ListDependencies(job, false);
   const bool active = !Ended(job.status.state);
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
@@ -373,6 +379,21 @@ void StateEditor::RefreshTimer(Job& job) {
   state_.timers_.insert({due, job.id});
   state_.timer_of_[job.id] = due;
   job.has_timer = true;
+}
+
+void StateEditor::RefreshShort(const Job& job) {
+  const Time since = ShortSince(job);
+  const auto found = state_.short_since_.find(job.id);
+  const bool listed = found != state_.short_since_.end();
+  if (!listed && since == absl::InfiniteFuture()) return;
+  if (listed && found->second == since) return;
+  if (listed) {
+    state_.short_jobs_.erase({found->second, job.id});
+    state_.short_since_.erase(found);
+  }
+  if (since == absl::InfiniteFuture()) return;
+  state_.short_jobs_.insert({since, job.id});
+  state_.short_since_[job.id] = since;
 }
 
 void StateEditor::DropTimer(Job& job) {

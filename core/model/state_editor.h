@@ -83,6 +83,15 @@ class StateEditor {
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
   void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+  // A blocked class returns to ready() also at `at` (later than now; or InfiniteFuture), whatever
+  // happens.
+  void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
+  // And when something of the queue, or below it, ends.
+  void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
+  // Returns it now.
+  void Reopen(ClassId id) { state_.pending_.Reopen(id); }
+  // PendingIndex::missed() has been dealt with.
+  void ForgetMissed() { state_.pending_.missed_.clear(); }
   // Queues whose demand, specification, usage or children are not what they were at the last call,
   // undone edits included; also erased ones. Each once.
   std::vector<QueueId> TakeChangedQueues();
@@ -141,6 +150,7 @@ class StateEditor {
   void LeavePending(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
+  void RefreshShort(const Job& job);
   void ListDependencies(const Job& job, bool list);
   Resources WaitingRequest(const Job& job) const;
 

@@ -271,6 +271,10 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
     Task& task = state_.jobs_.At(key.job).tasks[key.task];
     move(key, task.moves ? task.next_devices : task.devices);
   }
+  // Their places may not be well any more.
+  for (TaskKey key : node.nominated) {
+    if (facts()) state_.unsettled_.insert(key.job);
+  }
   node.devices_used = Moved(node.devices_used, moves);
   node.devices_reserved = Moved(node.devices_reserved, moves);
   state_.node_names_.erase(node.spec.name);
@@ -338,6 +342,7 @@ void StateEditor::PassTime(Time now) {
   if (now <= state_.passed_time_) return;
   Sync();
   state_.passed_time_ = now;
+  state_.pending_.ReopenDue(now);
   while (!state_.timers_.empty() && state_.timers_.begin()->first <= now) {
     Job& job = state_.jobs_.At(state_.timers_.begin()->second);
     state_.unsettled_.insert(job.id);

@@ -34,8 +34,9 @@ absl::Status Unknown(absl::string_view what, uint64_t id, absl::string_view need
 // The lifecycle stage may have something left to do.
 bool MayBeUnsettled(const Job& job) {
   if (Ended(job.status.state)) return false;
-  const bool untouched = job.status == JobStatus{} && job.occupying == 0 &&
-                         TallyOf(job).Waiting() == static_cast<int32_t>(job.tasks.size());
+  const bool untouched =
+      job.status == JobStatus{} && job.occupying == 0 &&
+      TallyOf(job).In(TaskState::kPending) == static_cast<int32_t>(job.tasks.size());
   return !untouched || !job.dependencies.empty() || job.start_after != absl::InfinitePast();
 }
 
@@ -180,6 +181,7 @@ void StateEditor::FinishLoad() {
        id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
     Job& job = state_.jobs_.At(*id);
     RefreshTimer(job);
+    RefreshShort(job);
     if (MayBeUnsettled(job)) state_.unsettled_.insert(state_.unsettled_.end(), *id);
   }
   state_.dirty_ = Dirty{};

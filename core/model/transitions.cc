@@ -32,8 +32,10 @@ Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
   task.exit_signal = report.exit_signal;
   const bool well = cause == EndCause::kExit && report.exit_code == 0 && report.exit_signal == 0 &&
                     report.cause == ExitCause::kItself;
-  if (well && task.state == TaskState::kFailed) {  // also one that was just told to stop
+  if (well) {  // also one that was just told to stop: it had finished by itself
     task.state = TaskState::kSucceeded;
+    task.node = before.node;
+    task.devices = DeviceSet{};
     task.end_cause = EndCause::kExit;
   }
   return task;

@@ -20,6 +20,10 @@ Registry BuiltIn() {
   };
   add("allocate", &MakeAllocate);
   add("backfill", &MakeBackfill);
+  add("consolidate", &MakeConsolidate);
+  add("reclaim", &MakeReclaim);
+  add("preempt", &MakePreempt);
+  add("expire_gangs", &MakeExpireGangs);
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);
   add("taints", &MakeTaintsFilter);

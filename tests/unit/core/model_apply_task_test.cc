@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "every report in every state", "[model]") {
       Row{S::kRunning, R::kPrepared, {}}, Row{S::kRunning, R::kRefused, {}},
       Row{S::kRunning, R::kRunning, {}}, Row{S::kRunning, R::kExited, S::kSucceeded},
       Row{S::kReleasing, R::kPrepared, {}}, Row{S::kReleasing, R::kRefused, S::kPending},
-      Row{S::kReleasing, R::kRunning, {}}, Row{S::kReleasing, R::kExited, S::kPending},
+      Row{S::kReleasing, R::kRunning, {}}, Row{S::kReleasing, R::kExited, S::kSucceeded},
       Row{S::kLost, R::kPrepared, {}}, Row{S::kLost, R::kExited, {}},
       Row{S::kSucceeded, R::kExited, {}}, Row{S::kFailed, R::kRunning, {}});
   Bring(row.from);

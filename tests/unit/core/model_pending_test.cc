@@ -73,9 +73,9 @@ TEST_CASE_METHOD(Fixture, "a pending gang waits for members that are still being
   const JobId id = Submit(JobOf("g", q, {GroupOfGpus("w", 2, 0)}));
   Place(id, {0, 1});
   REQUIRE(Try(TasksReleased{id, {0, 1}, true, ReleaseReason::kRestart}).ok());
-  REQUIRE(Report(id, 0, ReportState::kExited).ok());
+  REQUIRE(Report(id, 0, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "nothing");
-  REQUIRE(Report(id, 1, ReportState::kExited).ok());
+  REQUIRE(Report(id, 1, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "gang 0:2");
 }
 

@@ -89,6 +89,8 @@ struct JobShape {
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool suspended = false;
   Duration walltime = absl::InfiniteDuration();
+  Duration checkpoint_interval = absl::InfiniteDuration();
+  Duration kill_grace = absl::Seconds(10);
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
   bool preemptible = false;
@@ -147,6 +149,8 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.on_node_loss = shape.on_node_loss;
   spec.suspended = shape.suspended;
   spec.walltime = shape.walltime;
+  spec.checkpoint_interval = shape.checkpoint_interval;
+  spec.kill_grace = shape.kill_grace;
   spec.ttl_after_finished = shape.ttl;
   spec.start_after = shape.start_after;
   spec.preemptible = shape.preemptible;
@@ -316,12 +320,25 @@ inline std::string Describe(const ClusterState& state, const EventBody& decision
     }
     return line;
   }
+  const auto places = [&](const std::vector<Placement>& placements) {
+    std::string text;
+    for (const Placement& p : placements) {
+      absl::StrAppend(&text, " ", p.task, "@", state.nodes().At(p.node).spec.name);
+    }
+    return text;
+  };
+  if (const auto* nominated = std::get_if<TasksNominated>(&decision)) {
+    return absl::StrCat("nominate ", name(nominated->job), ":", places(nominated->placements));
+  }
   const auto tasks = [&](const char* what, const auto& event) {
     return absl::StrCat(what, name(event.job), ": ", absl::StrJoin(event.tasks, " "));
   };
   if (const auto* started = std::get_if<TasksStarted>(&decision)) return tasks("start ", *started);
   if (const auto* released = std::get_if<TasksReleased>(&decision)) {
-    return tasks("release ", *released);
+    const std::string line = tasks("release ", *released);
+    if (!IsEviction(released->reason)) return line;
+    return absl::StrCat(line, " for ", name(released->beneficiary),
+                        released->moves_to.empty() ? "" : " to", places(released->moves_to));
   }
   if (const auto* requeued = std::get_if<TasksRequeued>(&decision)) {
     return tasks("requeue ", *requeued);
