@@ -64,7 +64,7 @@ class StateEditor {
   void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
   void SetQueueOpen(QueueId id, bool open);
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
-  void SetUsageCharged(Time when) { state_.usage_charged_ = when; }
+  void SetUsageCharged(Time when);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -96,6 +96,11 @@ class StateEditor {
   // undone edits included; also erased ones. Each once.
   std::vector<QueueId> TakeChangedQueues();
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
+  // Nothing is known any more of what cannot be placed: the policies are others.
+  void ForgetVerdicts() {
+    state_.pending_.ReopenAll();
+    state_.planning_cache_.reset();
+  }
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.
