@@ -38,9 +38,10 @@ struct Sums {
 absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, Sums& sums,
                      Sums::OfQueue& own) {
   const Task& task = job.tasks[index];
-  ++sums.tasks_by_state[static_cast<size_t>(task.state)];
+  const bool waits_for_nothing = Waits(task.state) && Ended(job.status.state);
+  if (!waits_for_nothing) ++sums.tasks_by_state[static_cast<size_t>(task.state)];
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
-  if (Waits(task.state) && !Ended(job.status.state)) own.pending += shape.resources;
+  if (Waits(task.state) && !waits_for_nothing) own.pending += shape.resources;
   if (!Occupies(task.state)) return absl::OkStatus();
   own.allocated += shape.resources;
   own.running_jobs = 1;

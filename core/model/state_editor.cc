@@ -17,6 +17,9 @@ bool WaitsForDependencies(const JobStatus& status) {
 
 bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
 
+// In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
+bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
+
 bool SameOccupation(const Task& a, const Task& b) {
   if (Occupies(a.state) != Occupies(b.state)) return false;
   return !Occupies(a.state) || (a.node == b.node && a.devices == b.devices);
@@ -85,8 +88,8 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (old.state != value.state) {
     --job.tallies[group].count[static_cast<size_t>(old.state)];
     ++job.tallies[group].count[static_cast<size_t>(value.state)];
-    --state_.tasks_by_state_[static_cast<size_t>(old.state)];
-    ++state_.tasks_by_state_[static_cast<size_t>(value.state)];
+    state_.tasks_by_state_[static_cast<size_t>(old.state)] -= Counts(job, old.state);
+    state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
   const bool same_wait = Waits(old.state) == Waits(value.state);
   if (!same_wait || !SameOccupation(old, value)) {
@@ -138,6 +141,11 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
     waiting = WaitingRequest(job);
     change.request = &waiting;
     change.pending = change.active_jobs;
+    const GroupTally tally = TallyOf(job);
+    for (TaskState waiting_state : {TaskState::kPending, TaskState::kNominated}) {
+      state_.tasks_by_state_[static_cast<size_t>(waiting_state)] +=
+          change.active_jobs * tally.In(waiting_state);
+    }
   }
   if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
 
@@ -230,7 +238,8 @@ void StateEditor::EraseJob(JobId id) {
   ChangeQueues(job.queue, change);
   --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
-    --state_.tasks_by_state_[static_cast<size_t>(job.tasks[t].state)];
+    const TaskState state = job.tasks[t].state;
+    state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
   }
   state_.unsettled_.erase(id);
