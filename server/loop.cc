@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "core/base/check.h"
 #include "storage/keys.h"
@@ -26,6 +27,16 @@ class Loop::ActiveTurn final : public Turn {
     absl::Status status = recorder_.Apply(event);
     if (status.ok()) output_.events.push_back(std::move(event));
     return status;
+  }
+
+  void TakeBackJobs(JobId first) override {
+    recorder_.TakeBackJobs(first);
+    output_.cold.erase(output_.cold.lower_bound(first), output_.cold.end());
+    const auto taken_back = [&](const Event& event) {
+      const auto* submitted = std::get_if<JobSubmitted>(&event.body);
+      return submitted != nullptr && submitted->id >= first;
+    };
+    while (!output_.events.empty() && taken_back(output_.events.back())) output_.events.pop_back();
   }
 
   void Put(Record record) override { recorder_.Put(std::move(record)); }

@@ -40,6 +40,15 @@ JobId FirstIdFrom(const std::string& answer) {
   return {parsed.jobs(0).uid()};
 }
 
+// Check found nothing against the job, and Apply did: our bug. Ending the process would let a
+// client that repeats the call end it again and again.
+absl::Status Disagreement(size_t job, const absl::Status& refusal) {
+  LogError("a job that was checked was refused", {{"index", job}, {"error", refusal}});
+  return absl::InternalError(absl::StrCat("jobs[", job, "] was refused: ", refusal.message(),
+                                          "; this is a bug of berthd, and none of the jobs was "
+                                          "taken"));
+}
+
 }  // namespace
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
@@ -168,10 +177,8 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
     if (!order_.empty()) spec.dependencies = ResolveDependencies(turn.state(), i, first);
     absl::Status status = turn.Emit(JobSubmitted{id, std::move(spec)});
     if (!status.ok()) {
-      // Check and Apply disagree: our bug. Nothing of a batch may stay, so it matters at which job.
-      LogError("a checked job was refused", {{"job", id.value}, {"error", status}});
-      BERTH_CHECK(p == 0);
-      return absl::InternalError(absl::StrCat("the job was refused: ", status.message()));
+      turn.TakeBackJobs(first);
+      return Disagreement(i, status);
     }
     turn.PutCold(id, std::move(colds_[i]));
   }

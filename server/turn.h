@@ -35,6 +35,9 @@ class Turn {
   virtual uint64_t revision() const = 0;
   // Applies the event and puts it into the turn's batch. On an error nothing has changed.
   virtual absl::Status Emit(EventBody event) = 0;
+  // The jobs that the command has submitted, from `first` on, never were. It has emitted and put
+  // nothing else since but their cold parts.
+  virtual void TakeBackJobs(JobId first) = 0;
   // A record besides those that the events change: answers to request ids.
   virtual void Put(Record record) = 0;
   // The cold part of a job that this turn submitted; due exactly once per JobSubmitted.

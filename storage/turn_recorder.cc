@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/model/apply.h"
+#include "core/model/state_editor.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
 
@@ -60,8 +61,8 @@ absl::Status TurnRecorder::Apply(const Event& event) {
   const size_t tasks = job == nullptr ? 0 : job->tasks.size();
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
-  empty_ = false;
   AppendEvent(event, labels);
+  empty_ = false;
   NoteEffects(event.body);
   if (deleted != nullptr) DeleteJob(deleted->id, tasks);
   return absl::OkStatus();
@@ -87,20 +88,34 @@ void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), end);
   end = message.SerializeWithCachedSizesToArray(end);
   batch_.log.resize(offset + static_cast<size_t>(end - begin));
-  if (submitted != nullptr) RecordSubmitted(*submitted);
+  if (submitted != nullptr) RecordSubmitted(*submitted, offset);
 }
 
 // Uses the message that the log was written from: a spec is converted once.
-void TurnRecorder::RecordSubmitted(const JobSubmitted& event) {
+void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) {
   BERTH_CHECK(submitted_.empty() || submitted_.back().id < event.id);
   const Job& job = state_.jobs().At(event.id);
   submitted_.push_back({.id = event.id,
                         .spec_record = batch_.records.size(),
+                        .log_bytes = log_bytes,
+                        .first_in_turn = empty_,
                         .status = job.status,
                         .task = job.tasks.empty() ? Task{} : job.tasks.front()});
   batch_.records.push_back({RecordKind::kJobSpec, JobKey(event.id),
                             EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(),
                                                 job.submit, batch_.sequence, 0)});
+}
+
+void TurnRecorder::TakeBackJobs(JobId first) {
+  while (!submitted_.empty() && submitted_.back().id >= first) {
+    const Submitted& last = submitted_.back();
+    BERTH_CHECK(last.spec_record + 1 == batch_.records.size());
+    StateEditor(state_).TakeBackJob(last.id);
+    batch_.records.pop_back();
+    batch_.log.resize(last.log_bytes);
+    empty_ = last.first_in_turn;
+    submitted_.pop_back();
+  }
 }
 
 void TurnRecorder::NoteEffects(const EventBody& event) {

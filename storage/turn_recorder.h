@@ -41,6 +41,10 @@ class TurnRecorder {
   // berth::Apply, and on success the event is part of the turn. On an error nothing has changed.
   absl::Status Apply(const Event& event);
 
+  // The jobs submitted from `first` on never were. Since then the turn has recorded nothing but
+  // their events and cold parts.
+  void TakeBackJobs(JobId first);
+
   // A record besides those that the events change. Of kind kJobSpec: `value` is the cold part of a
   // job that this turn has submitted, at most once per job; the hot part is written by itself.
   // kMeta and kLog are not allowed.
@@ -61,13 +65,15 @@ class TurnRecorder {
   struct Submitted {
     JobId id;
     size_t spec_record;  // index in batch_.records
+    size_t log_bytes;    // of batch_.log before its event
+    bool first_in_turn;  // nothing was recorded before it
     JobStatus status;
     Task task;
     bool touched = false;  // by an event that may have changed more than status and tasks
   };
 
   void AppendEvent(const Event& event, const LabelsBefore& labels);
-  void RecordSubmitted(const JobSubmitted& event);
+  void RecordSubmitted(const JobSubmitted& event, size_t log_bytes);
   void NoteEffects(const EventBody& event);
   Submitted* FindSubmitted(JobId id);
 

@@ -249,6 +249,12 @@ void StateEditor::EraseJob(JobId id) {
   if (facts()) state_.dirty_.jobs.push_back(id);
 }
 
+void StateEditor::TakeBackJob(JobId id) {
+  BERTH_CHECK(id.value + 1 == state_.next_job_id_.value);
+  EraseJob(id);
+  state_.next_job_id_ = id;
+}
+
 Resources StateEditor::WaitingRequest(const Job& job) const {
   Resources sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
