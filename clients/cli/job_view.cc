@@ -209,7 +209,7 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
                {"MESSAGE"}});
   for (const v1::Task& task : tasks) {
     table.AddRow({{absl::StrCat(task.group(), "-", task.index())},
-                  {absl::StrCat(task.rank())},
+                  {task.rank() < 0 ? "" : absl::StrCat(task.rank())},
                   TaskStateWord(task.state()),
                   {task.node()},
                   {absl::StrCat(task.attempt())},
