@@ -35,10 +35,11 @@ LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
   return options;
 }
 
-LeaseOptions LeaseOptionsFrom(const config::v1::Server& config) {
+LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, absl::Duration granted_before) {
   return {.lease = DurationFrom(config.lease()),
           .fence_margin = DurationFrom(config.fence_margin()),
-          .brake_share = config.silent_brake()};
+          .brake_share = config.silent_brake(),
+          .granted_before = granted_before};
 }
 
 absl::StatusOr<Policies> PoliciesFrom(const config::v1::Server& config) {
@@ -86,6 +87,9 @@ absl::Status App::Load(const StoreOpener& open_store) {
       },
       &preserved_);
   if (!loaded.ok()) return loaded;
+  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
+  if (!granted.ok()) return granted.status();
+  granted_lease_ = *granted;
   absl::StatusOr<Policies> policies = PoliciesFrom(config_);
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
@@ -101,7 +105,8 @@ absl::Status App::Load(const StoreOpener& open_store) {
 
 void App::Wire() {
   Clock* clock = &SystemClock();
-  leases_ = std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_));
+  leases_ = std::make_unique<LeaseKeeper>(loop_.get(), clock,
+                                          LeaseOptionsFrom(config_, granted_lease_));
   dispatch_executor_ = std::make_unique<ThreadExecutor>();
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();

@@ -84,6 +84,7 @@ class App {
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Store> store_;
   Preserved preserved_;
+  absl::Duration granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;
   TurnEdits edits_;
   Policies policies_;

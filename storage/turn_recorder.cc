@@ -131,7 +131,9 @@ TurnRecorder::Submitted* TurnRecorder::FindSubmitted(JobId id) {
 }
 
 void TurnRecorder::Put(Record record) {
-  BERTH_CHECK(record.kind != RecordKind::kMeta && record.kind != RecordKind::kLog);
+  const bool is_lease = record.kind == RecordKind::kMeta && record.key == kLeaseKey;
+  BERTH_CHECK(is_lease || record.kind != RecordKind::kMeta);
+  BERTH_CHECK(record.kind != RecordKind::kLog);
   empty_ = false;
   if (record.kind != RecordKind::kJobSpec) {
     batch_.records.push_back(std::move(record));

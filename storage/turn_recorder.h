@@ -47,7 +47,7 @@ class TurnRecorder {
 
   // A record besides those that the events change. Of kind kJobSpec: `value` is the cold part of a
   // job that this turn has submitted, at most once per job; the hot part is written by itself.
-  // kMeta and kLog are not allowed.
+  // kLog is not allowed, of kMeta only kLeaseKey.
   void Put(Record record);
 
   // The turn's planning cycle: its budget and the counted work that it did.
