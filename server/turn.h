@@ -3,9 +3,9 @@
 #define BERTH_SERVER_TURN_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -22,7 +22,7 @@ using Effect = absl::AnyInvocable<void() &&>;
 // The cold part of a job (server/convert_cold.h), shared by the batch that carries it and
 // the cache that launches from it.
 using ColdPart = std::shared_ptr<const std::string>;
-using ColdParts = std::map<JobId, ColdPart>;
+using ColdParts = std::vector<std::pair<JobId, ColdPart>>;  // by id
 
 // What a command may do. Lives on the loop thread for one turn.
 class Turn {

@@ -22,7 +22,8 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kEventTag =
     pb::LogTurn::kEventsFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-constexpr size_t kMaxFieldHead = 6;  // tag below 16 and a 32-bit length
+constexpr size_t kMaxFieldHead = 6;    // tag below 16 and a 32-bit length
+constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is not there yet
 
 NextIds IdsOf(const ClusterState& state) {
   return {.job = state.next_job_id(), .node = state.next_node_id(), .queue = state.next_queue_id()};
@@ -93,17 +94,16 @@ void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {
 
 // Uses the message that the log was written from: a spec is converted once.
 void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) {
-  BERTH_CHECK(submitted_.empty() || submitted_.back().id < event.id);
+  BERTH_CHECK(submitted_.empty() || submitted_.back().id.value + 1 == event.id.value);
   const Job& job = state_.jobs().At(event.id);
   submitted_.push_back({.id = event.id,
                         .spec_record = batch_.records.size(),
                         .log_bytes = log_bytes,
                         .first_in_turn = empty_,
-                        .status = job.status,
-                        .task = job.tasks.empty() ? Task{} : job.tasks.front()});
+                        .suspended = event.spec.suspended});
   batch_.records.push_back({RecordKind::kJobSpec, JobKey(event.id),
                             EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(),
-                                                job.submit, batch_.sequence, 0)});
+                                                job.submit, batch_.sequence, cold_bytes_)});
 }
 
 void TurnRecorder::TakeBackJobs(JobId first) {
@@ -125,25 +125,30 @@ void TurnRecorder::NoteEffects(const EventBody& event) {
 }
 
 TurnRecorder::Submitted* TurnRecorder::FindSubmitted(JobId id) {
-  auto found = std::lower_bound(submitted_.begin(), submitted_.end(), id,
-                                [](const Submitted& a, JobId b) { return a.id < b; });
-  return found == submitted_.end() || found->id != id ? nullptr : &*found;
+  if (submitted_.empty() || id < submitted_.front().id) return nullptr;
+  const uint64_t index = id.value - submitted_.front().id.value;
+  return index < submitted_.size() ? &submitted_[index] : nullptr;
+}
+
+JobStatus TurnRecorder::StatusOf(const Submitted& submitted) {
+  JobStatus status;
+  status.suspended = submitted.suspended;
+  return status;
+}
+
+void TurnRecorder::PutCold(JobId id, absl::string_view cold) {
+  const Submitted* submitted = FindSubmitted(id);
+  BERTH_CHECK(submitted != nullptr);
+  cold_bytes_ = std::min(cold.size(), kMaxReserved);
+  AppendCold(cold, &*batch_.records[submitted->spec_record].value);
 }
 
 void TurnRecorder::Put(Record record) {
   const bool is_lease = record.kind == RecordKind::kMeta && record.key == kLeaseKey;
   BERTH_CHECK(is_lease || record.kind != RecordKind::kMeta);
-  BERTH_CHECK(record.kind != RecordKind::kLog);
+  BERTH_CHECK(record.kind != RecordKind::kJobSpec && record.kind != RecordKind::kLog);
   empty_ = false;
-  if (record.kind != RecordKind::kJobSpec) {
-    batch_.records.push_back(std::move(record));
-    return;
-  }
-  const absl::StatusOr<JobId> id = ParseJobKey(record.key);
-  BERTH_CHECK(id.ok() && record.value.has_value());
-  const Submitted* submitted = FindSubmitted(*id);
-  BERTH_CHECK(submitted != nullptr);
-  AppendCold(*record.value, &*batch_.records[submitted->spec_record].value);
+  batch_.records.push_back(std::move(record));
 }
 
 void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
@@ -194,7 +199,7 @@ void TurnRecorder::PutJob(JobId id) {
   const Job* job = state_.jobs().Find(id);
   if (job == nullptr) return;
   const Submitted* submitted = FindSubmitted(id);
-  if (submitted != nullptr && !submitted->touched && job->status == submitted->status) return;
+  if (submitted != nullptr && !submitted->touched && job->status == StatusOf(*submitted)) return;
   PutValue(RecordKind::kJobStatus, JobKey(id),
            EncodeJobStatusRecord(job->status, job->priority, job->labels, job->revision));
 }
@@ -203,8 +208,7 @@ void TurnRecorder::PutTask(TaskKey key) {
   const Job* job = state_.jobs().Find(key.job);
   if (job == nullptr) return;
   const Task& task = job->tasks[key.task];
-  const Submitted* submitted = FindSubmitted(key.job);
-  if (submitted != nullptr && task == submitted->task) return;
+  if (FindSubmitted(key.job) != nullptr && task == Task{}) return;
   PutValue(RecordKind::kTask, TaskRecordKey(key), EncodeTaskRecord(task, state_.TaskMessage(key)));
 }
 

@@ -25,8 +25,7 @@ bool SameOccupation(const Task& a, const Task& b) {
   return !Occupies(a.state) || (a.node == b.node && a.devices == b.devices);
 }
 
-Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
-  Job job;
+void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -44,7 +43,6 @@ Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
   job.dependencies = spec.dependencies;
   job.labels = spec.labels;
   job.status.suspended = spec.suspended;
-  return job;
 }
 
 }  // namespace
@@ -197,7 +195,8 @@ void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labe
 }
 
 void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
-  Job& job = state_.jobs_.Insert(id, MakeJob(id, spec, submit));
+  Job& job = state_.jobs_.Emplace(id);
+  FillJob(id, spec, submit, job);
   job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies);
   job.groups = job.shared->groups;
   job.policies = job.shared->policies;
@@ -259,7 +258,12 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
   Resources sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    sum += one.Times(job.tallies[g].Waiting());
+    const int32_t waiting = job.tallies[g].Waiting();
+    if (waiting == 1) {
+      sum += one;  // not by the multiplication, which is slow
+    } else {
+      sum += one.Times(waiting);
+    }
   }
   return sum;
 }
