@@ -19,13 +19,6 @@ namespace {
 
 constexpr absl::Duration kFullQueueRetry = absl::Seconds(5);
 
-// What makes two calls the same call.
-std::string FingerprintOf(const v1::SubmitJobsRequest& request) {
-  Fingerprint fingerprint("SubmitJobs");
-  for (const v1::Job& job : request.jobs()) fingerprint.Add(job);
-  return fingerprint.Finish();
-}
-
 // The answer as it is remembered: only what the repeated body does not tell, which is the first
 // uid.
 std::string AnswerOf(JobId first) {
@@ -56,7 +49,7 @@ std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
     : request_(&request), active_jobs_limit_(limits.active_jobs()) {
-  if (!request.request_id().empty()) fingerprint_ = FingerprintOf(request);
+  if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
   const auto jobs = static_cast<size_t>(request.jobs_size());
   specs_.reserve(jobs);
   colds_.reserve(jobs);
