@@ -151,17 +151,11 @@ ExitCode Update(Session& session, const UpdateArguments& arguments) {
 ExitCode Logs(Session& session, const v1::ReadLogsRequest& request) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return session.Finish(client.status());
-  grpc::ClientContext context;
-  auto stream = (*client)->stub<v1::JobService>().ReadLogs(&context, request);
-  v1::ReadLogsResponse chunk;
-  while (stream->Read(&chunk)) {
-    session.out() << chunk.data();
+  return session.Finish((*client)->ReadLogs(request, [&](const v1::ReadLogsResponse& answer) {
+    session.out() << answer.data();
     session.out().flush();
-    if (session.out().good()) continue;
-    context.TryCancel();  // nobody reads any more
-    return ExitCode::kOk;
-  }
-  return session.Finish(FromGrpcStatus(stream->Finish()));
+    return session.out().good();  // else nobody reads any more
+  }));
 }
 
 void AddList(CLI::App& noun, Session& session) {

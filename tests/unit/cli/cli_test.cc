@@ -321,6 +321,25 @@ TEST_CASE("logs are written as they come") {
   CHECK(request.stream() == v1::STDERR);
 }
 
+TEST_CASE("logs go on over a restart of the server, with nothing lost and nothing twice") {
+  Cli cli;
+  const auto answer = [](int64_t next, const std::string& data) {
+    v1::ReadLogsResponse response;
+    response.set_data(data);
+    response.set_attempt(1);
+    response.mutable_next()->set_stdout_bytes(next);
+    return response;
+  };
+  cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(0, ""), answer(4, "one\n")},
+                                          absl::UnavailableError("the server is stopping"));
+  cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(4, ""), answer(8, "two\n")},
+                                          absl::OkStatus());
+  CHECK(cli.Run({"job", "logs", "-f", "a"}) == 0);
+  CHECK(cli.out() == "one\ntwo\n");
+  CHECK(cli.err().empty());
+  CHECK(cli.script.Requests<v1::ReadLogsRequest>("ReadLogs")[1].from().stdout_bytes() == 4);
+}
+
 v1::WatchResponse JobChange(uint64_t revision, v1::JobState state) {
   v1::WatchResponse response;
   response.set_revision(revision);
