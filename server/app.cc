@@ -28,6 +28,8 @@ constexpr int kStreamsPerConnection = 10'000;
 constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // then /healthz says so
 constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
 constexpr absl::Duration kSignOfLife = absl::Seconds(1);
+constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
+constexpr absl::Duration kGiveUp = absl::Seconds(1);
 
 LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
   LoopOptions options;
@@ -35,10 +37,11 @@ LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
   return options;
 }
 
-LeaseOptions LeaseOptionsFrom(const config::v1::Server& config) {
+LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, absl::Duration granted_before) {
   return {.lease = DurationFrom(config.lease()),
           .fence_margin = DurationFrom(config.fence_margin()),
-          .brake_share = config.silent_brake()};
+          .brake_share = config.silent_brake(),
+          .granted_before = granted_before};
 }
 
 }  // namespace
@@ -88,6 +91,9 @@ absl::Status App::Load(const StoreOpener& open_store) {
       },
       &preserved_);
   if (!loaded.ok()) return loaded;
+  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
+  if (!granted.ok()) return granted.status();
+  granted_lease_ = *granted;
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
@@ -104,7 +110,8 @@ absl::Status App::Load(const StoreOpener& open_store) {
 
 void App::Wire() {
   Clock* clock = &SystemClock();
-  leases_ = std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_));
+  leases_ =
+      std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_, granted_lease_));
   dispatch_executor_ = std::make_unique<ThreadExecutor>();
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();
@@ -227,19 +234,31 @@ void App::Housekeeping() {
   server_->GetHealthCheckService()->SetServingStatus(v1::JobService::service_full_name(), !paused);
 }
 
-// Ends all calls. Those that wait for a disk that is full would wait for ever; when the loop goes,
-// they are answered.
+// Waits until the loop has done what it was asked to so far and the disk has it: then those who
+// asked have their answers. False after kStopPatience.
+bool App::AwaitAnswers() {
+  auto answered = std::make_shared<absl::Notification>();
+  const absl::Status posted =
+      loop_->Post([answered](Turn& turn) { turn.OnDurable([answered] { answered->Notify(); }); },
+                  CommandClass::kEssential);
+  return posted.ok() && answered->WaitForNotificationWithTimeout(kStopPatience);
+}
+
+// Ends all calls. gRPC also waits for its connections to say goodbye, which clients that are idle
+// or dead do not: after kFarewell they are cut. Calls that wait for a disk that is full would wait
+// for ever; when the loop goes, they are answered.
 void App::StopCalls() {
   if (server_ == nullptr) return;
   server_->GetHealthCheckService()->SetServingStatus(false);
   watches_->Stop();
   gateway_->DisconnectAll(absl::UnavailableError("the server is stopping"));
+  const bool answered = AwaitAnswers();
   absl::Notification ended;
   std::thread shutdown([&] {
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + kStopPatience));
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + kFarewell));
     ended.Notify();
   });
-  if (!ended.WaitForNotificationWithTimeout(kStopPatience + absl::Seconds(1))) {
+  if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
     LogWarn("calls are still waiting for the disk; they are given up");
     loop_thread_->Stop();
     committer_->Stop();

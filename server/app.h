@@ -56,8 +56,9 @@ class App {
   // Stop().
   ~App();
 
-  // Takes no more calls, lets those in progress end for up to kStopPatience, closes the agents'
-  // streams, writes what is pending, and closes the store. Idempotent.
+  // Closes the streams of agents and watchers, answers the calls in progress once the disk has what
+  // they wait for (for up to kStopPatience), takes no more, writes what is pending, and closes the
+  // store. A fraction of a second, unless the disk is slow or full. Idempotent.
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
@@ -82,6 +83,7 @@ class App {
   HttpAnswer Readiness() const;
   void Housekeeping();
   void StopCalls();
+  bool AwaitAnswers();
 
   // In order of need: what comes later uses what comes earlier.
   const config::v1::Server config_;  // at the start
@@ -94,6 +96,7 @@ class App {
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Store> store_;
   Preserved preserved_;
+  absl::Duration granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;
   TurnEdits edits_;
   Policies policies_;

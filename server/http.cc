@@ -4,12 +4,17 @@
 
 #include <array>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace berth {
 namespace {
+
+constexpr absl::Duration kKnockInterval = absl::Milliseconds(5);
 
 const char* Reason(int code) {
   switch (code) {
@@ -28,17 +33,17 @@ const char* Reason(int code) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address) {
   mg_init_library(0);
-  std::unique_ptr<HttpServer> server(new HttpServer);
+  std::unique_ptr<HttpServer> server(new HttpServer(address.substr(0, address.rfind(':'))));
   // A scrape and a probe at a time; each request is short, and slow clients are cut.
   std::array<const char*, 9> options = {"listening_ports",
-                                              address.c_str(),
-                                              "num_threads",
-                                              "4",
-                                              "request_timeout_ms",
-                                              "10000",
-                                              "enable_directory_listing",
-                                              "no",
-                                              nullptr};
+                                        address.c_str(),
+                                        "num_threads",
+                                        "4",
+                                        "request_timeout_ms",
+                                        "10000",
+                                        "enable_directory_listing",
+                                        "no",
+                                        nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
   server->context_ = mg_start(&callbacks, server.get(), options.data());
@@ -51,8 +56,24 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
   return server;
 }
 
+// civetweb looks for its end only when its listening thread wakes, up to two seconds later: so
+// connections are made to it until it has ended.
 HttpServer::~HttpServer() {
-  if (context_ != nullptr) mg_stop(context_);
+  if (context_ == nullptr) return;
+  absl::Notification stopped;
+  std::thread stop([&] {
+    mg_stop(context_);
+    stopped.Notify();
+  });
+  while (!stopped.WaitForNotificationWithTimeout(kKnockInterval)) Knock();
+  stop.join();
+}
+
+void HttpServer::Knock() const {
+  std::array<char, 256> error;
+  mg_connection* connection =
+      mg_connect_client(host_.c_str(), port_, /*use_ssl=*/0, error.data(), error.size());
+  if (connection != nullptr) mg_close_connection(connection);
 }
 
 void HttpServer::SetHandler(const std::string& path, HttpHandler handler) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -38,12 +39,14 @@ class HttpServer {
   int port() const { return port_; }
 
  private:
-  HttpServer() = default;
+  explicit HttpServer(std::string host) : host_(std::move(host)) {}
   HttpAnswer Answer(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
   static int Handle(mg_connection* connection, void* server);
+  void Knock() const;
 
   absl::Mutex mutex_;  // read-held while a handler runs
   std::map<std::string, HttpHandler> handlers_ ABSL_GUARDED_BY(mutex_);
+  const std::string host_;
   mg_context* context_ = nullptr;
   int port_ = 0;
 };

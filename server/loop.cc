@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "core/base/check.h"
 #include "core/model/state_editor.h"
@@ -23,17 +24,27 @@ class Loop::ActiveTurn final : public Turn {
   uint64_t revision() const override { return revision_; }
 
   absl::Status Emit(EventBody body) override {
-    Event event{now_, std::move(body)};
-    absl::Status status = recorder_.Apply(event);
-    if (status.ok()) output_.events.push_back(std::move(event));
+    output_.events.push_back({now_, std::move(body)});
+    absl::Status status = recorder_.Apply(output_.events.back());
+    if (!status.ok()) output_.events.pop_back();
     return status;
+  }
+
+  void TakeBackJobs(JobId first) override {
+    recorder_.TakeBackJobs(first);
+    while (!output_.cold.empty() && output_.cold.back().first >= first) output_.cold.pop_back();
+    const auto taken_back = [&](const Event& event) {
+      const auto* submitted = std::get_if<JobSubmitted>(&event.body);
+      return submitted != nullptr && submitted->id >= first;
+    };
+    while (!output_.events.empty() && taken_back(output_.events.back())) output_.events.pop_back();
   }
 
   void Put(Record record) override { recorder_.Put(std::move(record)); }
 
   void PutCold(JobId job, ColdPart part) override {
-    recorder_.Put({RecordKind::kJobSpec, JobKey(job), *part});
-    output_.cold.insert_or_assign(job, std::move(part));
+    recorder_.PutCold(job, *part);
+    output_.cold.emplace_back(job, std::move(part));
   }
 
   void OnDurable(Effect effect) override { output_.effects.push_back(std::move(effect)); }
@@ -149,6 +160,9 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
   recorder_.Begin(sequence_ + 1, now_);
   ActiveTurn turn(state_, recorder_, sequence_ + 1, now_, output);
+  size_t weight = 0;
+  for (const Pending& command : commands) weight += command.weight;
+  output.events.reserve(weight);
   for (Pending& command : commands) std::move(command.run)(turn);
   counters_.commands += commands.size();
 

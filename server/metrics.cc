@@ -48,7 +48,8 @@ void AddStates(const ClusterState& state, FamilyList& out) {
   }
   for (size_t i = 0; i < kTaskStates; ++i) {
     const auto s = static_cast<TaskState>(i);
-    out.Gauge("tasks", "Tasks by state.", AsDouble(state.tasks_in(s)),
+    out.Gauge("tasks", "Tasks by state; those that an ended job never started count nowhere.",
+              AsDouble(state.tasks_in(s)),
               {{"state", ShortName(v1::TaskState_Name(TaskStateToApi(s)), "TASK_")}});
   }
 }

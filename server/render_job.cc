@@ -325,7 +325,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   out->set_job(job.name);
   out->set_group(group.name);
   out->set_index(static_cast<int32_t>(index - group.first_task));
-  out->set_rank(static_cast<int32_t>(index));
+  out->set_rank(task.attempt == 0 || Waits(task.state) ? -1 : task.rank);
   out->set_state(TaskStateToApi(task.state));
   out->set_attempt(task.attempt);
   out->set_message(std::string(state.TaskMessage({job.id, index})));

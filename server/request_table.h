@@ -27,16 +27,7 @@ namespace berth {
 inline constexpr absl::Duration kRequestRetention = absl::Hours(24);
 inline constexpr size_t kMaxRequests = 500'000;
 
-// A digest of a method and its messages: equal for equal bodies, whatever the order of maps.
-class Fingerprint {
- public:
-  explicit Fingerprint(absl::string_view method) : bytes_(method) {}
-  void Add(const google::protobuf::Message& message);
-  std::string Finish() const;
-
- private:
-  std::string bytes_;
-};
+// A digest of a method and its body: equal for equal bodies, whatever the order of maps.
 std::string FingerprintOf(absl::string_view method, const google::protobuf::Message& body);
 
 class RequestTable {

@@ -19,13 +19,6 @@ namespace {
 
 constexpr absl::Duration kFullQueueRetry = absl::Seconds(5);
 
-// What makes two calls the same call.
-std::string FingerprintOf(const v1::SubmitJobsRequest& request) {
-  Fingerprint fingerprint("SubmitJobs");
-  for (const v1::Job& job : request.jobs()) fingerprint.Add(job);
-  return fingerprint.Finish();
-}
-
 // The answer as it is remembered: only what the repeated body does not tell, which is the first
 // uid.
 std::string AnswerOf(JobId first) {
@@ -40,6 +33,15 @@ JobId FirstIdFrom(const std::string& answer) {
   return {parsed.jobs(0).uid()};
 }
 
+// Check found nothing against the job, and Apply did: our bug. Ending the process would let a
+// client that repeats the call end it again and again.
+absl::Status Disagreement(size_t job, const absl::Status& refusal) {
+  LogError("a job that was checked was refused", {{"index", job}, {"error", refusal}});
+  return absl::InternalError(absl::StrCat("jobs[", job, "] was refused: ", refusal.message(),
+                                          "; this is a bug of berthd, and none of the jobs was "
+                                          "taken"));
+}
+
 }  // namespace
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
@@ -47,7 +49,7 @@ std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
     : request_(&request), active_jobs_limit_(limits.active_jobs()) {
-  if (!request.request_id().empty()) fingerprint_ = FingerprintOf(request);
+  if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
   const auto jobs = static_cast<size_t>(request.jobs_size());
   specs_.reserve(jobs);
   colds_.reserve(jobs);
@@ -168,10 +170,8 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
     if (!order_.empty()) spec.dependencies = ResolveDependencies(turn.state(), i, first);
     absl::Status status = turn.Emit(JobSubmitted{id, std::move(spec)});
     if (!status.ok()) {
-      // Check and Apply disagree: our bug. Nothing of a batch may stay, so it matters at which job.
-      LogError("a checked job was refused", {{"job", id.value}, {"error", status}});
-      BERTH_CHECK(p == 0);
-      return absl::InternalError(absl::StrCat("the job was refused: ", status.message()));
+      turn.TakeBackJobs(first);
+      return Disagreement(i, status);
     }
     turn.PutCold(id, std::move(colds_[i]));
   }

@@ -30,8 +30,8 @@ class Submission {
   // or loop thread.
   absl::Status Check(const ClusterState& state) const;
 
-  // All jobs or none. Loop thread, once. A repeated request id gets its first answer and changes
-  // nothing.
+  // All jobs or none: on any error nothing has changed. Loop thread, once. A repeated request id
+  // gets its first answer. INTERNAL if Apply refuses what Check let pass.
   absl::Status Commit(Turn& turn, RequestTable& requests, v1::SubmitJobsResponse& response);
 
  private:

@@ -3,9 +3,9 @@
 #define BERTH_SERVER_TURN_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -22,7 +22,7 @@ using Effect = absl::AnyInvocable<void() &&>;
 // The cold part of a job (server/convert_cold.h), shared by the batch that carries it and
 // the cache that launches from it.
 using ColdPart = std::shared_ptr<const std::string>;
-using ColdParts = std::map<JobId, ColdPart>;
+using ColdParts = std::vector<std::pair<JobId, ColdPart>>;  // by id
 
 // What a command may do. Lives on the loop thread for one turn.
 class Turn {
@@ -35,6 +35,9 @@ class Turn {
   virtual uint64_t revision() const = 0;
   // Applies the event and puts it into the turn's batch. On an error nothing has changed.
   virtual absl::Status Emit(EventBody event) = 0;
+  // The jobs that the command has submitted, from `first` on, never were. It has emitted and put
+  // nothing else since but their cold parts.
+  virtual void TakeBackJobs(JobId first) = 0;
   // A record besides those that the events change: answers to request ids.
   virtual void Put(Record record) = 0;
   // The cold part of a job that this turn submitted; due exactly once per JobSubmitted.

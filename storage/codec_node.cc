@@ -113,6 +113,27 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
 
 }  // namespace codec
 
+std::string EncodeLeaseRecord(Duration longest) {
+  codec::pb::LeaseRecord message;
+  codec::SetDuration(longest, message.mutable_longest());
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<Duration> DecodeLeaseRecord(absl::string_view value) {
+  codec::pb::LeaseRecord message;
+  absl::Status status = codec::ParseMessage(value, &message, nullptr);
+  if (!status.ok()) return NameRecord(status, RecordKind::kMeta, kLeaseKey);
+  codec::Reader reader;
+  const Duration longest = reader.GetDuration(message.has_longest(), message.longest(),
+                                              absl::ZeroDuration(), "longest lease");
+  if (longest <= absl::ZeroDuration() || longest == absl::InfiniteDuration()) {
+    reader.Refuse("a lease that is none");
+  }
+  status = codec::Verdict(reader, RecordKind::kMeta, kLeaseKey);
+  if (!status.ok()) return status;
+  return longest;
+}
+
 std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status, uint64_t revision) {
   codec::pb::NodeRecord message;
   codec::SetNodeSpec(spec, message.mutable_spec());

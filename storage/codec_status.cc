@@ -206,6 +206,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
   message.set_attempt(task.attempt);
   message.set_node(task.node.value);
   message.set_port(task.port);
+  message.set_rank(task.rank);
   codec::SetDevices(task.devices, message.mutable_devices());
   if (task.since != absl::InfinitePast()) codec::SetTime(task.since, message.mutable_since());
   if (task.start != absl::InfinitePast()) codec::SetTime(task.start, message.mutable_start());
@@ -238,6 +239,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.attempt = m.attempt();
   task.node = NodeId{m.node()};
   task.port = reader.Number<uint16_t>(m.port(), "port");
+  task.rank = reader.Number<uint16_t>(m.rank(), "rank");
   task.devices = reader.GetDevices(m.devices(), "devices");
   task.since = reader.GetTime(m.has_since(), m.since(), never, "since");
   task.start = reader.GetTime(m.has_start(), m.start(), never, "start");

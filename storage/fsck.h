@@ -10,7 +10,7 @@
 namespace berth {
 
 // Step by step, each with a line in `report`:
-//   1. the directory opens: format, column families, write-ahead log
+//   1. the directory opens: all write-ahead logs are there, format, column families
 //   2. every block of every table has its checksum
 //   3. the whole kept log follows the hash chain, ends where the meta record says, and every event
 //   decodes

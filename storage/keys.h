@@ -17,9 +17,10 @@ namespace berth {
 absl::string_view RecordKindName(RecordKind kind);
 
 // Keys of kMeta. The first belongs to the Store itself: it is written with every batch, and a batch
-// must not hold it.
+// must not hold it. The last belongs to the server's LeaseKeeper and is no part of the state.
 inline constexpr absl::string_view kStoreKey = "store";
 inline constexpr absl::string_view kNextIdsKey = "next_ids";
+inline constexpr absl::string_view kLeaseKey = "lease";
 
 std::string SequenceKey(uint64_t sequence);
 std::string QueueKey(QueueId id);

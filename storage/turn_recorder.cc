@@ -10,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/model/apply.h"
+#include "core/model/state_editor.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
 
@@ -22,7 +23,8 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kEventTag =
     pb::LogTurn::kEventsFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-constexpr size_t kMaxFieldHead = 6;  // tag below 16 and a 32-bit length
+constexpr size_t kMaxFieldHead = 6;    // tag below 16 and a 32-bit length
+constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is not there yet
 
 NextIds IdsOf(const ClusterState& state) {
   return {.job = state.next_job_id(), .node = state.next_node_id(), .queue = state.next_queue_id()};
@@ -62,9 +64,9 @@ absl::Status TurnRecorder::Apply(const Event& event) {
   const size_t tasks = job == nullptr ? 0 : job->tasks.size();
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
-  empty_ = false;
   ++events_;
   AppendEvent(event, labels);
+  empty_ = false;
   NoteEffects(event.body);
   if (deleted != nullptr) DeleteJob(deleted->id, tasks);
   return absl::OkStatus();
@@ -90,20 +92,33 @@ void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), end);
   end = message.SerializeWithCachedSizesToArray(end);
   batch_.log.resize(offset + static_cast<size_t>(end - begin));
-  if (submitted != nullptr) RecordSubmitted(*submitted);
+  if (submitted != nullptr) RecordSubmitted(*submitted, offset);
 }
 
 // Uses the message that the log was written from: a spec is converted once.
-void TurnRecorder::RecordSubmitted(const JobSubmitted& event) {
-  BERTH_CHECK(submitted_.empty() || submitted_.back().id < event.id);
+void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) {
+  BERTH_CHECK(submitted_.empty() || submitted_.back().id.value + 1 == event.id.value);
   const Job& job = state_.jobs().At(event.id);
   submitted_.push_back({.id = event.id,
                         .spec_record = batch_.records.size(),
-                        .status = job.status,
-                        .task = job.tasks.empty() ? Task{} : job.tasks.front()});
+                        .log_bytes = log_bytes,
+                        .first_in_turn = empty_,
+                        .suspended = event.spec.suspended});
   batch_.records.push_back({RecordKind::kJobSpec, JobKey(event.id),
                             EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(),
-                                                job.submit, batch_.sequence, 0)});
+                                                job.submit, batch_.sequence, cold_bytes_)});
+}
+
+void TurnRecorder::TakeBackJobs(JobId first) {
+  while (!submitted_.empty() && submitted_.back().id >= first) {
+    const Submitted& last = submitted_.back();
+    BERTH_CHECK(last.spec_record + 1 == batch_.records.size());
+    StateEditor(state_).TakeBackJob(last.id);
+    batch_.records.pop_back();
+    batch_.log.resize(last.log_bytes);
+    empty_ = last.first_in_turn;
+    submitted_.pop_back();
+  }
 }
 
 void TurnRecorder::NoteEffects(const EventBody& event) {
@@ -113,23 +128,30 @@ void TurnRecorder::NoteEffects(const EventBody& event) {
 }
 
 TurnRecorder::Submitted* TurnRecorder::FindSubmitted(JobId id) {
-  auto found = std::lower_bound(submitted_.begin(), submitted_.end(), id,
-                                [](const Submitted& a, JobId b) { return a.id < b; });
-  return found == submitted_.end() || found->id != id ? nullptr : &*found;
+  if (submitted_.empty() || id < submitted_.front().id) return nullptr;
+  const uint64_t index = id.value - submitted_.front().id.value;
+  return index < submitted_.size() ? &submitted_[index] : nullptr;
+}
+
+JobStatus TurnRecorder::StatusOf(const Submitted& submitted) {
+  JobStatus status;
+  status.suspended = submitted.suspended;
+  return status;
+}
+
+void TurnRecorder::PutCold(JobId id, absl::string_view cold) {
+  const Submitted* submitted = FindSubmitted(id);
+  BERTH_CHECK(submitted != nullptr);
+  cold_bytes_ = std::min(cold.size(), kMaxReserved);
+  AppendCold(cold, &*batch_.records[submitted->spec_record].value);
 }
 
 void TurnRecorder::Put(Record record) {
-  BERTH_CHECK(record.kind != RecordKind::kMeta && record.kind != RecordKind::kLog);
+  const bool is_lease = record.kind == RecordKind::kMeta && record.key == kLeaseKey;
+  BERTH_CHECK(is_lease || record.kind != RecordKind::kMeta);
+  BERTH_CHECK(record.kind != RecordKind::kJobSpec && record.kind != RecordKind::kLog);
   empty_ = false;
-  if (record.kind != RecordKind::kJobSpec) {
-    batch_.records.push_back(std::move(record));
-    return;
-  }
-  const absl::StatusOr<JobId> id = ParseJobKey(record.key);
-  BERTH_CHECK(id.ok() && record.value.has_value());
-  const Submitted* submitted = FindSubmitted(*id);
-  BERTH_CHECK(submitted != nullptr);
-  AppendCold(*record.value, &*batch_.records[submitted->spec_record].value);
+  batch_.records.push_back(std::move(record));
 }
 
 void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
@@ -191,7 +213,7 @@ void TurnRecorder::PutJob(JobId id) {
   const auto reserved = state_.reservations().find(id);
   const bool has_place = reserved != state_.reservations().end();
   if (submitted != nullptr && !submitted->touched && !has_place &&
-      job->status == submitted->status) {
+      job->status == StatusOf(*submitted)) {
     return;
   }
   static const Reservation kNone;
@@ -204,8 +226,7 @@ void TurnRecorder::PutTask(TaskKey key) {
   const Job* job = state_.jobs().Find(key.job);
   if (job == nullptr) return;
   const Task& task = job->tasks[key.task];
-  const Submitted* submitted = FindSubmitted(key.job);
-  if (submitted != nullptr && task == submitted->task) return;
+  if (FindSubmitted(key.job) != nullptr && task == Task{}) return;
   PutValue(RecordKind::kTask, TaskRecordKey(key), EncodeTaskRecord(task, state_.TaskMessage(key)));
 }
 

@@ -4,7 +4,7 @@
 //   TurnRecorder recorder(state, &preserved);
 //   recorder.Begin(sequence, now);
 //   status = recorder.Apply({now, JobSubmitted{...}});
-//   recorder.Put({RecordKind::kJobSpec, JobKey(id), cold});
+//   recorder.PutCold(id, cold);
 //   std::optional<Batch> batch = recorder.Finish();
 //
 // Used from one thread, the one that owns the state. The loop's only way to change the state
@@ -42,9 +42,16 @@ class TurnRecorder {
   // berth::Apply, and on success the event is part of the turn. On an error nothing has changed.
   absl::Status Apply(const Event& event);
 
-  // A record besides those that the events change. Of kind kJobSpec: `value` is the cold part of a
-  // job that this turn has submitted, at most once per job; the hot part is written by itself.
-  // kMeta and kLog are not allowed.
+  // The jobs submitted from `first` on never were. Since then the turn has recorded nothing but
+  // their events and cold parts.
+  void TakeBackJobs(JobId first);
+
+  // The cold part of a job that this turn has submitted; at most once per job. It ends the job's
+  // record, whose hot part is written by itself.
+  void PutCold(JobId id, absl::string_view cold);
+
+  // A record besides those that the events change: not of kinds kJobSpec and kLog, of kMeta
+  // only kLeaseKey.
   void Put(Record record);
 
   // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
@@ -61,20 +68,21 @@ class TurnRecorder {
  private:
   struct Scratch;  // messages that are used again
 
-  // A job of this turn, as it was right after it was submitted: what has not changed since needs no
-  // record.
+  // A job of this turn. What is still as submitting makes it needs no record.
   struct Submitted {
     JobId id;
-    size_t spec_record;  // index in batch_.records
-    JobStatus status;
-    Task task;
+    size_t spec_record;    // index in batch_.records
+    size_t log_bytes;      // of batch_.log before its event
+    bool first_in_turn;    // nothing was recorded before it
+    bool suspended;        // from the start
     bool touched = false;  // by an event that may have changed more than status and tasks
   };
 
   void AppendEvent(const Event& event, const LabelsBefore& labels);
-  void RecordSubmitted(const JobSubmitted& event);
+  void RecordSubmitted(const JobSubmitted& event, size_t log_bytes);
   void NoteEffects(const EventBody& event);
   Submitted* FindSubmitted(JobId id);
+  static JobStatus StatusOf(const Submitted& submitted);
 
   void PutChanged(const Dirty& dirty);
   void PutQueue(QueueId id);
@@ -95,7 +103,8 @@ class TurnRecorder {
   std::string policies_;
   bool empty_ = true;
   Batch batch_;
-  std::vector<Submitted> submitted_;  // by id
+  std::vector<Submitted> submitted_;  // by id, without a gap
+  size_t cold_bytes_ = 0;             // of the last cold part: the next is often alike
   std::unique_ptr<Scratch> scratch_;
 };
 

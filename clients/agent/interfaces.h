@@ -101,14 +101,16 @@ class LogCursor {
   virtual ~LogCursor() = default;
   // At most `max_bytes`, of one stream.
   virtual absl::StatusOr<Piece> Read(size_t max_bytes) = 0;
+  // Behind what was read: a request `from` here goes on as this cursor would.
+  virtual v1::LogPosition Next() const = 0;
 };
 
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  // LOG_STREAM_UNSPECIFIED = both, in the order written. tail_lines 0 = all that is kept.
-  virtual absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId& id, v1::LogStream stream,
-                                                          int64_t tail_lines) = 0;
+  // The task, streams and place of the request. LOG_STREAM_UNSPECIFIED = both, in the order
+  // written; neither tail_lines nor from = all that is kept.
+  virtual absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog& request) = 0;
 };
 
 }  // namespace berth

@@ -142,6 +142,12 @@ class FileCursor final : public LogCursor {
         both_(stream == v1::LOG_STREAM_UNSPECIFIED),
         only_(stream == v1::STDERR ? 1 : 0) {}
 
+  // Runs of output that are before it are passed over when they are met.
+  void SeekTo(const v1::LogPosition& position) {
+    offsets_[0] = std::max<int64_t>(position.stdout_bytes(), 0);
+    offsets_[1] = std::max<int64_t>(position.stderr_bytes(), 0);
+  }
+
   void SeekTail(int64_t lines) {
     std::vector<Run> runs =
         both_ ? AllRuns()
@@ -177,6 +183,13 @@ class FileCursor final : public LogCursor {
       if (!another) return Piece{};
       ++record_;
     }
+  }
+
+  v1::LogPosition Next() const override {
+    v1::LogPosition position;
+    position.set_stdout_bytes(offsets_[0]);
+    position.set_stderr_bytes(offsets_[1]);
+    return position;
   }
 
  private:
@@ -220,15 +233,16 @@ class FileCursor final : public LogCursor {
 
 LogFiles::LogFiles(std::string tasks_directory) : tasks_directory_(std::move(tasks_directory)) {}
 
-absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const TaskId& id, v1::LogStream stream,
-                                                          int64_t tail_lines) {
-  const std::string directory = absl::StrCat(tasks_directory_, "/", ToString(id));
+absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const v1::ReadLog& request) {
+  const std::string directory =
+      absl::StrCat(tasks_directory_, "/", ToString(ToTaskId(request.key())));
   struct stat info;
   if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return absl::NotFoundError("this node has no output of the task (any more)");
   }
-  auto cursor = std::make_unique<FileCursor>(directory, stream);
-  if (tail_lines > 0) cursor->SeekTail(tail_lines);
+  auto cursor = std::make_unique<FileCursor>(directory, request.stream());
+  cursor->SeekTo(request.from());
+  if (request.tail_lines() > 0) cursor->SeekTail(request.tail_lines());
   return cursor;
 }
 

@@ -15,8 +15,7 @@ namespace berth {
 class LogFiles final : public LogSource {
  public:
   explicit LogFiles(std::string tasks_directory);
-  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId& id, v1::LogStream stream,
-                                                  int64_t tail_lines) override;
+  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog& request) override;
 
  private:
   const std::string tasks_directory_;

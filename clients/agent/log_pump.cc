@@ -22,10 +22,11 @@ void LogPump::Open(absl::Duration now, const v1::ReadLog& message) {
     return SendEnd(message.request(), message.stream(), "too many log requests on this node");
   }
   const TaskId id = ToTaskId(message.key());
-  auto cursor = source_.Open(id, message.stream(), message.tail_lines());
+  auto cursor = source_.Open(message);
   if (!cursor.ok()) {
     return SendEnd(message.request(), message.stream(), cursor.status().message());
   }
+  SendPiece(message.request(), {.data = "", .stream = message.stream()}, (*cursor)->Next());
   requests_[message.request()] = {.id = id,
                                   .stream = message.stream(),
                                   .follow = message.follow(),
@@ -42,7 +43,7 @@ void LogPump::Pump(absl::Duration now, absl::FunctionRef<size_t()> queued_bytes)
         next_ = now + kFullInterval;
         return;
       }
-      const Step step = SendPiece(at->first, at->second);
+      const Step step = SendNext(at->first, at->second);
       sent |= step == Step::kSent;
       at = step == Step::kDone ? requests_.erase(at) : std::next(at);
     }
@@ -55,7 +56,7 @@ void LogPump::Pump(absl::Duration now, absl::FunctionRef<size_t()> queued_bytes)
 }
 
 // has_ended is asked before reading: what was written before the end is then certain to be read.
-LogPump::Step LogPump::SendPiece(uint64_t number, Request& request) {
+LogPump::Step LogPump::SendNext(uint64_t number, Request& request) {
   const bool last = !request.follow || has_ended_(request.id);
   auto piece = request.cursor->Read(kMaxLogChunkBytes);
   if (!piece.ok()) {
@@ -67,12 +68,17 @@ LogPump::Step LogPump::SendPiece(uint64_t number, Request& request) {
     SendEnd(number, request.stream, "");
     return Step::kDone;
   }
+  SendPiece(number, *std::move(piece), request.cursor->Next());
+  return Step::kSent;
+}
+
+void LogPump::SendPiece(uint64_t number, LogCursor::Piece piece, v1::LogPosition next) {
   v1::LogChunk chunk;
   chunk.set_request(number);
-  chunk.set_stream(piece->stream);
-  chunk.set_data(std::move(piece->data));
+  chunk.set_stream(piece.stream);
+  chunk.set_data(std::move(piece.data));
+  *chunk.mutable_next() = std::move(next);
   send_(std::move(chunk));
-  return Step::kSent;
 }
 
 void LogPump::SendEnd(uint64_t number, v1::LogStream stream, absl::string_view error) {

@@ -1,4 +1,5 @@
-// Answers ReadLog: reads task output piece by piece and sends it while the link takes more.
+// Answers ReadLog: reads task output piece by piece and sends it while the link takes more. First,
+// at once, comes an empty piece that tells the position from which it reads.
 //
 // Flow is bounded: nothing is read while the link has more than kMaxQueuedBytes queued, and a pump
 // round sends at most one piece of each request, so that reports and heartbeats are never far
@@ -44,7 +45,8 @@ class LogPump {
     std::unique_ptr<LogCursor> cursor;
   };
   enum class Step { kSent, kNothing, kDone };
-  Step SendPiece(uint64_t number, Request& request);
+  Step SendNext(uint64_t number, Request& request);
+  void SendPiece(uint64_t number, LogCursor::Piece piece, v1::LogPosition next);
   void SendEnd(uint64_t number, v1::LogStream stream, absl::string_view error);
 
   LogSource& source_;

@@ -68,7 +68,7 @@ class SimRunner final : public TaskRunner {
 // Simulated tasks write nothing.
 class NoLogs final : public LogSource {
  public:
-  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId&, v1::LogStream, int64_t) override {
+  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog&) override {
     return absl::NotFoundError("a simulated task has no output");
   }
 };

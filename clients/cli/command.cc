@@ -1,6 +1,9 @@
 #include "clients/cli/command.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
+#include "clients/cli/by_name.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -48,6 +51,17 @@ CLI::App* AddCommand(CLI::App& noun, Session& session, const std::string& name,
                      const std::string& description, Action action) {
   CLI::App* command = noun.add_subcommand(name, description);
   command->callback([&session, action = std::move(action)] { session.action = action; });
+  return command;
+}
+
+CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
+                   const std::string& description,
+                   std::function<ExitCode(Session&, const Names&)> run) {
+  auto names = std::make_shared<Names>();
+  CLI::App* command =
+      AddCommand(noun, session, verb, description,
+                 [names, run = std::move(run)](Session& s) { return run(s, *names); });
+  command->add_option("NAME", *names, noun.get_name())->required();
   return command;
 }
 

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "clients/cli/command.h"
+#include "clients/cli/by_name.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/job_wait.h"
 #include "support/yaml_proto.h"
@@ -13,8 +13,6 @@ namespace berth {
 namespace {
 
 using JobStub = v1::JobService::StubInterface;
-
-constexpr size_t kDescribedTasks = 100;
 
 struct ListArguments {
   std::string queue;
@@ -69,22 +67,7 @@ ExitCode List(Session& session, const ListArguments& arguments) {
   return WatchList(session, v1::WatchRequest(), [&] { return ListOnce(session, arguments); });
 }
 
-// Every job by name; those that are there are printed together.
-ExitCode Get(Session& session, const std::vector<std::string>& names) {
-  std::vector<v1::Job> jobs;
-  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
-    v1::GetJobRequest request;
-    request.set_name(name);
-    absl::StatusOr<v1::Job> job = session.Call(&JobStub::GetJob, request);
-    if (job.ok()) jobs.push_back(*std::move(job));
-    return job.status();
-  });
-  if (!jobs.empty()) Print(session, jobs, names.size() == 1, JobShape());
-  return code;
-}
-
-absl::StatusOr<std::vector<v1::Task>> Tasks(Session& session, const std::string& job, size_t limit,
-                                            bool* more) {
+absl::StatusOr<std::vector<v1::Task>> Tasks(Session& session, const std::string& job) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Task> tasks;
@@ -93,34 +76,20 @@ absl::StatusOr<std::vector<v1::Task>> Tasks(Session& session, const std::string&
   const absl::Status status = (*client)->List<JobStub, v1::ListTasksRequest, v1::ListTasksResponse>(
       &JobStub::ListTasks, request, [&](const v1::ListTasksResponse& page) {
         tasks.insert(tasks.end(), page.tasks().begin(), page.tasks().end());
-        return tasks.size() <= limit;
+        return true;
       });
   if (!status.ok()) return status;
-  *more = tasks.size() > limit;
-  if (*more) tasks.resize(limit);
   return tasks;
 }
 
-ExitCode Describe(Session& session, const std::vector<std::string>& names) {
-  bool first = true;
-  return ForEachName(session, names, [&](const std::string& name) {
-    v1::GetJobRequest request;
-    request.set_name(name);
-    const absl::StatusOr<v1::Job> job = session.Call(&JobStub::GetJob, request);
-    if (!job.ok()) return job.status();
-    bool more = false;
-    const absl::StatusOr<std::vector<v1::Task>> tasks =
-        Tasks(session, name, kDescribedTasks, &more);
-    if (!tasks.ok()) return tasks.status();
-    session.out() << (first ? "" : "\n") << DescribeJob(*job, *tasks, more ? 1 : 0, session);
-    first = false;
-    return absl::OkStatus();
-  });
+absl::StatusOr<std::string> Describe(Session& session, const v1::Job& job) {
+  const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, job.name());
+  if (!tasks.ok()) return tasks.status();
+  return DescribeJob(job, *tasks, session);
 }
 
 ExitCode ShowTasks(Session& session, const std::string& name) {
-  bool more = false;
-  const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, name, SIZE_MAX, &more);
+  const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, name);
   if (!tasks.ok()) return session.Finish(tasks.status());
   switch (session.options.format) {
     case Format::kJson:
@@ -139,30 +108,6 @@ ExitCode ShowTasks(Session& session, const std::string& name) {
       session.out() << TaskTable(*tasks, session).Render(session.table_style());
   }
   return ExitCode::kOk;
-}
-
-// A verb that takes names and gives the changed job.
-template <class Request>
-ExitCode Change(Session& session, const std::vector<std::string>& names, const std::string& done,
-                grpc::Status (JobStub::*method)(grpc::ClientContext*, const Request&, v1::Job*),
-                const Request& pattern = Request()) {
-  return ForEachName(session, names, [&](const std::string& name) {
-    Request request = pattern;
-    request.set_name(name);
-    const absl::StatusOr<v1::Job> job = session.Call(method, request);
-    if (job.ok()) PrintChanged(session, *job, done, JobShape());
-    return job.status();
-  });
-}
-
-ExitCode Delete(Session& session, const std::vector<std::string>& names) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return session.Finish(client.status());
-  return ForEachName(session, names, [&](const std::string& name) {
-    const absl::Status status = (*client)->DeleteJob(name);
-    if (status.ok()) session.out() << "job/" << name << " deleted\n";
-    return status;
-  });
 }
 
 struct UpdateArguments {
@@ -206,30 +151,11 @@ ExitCode Update(Session& session, const UpdateArguments& arguments) {
 ExitCode Logs(Session& session, const v1::ReadLogsRequest& request) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return session.Finish(client.status());
-  grpc::ClientContext context;
-  auto stream = (*client)->stub<v1::JobService>().ReadLogs(&context, request);
-  v1::ReadLogsResponse chunk;
-  while (stream->Read(&chunk)) {
-    session.out() << chunk.data();
+  return session.Finish((*client)->ReadLogs(request, [&](const v1::ReadLogsResponse& answer) {
+    session.out() << answer.data();
     session.out().flush();
-    if (session.out().good()) continue;
-    context.TryCancel();  // nobody reads any more
-    return ExitCode::kOk;
-  }
-  return session.Finish(FromGrpcStatus(stream->Finish()));
-}
-
-using Names = std::vector<std::string>;
-
-// A command on one or more jobs.
-CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
-                   const std::string& description,
-                   std::function<ExitCode(Session&, const Names&)> run) {
-  auto names = std::make_shared<Names>();
-  CLI::App* command = AddCommand(noun, session, verb, description,
-                                 [names, run](Session& s) { return run(s, *names); });
-  command->add_option("NAME", *names, "job")->required();
-  return command;
+    return session.out().good();  // else nobody reads any more
+  }));
 }
 
 void AddList(CLI::App& noun, Session& session) {
@@ -277,10 +203,10 @@ void AddLogs(CLI::App& noun, Session& session) {
 
 void AddCancel(CLI::App& noun, Session& session) {
   auto pattern = std::make_shared<v1::CancelJobRequest>();
-  CLI::App* cancel = AddNames(noun, session, "cancel", "stop jobs for good",
-                              [pattern](Session& s, const Names& names) {
-                                return Change(s, names, "cancelled", &JobStub::CancelJob, *pattern);
-                              });
+  CLI::App* cancel = AddNames(
+      noun, session, "cancel", "stop jobs for good", [pattern](Session& s, const Names& names) {
+        return ChangeByName(s, names, &JobStub::CancelJob, "cancelled", JobShape(), *pattern);
+      });
   cancel->add_option_function<std::string>(
       "--reason", [pattern](const std::string& reason) { pattern->set_reason(reason); },
       "told to whoever looks");
@@ -329,21 +255,32 @@ void AddTasksAndWatch(CLI::App& noun, Session& session) {
 void AddJobCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "job", "what runs and what waits");
   AddList(noun, session);
-  AddNames(noun, session, "get", "jobs by name", Get);
-  AddNames(noun, session, "describe", "all about jobs, with their tasks", Describe);
+  AddNames(noun, session, "get", "jobs by name", [](Session& s, const Names& names) {
+    return GetByName(s, names, &JobStub::GetJob, JobShape());
+  });
+  AddNames(noun, session, "describe", "all about jobs, with their tasks",
+           [](Session& s, const Names& names) {
+             return DescribeByName(s, names, &JobStub::GetJob,
+                                   [&](const v1::Job& job) { return Describe(s, job); });
+           });
   AddTasksAndWatch(noun, session);
   AddLogs(noun, session);
   AddWait(noun, session);
   AddCancel(noun, session);
   AddNames(noun, session, "suspend", "stop jobs until they are resumed",
            [](Session& s, const Names& names) {
-             return Change(s, names, "suspended", &JobStub::SuspendJob);
+             return ChangeByName(s, names, &JobStub::SuspendJob, "suspended", JobShape());
            });
   AddNames(noun, session, "resume", "let suspended jobs go on", [](Session& s, const Names& names) {
-    return Change(s, names, "resumed", &JobStub::ResumeJob);
+    return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());
   });
   AddUpdate(noun, session);
-  AddNames(noun, session, "delete", "forget jobs that have ended", Delete);
+  AddNames(noun, session, "delete", "forget jobs that have ended",
+           [](Session& s, const Names& names) {
+             return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {
+               return client.DeleteJob(name);
+             });
+           });
 }
 
 }  // namespace berth

@@ -1,6 +1,8 @@
 #include "clients/cli/job_view.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,9 @@ namespace berth {
 namespace {
 
 constexpr size_t kReasonWidth = 60;
+// A page shows at most so many tasks; of each kind that there is, a few.
+constexpr size_t kDescribedTasks = 20;
+constexpr size_t kOfEachKind = 5;
 
 int64_t TasksInState(const v1::Job& job, const std::string& state) {
   int64_t count = 0;
@@ -27,6 +32,12 @@ int64_t Replicas(const v1::Job& job) {
   int64_t count = 0;
   for (const v1::TaskGroup& group : job.spec().groups()) count += group.replicas();
   return count;
+}
+
+// "3/4": tasks that run or have succeeded, of all.
+std::string WellOfAll(const v1::Job& job) {
+  return absl::StrCat(TasksInState(job, "RUNNING") + TasksInState(job, "SUCCEEDED"), "/",
+                      Replicas(job));
 }
 
 // What one should know next: why it waits, or what became of it.
@@ -67,7 +78,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
     table.AddRow({{job.name()},
                   {job.spec().queue()},
                   JobStateWord(status.state()),
-                  {absl::StrCat(TasksInState(job, "RUNNING"), "/", Replicas(job))},
+                  {WellOfAll(job)},
                   {absl::StrCat(job.spec().priority())},
                   {HumanAge(status.has_submit_time(), status.submit_time(), now)},
                   {RunTime(status, now)},
@@ -198,6 +209,43 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   page->Add("Evictions", EvictionsText(job.status(), session));
 }
 
+// Kinds of tasks, by how much one wants to see them: in trouble, waiting or starting, running,
+// done.
+constexpr size_t kTaskKinds = 4;
+size_t KindOf(v1::TaskState state) {
+  switch (state) {
+    case v1::TASK_FAILED:
+    case v1::TASK_LOST:
+    case v1::TASK_RELEASING:
+      return 0;
+    case v1::TASK_RUNNING:
+      return 2;
+    case v1::TASK_SUCCEEDED:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+// All of a few tasks. Of many, the first of each kind, then those that one most wants to see; in
+// the order given.
+std::vector<v1::Task> WorthShowing(const std::vector<v1::Task>& tasks) {
+  if (tasks.size() <= kDescribedTasks) return tasks;
+  std::array<std::vector<size_t>, kTaskKinds> kinds;
+  for (size_t i = 0; i < tasks.size(); ++i) kinds[KindOf(tasks[i].state())].push_back(i);
+  std::set<size_t> chosen;
+  for (const size_t most : {kOfEachKind, kDescribedTasks}) {
+    for (const std::vector<size_t>& kind : kinds) {
+      for (size_t i = 0; i < std::min(most, kind.size()); ++i) {
+        if (chosen.size() < kDescribedTasks) chosen.insert(kind[i]);
+      }
+    }
+  }
+  std::vector<v1::Task> shown;
+  for (const size_t i : chosen) shown.push_back(tasks[i]);
+  return shown;
+}
+
 }  // namespace
 
 Shape<v1::Job> JobShape() {
@@ -216,7 +264,7 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
                {"MESSAGE"}});
   for (const v1::Task& task : tasks) {
     table.AddRow({{absl::StrCat(task.group(), "-", task.index())},
-                  {absl::StrCat(task.rank())},
+                  {task.rank() < 0 ? "" : absl::StrCat(task.rank())},
                   TaskStateWord(task.state()),
                   {task.next_node().empty() ? task.node()
                                             : absl::StrCat(task.node(), " -> ", task.next_node())},
@@ -229,7 +277,7 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
   return table;
 }
 
-std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks, int64_t more_tasks,
+std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
                         const Session& session) {
   const v1::JobSpec& spec = job.spec();
   Page page;
@@ -251,9 +299,13 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks, 
   style.headers = true;
   page.AddSection("Waits because", Reasons(job, session));
   page.AddSection("Groups", GroupTable(job).Render(style));
-  page.AddSection("Tasks", TaskTable(tasks, session).Render(style));
+  const std::vector<v1::Task> shown = WorthShowing(tasks);
+  page.AddSection("Tasks", TaskTable(shown, session).Render(style));
   std::string text = page.Text();
-  if (more_tasks > 0) absl::StrAppend(&text, "  ... and more: berth job tasks ", job.name(), "\n");
+  if (shown.size() < tasks.size()) {
+    absl::StrAppend(&text, "  ... and ", tasks.size() - shown.size(), " more: berth job tasks ",
+                    job.name(), "\n");
+  }
   return text;
 }
 

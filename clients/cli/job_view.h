@@ -12,8 +12,8 @@ namespace berth {
 
 Shape<v1::Job> JobShape();
 Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session);
-// A page of text. `more_tasks`: how many are not in `tasks`.
-std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks, int64_t more_tasks,
+// A page of text with the tasks most worth seeing of `tasks`, which are all that the job has.
+std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
                         const Session& session);
 
 }  // namespace berth

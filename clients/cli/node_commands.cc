@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/cli/command.h"
+#include "clients/cli/by_name.h"
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
 #include "support/yaml_proto.h"
@@ -13,7 +13,6 @@ namespace berth {
 namespace {
 
 using NodeStub = v1::NodeService::StubInterface;
-using Names = std::vector<std::string>;
 
 // "free/capacity" of one resource.
 std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
@@ -138,66 +137,6 @@ absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
   return status;
 }
 
-absl::StatusOr<v1::Node> GetNode(Session& session, const std::string& name) {
-  v1::GetNodeRequest request;
-  request.set_name(name);
-  return session.Call(&NodeStub::GetNode, request);
-}
-
-ExitCode Get(Session& session, const Names& names) {
-  std::vector<v1::Node> nodes;
-  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
-    absl::StatusOr<v1::Node> node = GetNode(session, name);
-    if (node.ok()) nodes.push_back(*std::move(node));
-    return node.status();
-  });
-  if (!nodes.empty()) Print(session, nodes, names.size() == 1, NodeShape());
-  return code;
-}
-
-ExitCode Describe(Session& session, const Names& names) {
-  bool first = true;
-  return ForEachName(session, names, [&](const std::string& name) {
-    const absl::StatusOr<v1::Node> node = GetNode(session, name);
-    if (node.ok()) session.out() << (first ? "" : "\n") << DescribeNode(*node, session);
-    first = false;
-    return node.status();
-  });
-}
-
-template <class Request>
-ExitCode Change(Session& session, const Names& names, const std::string& done,
-                grpc::Status (NodeStub::*method)(grpc::ClientContext*, const Request&, v1::Node*),
-                const Request& pattern) {
-  return ForEachName(session, names, [&](const std::string& name) {
-    Request request = pattern;
-    request.set_name(name);
-    const absl::StatusOr<v1::Node> node = session.Call(method, request);
-    if (node.ok()) PrintChanged(session, *node, done, NodeShape());
-    return node.status();
-  });
-}
-
-ExitCode Delete(Session& session, const Names& names) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return session.Finish(client.status());
-  return ForEachName(session, names, [&](const std::string& name) {
-    const absl::Status status = (*client)->DeleteNode(name);
-    if (status.ok()) session.out() << "node/" << name << " deleted\n";
-    return status;
-  });
-}
-
-CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
-                   const std::string& description,
-                   std::function<ExitCode(Session&, const Names&)> run) {
-  auto names = std::make_shared<Names>();
-  CLI::App* command = AddCommand(noun, session, verb, description,
-                                 [names, run](Session& s) { return run(s, *names); });
-  command->add_option("NAME", *names, "node")->required();
-  return command;
-}
-
 void AddList(CLI::App& noun, Session& session) {
   auto watch = std::make_shared<bool>(false);
   auto labels = std::make_shared<Names>();
@@ -222,7 +161,7 @@ void AddSteering(CLI::App& noun, Session& session) {
   auto cordon = std::make_shared<v1::CordonNodeRequest>();
   AddNames(noun, session, "cordon", "give nodes nothing new",
            [cordon](Session& s, const Names& names) {
-             return Change(s, names, "cordoned", &NodeStub::CordonNode, *cordon);
+             return ChangeByName(s, names, &NodeStub::CordonNode, "cordoned", NodeShape(), *cordon);
            })
       ->add_option_function<std::string>(
           "--reason", [cordon](const std::string& reason) { cordon->set_reason(reason); },
@@ -230,7 +169,8 @@ void AddSteering(CLI::App& noun, Session& session) {
   auto drain = std::make_shared<v1::DrainNodeRequest>();
   CLI::App* drains = AddNames(noun, session, "drain", "cordon nodes and requeue their jobs",
                               [drain](Session& s, const Names& names) {
-                                return Change(s, names, "draining", &NodeStub::DrainNode, *drain);
+                                return ChangeByName(s, names, &NodeStub::DrainNode, "draining",
+                                                    NodeShape(), *drain);
                               });
   drains->add_option_function<std::string>(
       "--reason", [drain](const std::string& reason) { drain->set_reason(reason); },
@@ -239,7 +179,7 @@ void AddSteering(CLI::App& noun, Session& session) {
       "--wait-for-jobs", [drain](int64_t) { drain->set_wait_for_jobs(true); },
       "let what runs end by itself");
   AddNames(noun, session, "uncordon", "give nodes work again", [](Session& s, const Names& names) {
-    return Change(s, names, "uncordoned", &NodeStub::UncordonNode, v1::UncordonNodeRequest());
+    return ChangeByName(s, names, &NodeStub::UncordonNode, "uncordoned", NodeShape());
   });
 }
 
@@ -248,10 +188,21 @@ void AddSteering(CLI::App& noun, Session& session) {
 void AddNodeCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "node", "the machines");
   AddList(noun, session);
-  AddNames(noun, session, "get", "nodes by name", Get);
-  AddNames(noun, session, "describe", "all about nodes, with their devices", Describe);
+  AddNames(noun, session, "get", "nodes by name", [](Session& s, const Names& names) {
+    return GetByName(s, names, &NodeStub::GetNode, NodeShape());
+  });
+  AddNames(noun, session, "describe", "all about nodes, with their devices",
+           [](Session& s, const Names& names) {
+             return DescribeByName(s, names, &NodeStub::GetNode,
+                                   [&](const v1::Node& node) { return DescribeNode(node, s); });
+           });
   AddSteering(noun, session);
-  AddNames(noun, session, "delete", "forget nodes that are gone and empty", Delete);
+  AddNames(noun, session, "delete", "forget nodes that are gone and empty",
+           [](Session& s, const Names& names) {
+             return DeleteByName(s, names, "node", [](Client& client, const std::string& name) {
+               return client.DeleteNode(name);
+             });
+           });
 }
 
 }  // namespace berth

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "clients/cli/command.h"
+#include "clients/cli/by_name.h"
 #include "clients/cli/queue_view.h"
 #include "support/yaml_proto.h"
 
@@ -10,7 +10,6 @@ namespace berth {
 namespace {
 
 using QueueStub = v1::QueueService::StubInterface;
-using Names = std::vector<std::string>;
 
 absl::Status ListOnce(Session& session) {
   const absl::StatusOr<Client*> client = session.client();
@@ -24,56 +23,6 @@ absl::Status ListOnce(Session& session) {
           });
   if (status.ok()) Print(session, queues, false, QueueShape());
   return status;
-}
-
-absl::StatusOr<v1::Queue> GetQueue(Session& session, const std::string& name) {
-  v1::GetQueueRequest request;
-  request.set_name(name);
-  return session.Call(&QueueStub::GetQueue, request);
-}
-
-ExitCode Get(Session& session, const Names& names) {
-  std::vector<v1::Queue> queues;
-  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
-    absl::StatusOr<v1::Queue> queue = GetQueue(session, name);
-    if (queue.ok()) queues.push_back(*std::move(queue));
-    return queue.status();
-  });
-  if (!queues.empty()) Print(session, queues, names.size() == 1, QueueShape());
-  return code;
-}
-
-ExitCode Describe(Session& session, const Names& names) {
-  bool first = true;
-  return ForEachName(session, names, [&](const std::string& name) {
-    const absl::StatusOr<v1::Queue> queue = GetQueue(session, name);
-    if (queue.ok()) session.out() << (first ? "" : "\n") << DescribeQueue(*queue, session);
-    first = false;
-    return queue.status();
-  });
-}
-
-ExitCode Delete(Session& session, const Names& names) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return session.Finish(client.status());
-  return ForEachName(session, names, [&](const std::string& name) {
-    const absl::Status status = (*client)->DeleteQueue(name);
-    if (status.ok()) session.out() << "queue/" << name << " deleted\n";
-    return status;
-  });
-}
-
-template <class Request>
-ExitCode Change(Session& session, const Names& names, const std::string& done,
-                grpc::Status (QueueStub::*method)(grpc::ClientContext*, const Request&,
-                                                  v1::Queue*)) {
-  return ForEachName(session, names, [&](const std::string& name) {
-    Request request;
-    request.set_name(name);
-    const absl::StatusOr<v1::Queue> queue = session.Call(method, request);
-    if (queue.ok()) PrintChanged(session, *queue, done, QueueShape());
-    return queue.status();
-  });
 }
 
 // What --parent, --limit and the others say: the fields given, and their mask.
@@ -223,16 +172,6 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
       ->check(kIsKeyValue);
 }
 
-CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
-                   const std::string& description,
-                   std::function<ExitCode(Session&, const Names&)> run) {
-  auto names = std::make_shared<Names>();
-  CLI::App* command = AddCommand(noun, session, verb, description,
-                                 [names, run](Session& s) { return run(s, *names); });
-  command->add_option("NAME", *names, "queue")->required();
-  return command;
-}
-
 }  // namespace
 
 void AddQueueCommands(CLI::App& app, Session& session) {
@@ -245,8 +184,13 @@ void AddQueueCommands(CLI::App& app, Session& session) {
     return WatchList(s, subject, [&s] { return ListOnce(s); });
   });
   list->add_flag("--watch,-w", *watch, "show the list again at every change");
-  AddNames(noun, session, "get", "queues by name", Get);
-  AddNames(noun, session, "describe", "all about queues", Describe);
+  AddNames(noun, session, "get", "queues by name", [](Session& s, const Names& names) {
+    return GetByName(s, names, &QueueStub::GetQueue, QueueShape());
+  });
+  AddNames(noun, session, "describe", "all about queues", [](Session& s, const Names& names) {
+    return DescribeByName(s, names, &QueueStub::GetQueue,
+                          [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
+  });
   auto created = std::make_shared<SpecArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "make a queue",
                                 [created](Session& s) { return Create(s, *created); });
@@ -258,13 +202,17 @@ void AddQueueCommands(CLI::App& app, Session& session) {
   AddSpecOptions(AddCommand(noun, session, "update", "change what is given",
                             [updated](Session& s) { return Update(s, *updated); }),
                  updated);
-  AddNames(noun, session, "delete", "remove empty queues", Delete);
+  AddNames(noun, session, "delete", "remove empty queues", [](Session& s, const Names& names) {
+    return DeleteByName(s, names, "queue", [](Client& client, const std::string& name) {
+      return client.DeleteQueue(name);
+    });
+  });
   AddNames(noun, session, "open", "take and start jobs", [](Session& s, const Names& names) {
-    return Change(s, names, "opened", &QueueStub::OpenQueue);
+    return ChangeByName(s, names, &QueueStub::OpenQueue, "opened", QueueShape());
   });
   AddNames(noun, session, "close", "take and start no more jobs; what runs goes on",
            [](Session& s, const Names& names) {
-             return Change(s, names, "closed", &QueueStub::CloseQueue);
+             return ChangeByName(s, names, &QueueStub::CloseQueue, "closed", QueueShape());
            });
 }
 

@@ -10,6 +10,13 @@ namespace {
 
 // Longer deadlines than this are none: gRPC's own clock arithmetic ends before absl's does.
 constexpr absl::Duration kLongestDeadline = absl::Hours(24 * 365);
+// How often a connection that was refused is tried again. gRPC's own 1 s, growing to 2 minutes,
+// would outlast the waits of Retry.
+constexpr int kFirstReconnectMs = 100;
+constexpr int kMaxReconnectMs = 1000;
+// A stream on which nothing comes finds out so that the server is gone.
+constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
 
 }  // namespace
 
@@ -19,6 +26,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& 
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // Retry does that, and knows what may be repeated
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return grpc::CreateCustomChannel(options.server, *credentials, arguments);
 }
 
@@ -106,6 +118,46 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
     break;
   }
   return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status Client::ReadLogsOnce(const v1::ReadLogsRequest& request,
+                                  absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see) {
+  grpc::ClientContext context;
+  auto stream = stub<v1::JobService>().ReadLogs(&context, request);
+  v1::ReadLogsResponse response;
+  while (stream->Read(&response)) {
+    if (see(response)) continue;
+    context.TryCancel();
+    break;
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status Client::ReadLogs(v1::ReadLogsRequest request,
+                              absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see) {
+  Backoff backoff(options_.retry, environment_.random);
+  absl::Duration end = environment_.clock->Steady() + options_.timeout;
+  bool enough = false;
+  bool may_go_on = true;
+  const auto note = [&](const v1::ReadLogsResponse& response) {
+    backoff.Reset();
+    end = request.follow() ? absl::InfiniteDuration()
+                           : environment_.clock->Steady() + options_.timeout;
+    may_go_on = response.has_next();
+    request.set_attempt(response.attempt());
+    *request.mutable_from() = response.next();
+    request.clear_tail_lines();
+    enough = !see(response);
+    return !enough;
+  };
+  for (;;) {
+    const absl::Status status = ReadLogsOnce(request, note);
+    if (enough) return absl::OkStatus();
+    if (status.ok() || !may_go_on || !IsRetryable(status)) return status;
+    const absl::Duration wait = backoff.Next(RetryDelayOf(status));
+    if (environment_.clock->Steady() + wait >= end) return status;
+    environment_.sleeper->Sleep(wait);
+  }
 }
 
 absl::Status Client::Watch(v1::WatchRequest request,

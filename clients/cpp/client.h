@@ -105,6 +105,13 @@ class Client {
                      absl::FunctionRef<bool(const v1::WatchResponse&)> see,
                      absl::Duration timeout = absl::InfiniteDuration());
 
+  // Reads a task's log, over broken connections too: it is opened again behind what was seen, with
+  // waits as Retry has them. `see` gets every answer, the first without data, and ends it by saying
+  // false. Gives up when no answer came for ClientOptions::timeout; while following, once there was
+  // a first answer, never.
+  absl::Status ReadLogs(v1::ReadLogsRequest request,
+                        absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see);
+
   // 128 random bits in hex.
   std::string NewRequestId();
 
@@ -115,6 +122,8 @@ class Client {
   // One connection of a watch: moves `request` on; sets `ended` when `see` had enough.
   absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
                          absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended);
+  absl::Status ReadLogsOnce(const v1::ReadLogsRequest& request,
+                            absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see);
   template <class Stub, class Request, class Response>
   absl::Status Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                       const Request& request);

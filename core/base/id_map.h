@@ -42,13 +42,16 @@ class IdMap {
   }
 
   // The id must be absent.
-  T& Insert(IdType id, T value) {
+  T& Insert(IdType id, T value) { return Emplace(id, std::move(value)); }
+  template <class... Args>
+  T& Emplace(IdType id, Args&&... args) {
     const size_t chunk = id.value / kChunk;
     if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
-    if (chunks_[chunk] == nullptr) chunks_[chunk] = std::make_unique<Chunk>();
+    // Not make_unique, which would fill it with zeros first.
+    if (chunks_[chunk] == nullptr) chunks_[chunk].reset(new Chunk);
     std::optional<T>& slot = chunks_[chunk]->slots[id.value % kChunk];
     BERTH_CHECK(!slot.has_value());
-    slot.emplace(std::move(value));
+    slot.emplace(std::forward<Args>(args)...);
     ++chunks_[chunk]->used;
     ++size_;
     return *slot;

@@ -1,6 +1,7 @@
 // TasksBound: the planner's main decision, looked at again in full.
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/check.h"
 #include "core/model/apply_internal.h"
 #include "core/model/state_editor.h"
@@ -114,6 +115,34 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
 }
 
+// Ranks for what is being bound. A gang is numbered from 0 on, in the order of its placements. What
+// joins one, or replaces a member, gets the lowest number that no attempt of the job has that still
+// occupies a node: so ranks never repeat among them, and stay what they were when the gang grows.
+//
+//   gang of a-0 a-1 b-0 b-1     0 1 2 3
+//   a-2 joins                   0 1 2 3, a-2 has 4
+//   b-0 ends and is restarted   2 again
+class FreeRanks {
+ public:
+  FreeRanks(const Job& job, bool gang) : taken_(job.tasks.size(), 0) {
+    if (job.tasks.size() == 1) return;  // most jobs
+    for (const Task& task : job.tasks) {
+      // What is left of an earlier gang and on its way out is no member of a new one.
+      if (!Occupies(task.state) || (gang && Releasing(task))) continue;
+      if (task.rank < taken_.size()) taken_[task.rank] = 1;
+    }
+  }
+  uint16_t Take() {
+    while (taken_[next_] != 0) ++next_;
+    return static_cast<uint16_t>(next_++);
+  }
+
+ private:
+  static_assert(kMaxTasksPerJob <= 1 << 16);
+  absl::InlinedVector<uint8_t, 64> taken_;  // by rank; there are as many as tasks
+  size_t next_ = 0;
+};
+
 // Binds one after the other, so that each sees what those before it took. Undone on the first that
 // does not fit.
 absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
@@ -127,6 +156,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     if (!Reserves(task.state)) continue;
     before.emplace_back(key, tentative.SetTask(key, UnnominatedTask(task, now)));
   }
+  FreeRanks ranks(job, event.gang);
   for (const Placement& placement : event.placements) {
     auto status = CheckPlacement(state, job, placement, now);
     if (!status.ok()) {
@@ -136,7 +166,8 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
       return status;
     }
     const TaskKey key{event.job, placement.task};
-    const Task bound = BoundTask(job.tasks[placement.task], placement, now);
+    Task bound = BoundTask(job.tasks[placement.task], placement, now);
+    bound.rank = ranks.Take();
     before.emplace_back(key, tentative.SetTask(key, bound));
   }
   return absl::OkStatus();

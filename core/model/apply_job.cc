@@ -1,4 +1,4 @@
-#include <set>
+#include <algorithm>
 #include <utility>
 
 #include "core/model/apply_internal.h"
@@ -7,27 +7,38 @@
 namespace berth::apply_internal {
 namespace {
 
-absl::Status CheckShape(const TaskShape& shape, const std::string& whose) {
+std::string GroupOfJob(const GroupSpec& group, const JobSpec& job) {
+  return absl::StrCat("group ", group.name, " of job ", job.name);
+}
+
+absl::Status CheckShape(const JobSpec& job, const GroupSpec& group) {
+  const TaskShape& shape = group.shape;
   for (int64_t amount : {shape.cpu_millis, shape.memory_bytes}) {
     if (amount < 0 || amount > kMaxAmount) {
-      return Invalid(whose, ": cpu and memory must be 0 to ", kMaxAmount, ", not ", amount);
+      return Invalid(GroupOfJob(group, job), ": cpu and memory must be 0 to ", kMaxAmount, ", not ",
+                     amount);
     }
   }
-  std::set<absl::string_view> kinds;
-  for (const DeviceRequest& request : shape.devices) {
-    if (request.kind.empty() || !kinds.insert(request.kind).second) {
-      return Invalid(whose, ": one request per kind of device (\"", request.kind, "\")");
+  for (size_t i = 0; i < shape.devices.size(); ++i) {
+    const DeviceRequest& request = shape.devices[i];
+    const auto is_same = [&](const DeviceRequest& other) { return other.kind == request.kind; };
+    const auto end = shape.devices.begin() + static_cast<ptrdiff_t>(i);
+    if (request.kind.empty() || std::any_of(shape.devices.begin(), end, is_same)) {
+      return Invalid(GroupOfJob(group, job), ": one request per kind of device (\"", request.kind,
+                     "\")");
     }
     if (request.count < 0 || request.count > static_cast<int32_t>(kMaxDevicesPerNode)) {
-      return Invalid(whose, ": ", request.kind, " must be 0 to ", kMaxDevicesPerNode, ", not ",
-                     request.count);
+      return Invalid(GroupOfJob(group, job), ": ", request.kind, " must be 0 to ",
+                     kMaxDevicesPerNode, ", not ", request.count);
     }
   }
-  return CheckAmounts(shape.extended, whose);
+  if (shape.extended.empty()) return absl::OkStatus();
+  return CheckAmounts(shape.extended, GroupOfJob(group, job));
 }
 
 // depends_on names other groups, and follows no circle.
 absl::Status CheckGroupDependencies(const JobSpec& spec) {
+  if (spec.groups.size() == 1 && spec.groups[0].depends_on.empty()) return absl::OkStatus();
   std::vector<bool> open(spec.groups.size(), false);  // can start once those before it have
   for (size_t round = 0; round < spec.groups.size(); ++round) {
     for (size_t g = 0; g < spec.groups.size(); ++g) {
@@ -66,13 +77,13 @@ absl::Status CheckGroups(const JobSpec& spec) {
   int64_t replicas = 0;
   int64_t minimum = 0;
   for (const GroupSpec& group : spec.groups) {
-    const std::string whose = absl::StrCat("group ", group.name, " of job ", spec.name);
     if (group.replicas < 1 || group.min_available < 1 || group.min_available > group.replicas) {
-      return Invalid(whose, ": needs 1 <= min_available <= replicas, not ", group.min_available,
-                     " and ", group.replicas);
+      return Invalid(GroupOfJob(group, spec), ": needs 1 <= min_available <= replicas, not ",
+                     group.min_available, " and ", group.replicas);
     }
-    if (auto status = CheckShape(group.shape, whose); !status.ok()) return status;
-    if (auto status = CheckLayout(group, spec.groups.size(), whose); !status.ok()) return status;
+    if (auto status = CheckShape(spec, group); !status.ok()) return status;
+    auto layout = CheckLayout(group, spec.groups.size(), GroupOfJob(group, spec));
+    if (!layout.ok()) return layout;
     replicas += group.replicas;
     minimum += group.min_available;
   }

@@ -42,7 +42,8 @@ struct Dirty {
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
-    return queues.empty() && usages.empty() && nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
+    return queues.empty() && usages.empty() && nodes.empty() && jobs.empty() && tasks.empty() &&
+           new_jobs.empty();
   }
 };
 
@@ -105,6 +106,7 @@ class ClusterState {
   // What the task's latest attempt said when it ended; empty if nothing.
   absl::string_view TaskMessage(TaskKey task) const;
   int64_t jobs_in(JobState state) const { return jobs_by_state_[static_cast<size_t>(state)]; }
+  // Without tasks that still wait in jobs that have ended.
   int64_t tasks_in(TaskState state) const { return tasks_by_state_[static_cast<size_t>(state)]; }
   // Room for `request` below the limits of the queue and its ancestors.
   bool WithinLimits(QueueId queue, const Resources& request) const;

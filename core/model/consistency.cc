@@ -43,7 +43,8 @@ struct Sums {
 absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, Sums& sums,
                      Sums::OfQueue& own) {
   const Task& task = job.tasks[index];
-  ++sums.tasks_by_state[static_cast<size_t>(task.state)];
+  const bool waits_for_nothing = Waits(task.state) && Ended(job.status.state);
+  if (!waits_for_nothing) ++sums.tasks_by_state[static_cast<size_t>(task.state)];
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   if (task.state == TaskState::kPending && !Ended(job.status.state)) own.pending += shape.resources;
   if (task.state == TaskState::kReleasing) sums.releasing.insert({job.id, index});

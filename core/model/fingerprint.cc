@@ -161,7 +161,7 @@ void AddTask(Hasher& h, const Task& task) {
       .Add(task.end_cause)
       .Add(task.exit_signal)
       .Add(task.requeue);
-  h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port);
+  h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port).Add(task.rank);
   h.Add(task.moves).Add(task.next_node);
   h.Add(task.next_devices.bits[0]).Add(task.next_devices.bits[1]);
   h.Add(task.devices.bits[0]).Add(task.devices.bits[1]).Add(task.since).Add(task.start);

@@ -212,7 +212,8 @@ struct Task {
       TaskState::kPending;               // kLost: the state that it returns to when its node does
   EndCause end_cause = EndCause::kNone;  // also once Pending again; kNone while an attempt lives
   uint8_t exit_signal = 0;
-  bool requeue = false;   // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  bool requeue = false;  // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  uint16_t rank = 0;     // in its gang, given with each attempt and kept through it (apply_bind.cc)
   int32_t exit_code = 0;  // of the latest attempt that ended
   uint32_t attempt = 0;   // starts decided so far
   NodeId node;            // meaningful while it occupies, and afterwards for history

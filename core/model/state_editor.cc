@@ -17,6 +17,9 @@ bool WaitsForDependencies(const JobStatus& status) {
 
 bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
 
+// In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
+bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
+
 // What a task holds of a node, or keeps from others there.
 struct Hold {
   bool any = false;
@@ -35,16 +38,15 @@ Hold ReservationOf(const Task& task) {
 }
 
 // Counts as its queue's use.
-bool Counts(TaskState state) { return Occupies(state) || Reserves(state); }
+bool IsUse(TaskState state) { return Occupies(state) || Reserves(state); }
 
 bool SameHolds(const Task& a, const Task& b) {
-  return Counts(a.state) == Counts(b.state) &&
+  return IsUse(a.state) == IsUse(b.state) &&
          (a.state == TaskState::kPending) == (b.state == TaskState::kPending) &&
          OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b);
 }
 
-Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
-  Job job;
+void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -67,7 +69,6 @@ Job MakeJob(JobId id, const JobSpec& spec, Time submit) {
   job.dependencies = spec.dependencies;
   job.labels = spec.labels;
   job.status.suspended = spec.suspended;
-  return job;
 }
 
 }  // namespace
@@ -121,8 +122,8 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (old.state != value.state) {
     --job.tallies[group].count[static_cast<size_t>(old.state)];
     ++job.tallies[group].count[static_cast<size_t>(value.state)];
-    --state_.tasks_by_state_[static_cast<size_t>(old.state)];
-    ++state_.tasks_by_state_[static_cast<size_t>(value.state)];
+    state_.tasks_by_state_[static_cast<size_t>(old.state)] -= Counts(job, old.state);
+    state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
   if (!SameHolds(old, value)) {
     MoveHolds(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
@@ -157,7 +158,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, con
 
   QueueChange change;
   change.request = &request;
-  change.allocated = (Counts(task.state) ? 1 : 0) - (Counts(old.state) ? 1 : 0);
+  change.allocated = (IsUse(task.state) ? 1 : 0) - (IsUse(old.state) ? 1 : 0);
   change.nonpreemptible = job.preemptible ? 0 : change.allocated;
   if (!Ended(job.status.state)) {
     const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
@@ -224,6 +225,11 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
     waiting = WaitingRequest(job);
     change.request = &waiting;
     change.pending = change.active_jobs;
+    const GroupTally tally = TallyOf(job);
+    for (TaskState waiting_state : {TaskState::kPending, TaskState::kNominated}) {
+      state_.tasks_by_state_[static_cast<size_t>(waiting_state)] +=
+          change.active_jobs * tally.In(waiting_state);
+    }
   }
   if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
 
@@ -288,7 +294,8 @@ void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labe
 }
 
 void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
-  Job& job = state_.jobs_.Insert(id, MakeJob(id, spec, submit));
+  Job& job = state_.jobs_.Emplace(id);
+  FillJob(id, spec, submit, job);
   job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies);
   job.groups = job.shared->groups;
   job.policies = job.shared->policies;
@@ -333,7 +340,8 @@ void StateEditor::EraseJob(JobId id) {
   ChangeQueues(job.queue, change);
   --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
-    --state_.tasks_by_state_[static_cast<size_t>(job.tasks[t].state)];
+    const TaskState state = job.tasks[t].state;
+    state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
   }
   state_.unsettled_.erase(id);
@@ -344,11 +352,22 @@ void StateEditor::EraseJob(JobId id) {
   if (facts()) state_.dirty_.jobs.push_back(id);
 }
 
+void StateEditor::TakeBackJob(JobId id) {
+  BERTH_CHECK(id.value + 1 == state_.next_job_id_.value);
+  EraseJob(id);
+  state_.next_job_id_ = id;
+}
+
 Resources StateEditor::WaitingRequest(const Job& job) const {
   Resources sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    sum += one.Times(job.tallies[g].In(TaskState::kPending));
+    const int32_t waiting = job.tallies[g].In(TaskState::kPending);
+    if (waiting == 1) {
+      sum += one;  // not by the multiplication, which is slow
+    } else {
+      sum += one.Times(waiting);
+    }
   }
   return sum;
 }

@@ -58,6 +58,8 @@ class StateEditor {
   void AddJob(JobId id, const JobSpec& spec, Time submit);
   // Nothing of it may occupy.
   void EraseJob(JobId id);
+  // The job added last, untouched since, never was: next_job_id is its id again.
+  void TakeBackJob(JobId id);
 
   // Queues and nodes. Their kinds must have room.
   void AddQueue(QueueId id, QueueSpec spec);

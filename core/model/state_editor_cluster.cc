@@ -47,10 +47,12 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     if (keeps) kept_more = KeptFor(queue) - kept;
     AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
-    queue.jobs += change.jobs;
-    queue.active_jobs += change.active_jobs;
-    queue.running_jobs += change.running_jobs;
-    queue.held_jobs += change.held_jobs;
+    // One by one: read as one vector, what was just written number by number would wait for all
+    // writes before it.
+    if (change.jobs != 0) queue.jobs += change.jobs;
+    if (change.active_jobs != 0) queue.active_jobs += change.active_jobs;
+    if (change.running_jobs != 0) queue.running_jobs += change.running_jobs;
+    if (change.held_jobs != 0) queue.held_jobs += change.held_jobs;
     if (id == kRootQueue) return;
     id = queue.spec.parent;
   }

@@ -109,6 +109,7 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
     });
     return;
   }
+  leases_->RecordGrant(turn);
   LogInfo("node registered", {{"node", hello.node()},
                               {"epoch", registration->epoch},
                               {"tasks", hello.tasks_size()},

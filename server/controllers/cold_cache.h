@@ -3,11 +3,12 @@
 #ifndef BERTH_SERVER_CONTROLLERS_COLD_CACHE_H_
 #define BERTH_SERVER_CONTROLLERS_COLD_CACHE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "core/model/ids.h"
 #include "server/turn.h"
@@ -18,27 +19,28 @@ class ColdCache {
  public:
   explicit ColdCache(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
+  // Job ids grow: those that are not above all before are left out.
   void Insert(const ColdParts& parts) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (parts.empty()) return;
     absl::MutexLock lock(&mutex_);
-    for (const auto& [job, part] : parts) {
-      if (!parts_.try_emplace(job, part).second) continue;
-      order_.push_back(job);
-      bytes_ += Cost(part);
+    for (const auto& part : parts) {
+      if (!parts_.empty() && part.first <= parts_.back().first) continue;
+      parts_.push_back(part);
+      bytes_ += Cost(part.second);
     }
     while (bytes_ > capacity_bytes_) {
-      auto oldest = parts_.find(order_.front());
-      bytes_ -= Cost(oldest->second);
-      parts_.erase(oldest);
-      order_.pop_front();
+      bytes_ -= Cost(parts_.front().second);
+      parts_.pop_front();
     }
   }
 
   // Null if it is not kept.
   ColdPart Find(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    auto found = parts_.find(job);
-    return found == parts_.end() ? nullptr : found->second;
+    const auto found =
+        std::lower_bound(parts_.begin(), parts_.end(), job,
+                         [](const auto& part, JobId wanted) { return part.first < wanted; });
+    return found == parts_.end() || found->first != job ? nullptr : found->second;
   }
 
  private:
@@ -47,8 +49,7 @@ class ColdCache {
   const size_t capacity_bytes_;
   mutable absl::Mutex mutex_;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<JobId> order_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<JobId, ColdPart> parts_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<JobId, ColdPart>> parts_ ABSL_GUARDED_BY(mutex_);  // by id
 };
 
 }  // namespace berth

@@ -176,7 +176,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
   }
   if (shared->ranks.world_size > 0) {
     shared->master_address = shared->node_addresses.front();
-    shared->master_port = job.tasks[MasterTask(shared->ranks)].port;
+    shared->master_port = job.tasks[shared->ranks.master].port;
   }
   return known = std::move(shared);
 }

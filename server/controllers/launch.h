@@ -29,7 +29,7 @@ struct LaunchJob {
   size_t task_count = 0;
   Ranks ranks;
   std::vector<std::string> node_names, node_addresses;  // by node rank
-  std::string master_address;                           // of rank 0
+  std::string master_address;                           // of rank 0 (Ranks::master)
   int32_t master_port = 0;                              // 0: not reserved yet
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "storage/codec.h"
+#include "storage/keys.h"
 #include "support/log.h"
 
 namespace berth {
@@ -18,10 +20,21 @@ absl::Duration LongestGrace(const ClusterState& state, const Node& node) {
   return longest;
 }
 
+Record LeaseRecord(absl::Duration longest) {
+  return {RecordKind::kMeta, std::string(kLeaseKey), EncodeLeaseRecord(longest)};
+}
+
 }  // namespace
 
+absl::StatusOr<absl::Duration> ReadGrantedLease(const Store& store) {
+  const absl::StatusOr<std::string> value = store.Read(RecordKind::kMeta, kLeaseKey);
+  if (absl::IsNotFound(value.status())) return absl::ZeroDuration();
+  if (!value.ok()) return value.status();
+  return DecodeLeaseRecord(*value);
+}
+
 LeaseKeeper::LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options)
-    : loop_(loop), clock_(clock), options_(options) {
+    : loop_(loop), clock_(clock), options_(options), recorded_(options.granted_before) {
   loop->AddObserver(this);
 }
 
@@ -42,6 +55,35 @@ void LeaseKeeper::Start() {
   absl::MutexLock lock(&mutex_);
   leases_ = std::move(leases);
   last_tick_ = now;
+  old_leases_end_ = now + options_.granted_before;
+}
+
+void LeaseKeeper::RecordGrant(Turn& turn) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (recorded_ >= options_.lease) return;
+    recorded_ = options_.lease;
+  }
+  turn.Put(LeaseRecord(options_.lease));
+}
+
+// What earlier servers granted is over: only our own leases are left.
+void LeaseKeeper::LowerRecord(absl::Duration now) {
+  absl::Duration before;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (recorded_ <= options_.lease || now < old_leases_end_) return;
+    before = std::exchange(recorded_, options_.lease);
+  }
+  const absl::Status posted = loop_->Post(
+      [this](Turn& turn) { turn.Put(LeaseRecord(options_.lease)); }, CommandClass::kEssential);
+  if (posted.ok()) return;
+  absl::MutexLock lock(&mutex_);
+  recorded_ = before;  // at the next tick
+}
+
+absl::Duration LeaseKeeper::EndOf(const Lease& lease) const {
+  return std::max(lease.heard + options_.lease, old_leases_end_);
 }
 
 void LeaseKeeper::Registered(NodeId node, uint64_t epoch) {
@@ -59,9 +101,10 @@ bool LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch) {
 
 void LeaseKeeper::Tick() {
   Due lapsed, fenceable;
+  const absl::Duration now = clock_->Steady();
+  LowerRecord(now);
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Duration now = clock_->Steady();
     ForgiveIfLate(now);
     last_tick_ = now;
     lapsed = TakeLapsed(now);
@@ -84,7 +127,7 @@ void LeaseKeeper::ForgiveIfLate(absl::Duration now) {
 LeaseKeeper::Due LeaseKeeper::TakeLapsed(absl::Duration now) {
   Due due;
   for (auto& [node, lease] : leases_) {
-    if (lease.phase != Phase::kAlive || now < lease.heard + options_.lease) continue;
+    if (lease.phase != Phase::kAlive || now < EndOf(lease)) continue;
     lease.phase = Phase::kSilencing;
     due.emplace_back(node, lease.epoch);
   }
@@ -109,7 +152,7 @@ LeaseKeeper::Due LeaseKeeper::TakeFenceable(absl::Duration now) {
   if (braking_) return due;
   for (auto& [node, lease] : leases_) {
     if (lease.phase != Phase::kSilent) continue;
-    if (now < lease.heard + options_.lease + lease.grace + options_.fence_margin) continue;
+    if (now < EndOf(lease) + lease.grace + options_.fence_margin) continue;
     lease.phase = Phase::kFencing;
     due.emplace_back(node, lease.epoch);
   }

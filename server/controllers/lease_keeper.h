@@ -8,6 +8,10 @@
 // must register again. So when NodeFenced comes, the agent's own lease has lapsed and its strict
 // tasks had their grace.
 //
+// A lease outlives the server that granted it. So the longest that any agent may hold is on disk
+// (meta record "lease") before it is granted; after a start nobody counts as silent before that
+// time has passed, whatever is configured now; then the record comes down to what is configured.
+//
 // The brake: while more than `brake_share` of the nodes that are not lost, and at least
 // kBrakeLeastNodes, are silent together, nothing is fenced: that is a broken network, or a broken
 // server, and not so many broken machines. If a tick comes late (the server was stopped or starved)
@@ -22,11 +26,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/model/ids.h"
 #include "server/loop.h"
+#include "storage/store.h"
 #include "support/clock.h"
 
 namespace berth {
@@ -35,7 +41,12 @@ struct LeaseOptions {
   absl::Duration lease = absl::Seconds(15);
   absl::Duration fence_margin = absl::Seconds(5);
   double brake_share = 0.2;
+  // What the store's record says (ReadGrantedLease); 0 = nothing was granted yet.
+  absl::Duration granted_before = absl::ZeroDuration();
 };
+
+// NOT_FOUND is 0: no record. DATA_LOSS naming a record that is none.
+absl::StatusOr<absl::Duration> ReadGrantedLease(const Store& store);
 
 // Below so many silent nodes the brake stays open: in a cluster of four one dead node is a quarter.
 inline constexpr int64_t kBrakeLeastNodes = 3;
@@ -49,6 +60,9 @@ class LeaseKeeper final : public TurnObserver {
   // from now. Before the first turn.
   void Start();
 
+  // On the loop thread, in each turn that will grant a lease: records it if it is longer than what
+  // is on disk.
+  void RecordGrant(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   // The node registered: a whole lease from now. Called when the registration is durable.
   void Registered(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   // False: no lease of that epoch is alive any more; do not answer.
@@ -87,6 +101,9 @@ class LeaseKeeper final : public TurnObserver {
   };
   using Due = std::vector<std::pair<NodeId, uint64_t>>;  // with epoch
 
+  // When the agent's lease is over, whoever granted it.
+  absl::Duration EndOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LowerRecord(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeFenceable(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -109,6 +126,8 @@ class LeaseKeeper final : public TurnObserver {
   mutable absl::Mutex mutex_;
   std::map<NodeId, Lease> leases_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_tick_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  absl::Duration recorded_ ABSL_GUARDED_BY(mutex_);        // longest lease, on disk or on its way
+  absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // of earlier servers; steady
   bool braking_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;
 };

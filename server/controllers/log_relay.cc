@@ -16,6 +16,7 @@ v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request)
   read.mutable_key()->set_attempt(request.attempt);
   read.set_stream(request.stream);
   read.set_tail_lines(request.tail_lines);
+  *read.mutable_from() = request.from;
   read.set_follow(request.follow);
   return message;
 }
@@ -91,7 +92,7 @@ void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
         "the reader is slower than the log; ask for fewer lines (tail_lines)"));
   }
   if (!chunk.error().empty()) end = absl::NotFoundError(chunk.error());
-  if (!chunk.data().empty()) reader->OnChunk(std::move(chunk));
+  if (!ended || !chunk.data().empty()) reader->OnChunk(std::move(chunk));
   if (ended) reader->OnEnd(std::move(end));
 }
 

@@ -24,13 +24,14 @@ struct LogRequest {
   TaskKey task;
   uint32_t attempt = 0;
   v1::LogStream stream = v1::LOG_STREAM_UNSPECIFIED;  // both
-  int64_t tail_lines = 0;                             // 0 = all that is kept
+  int64_t tail_lines = 0;                             // 0 = all that is kept, or
+  v1::LogPosition from = {};                          // what comes behind it
   bool follow = false;
 };
 
-// The reader's end: gets chunks in order, then OnEnd once. Calls come one at a time, on the threads
-// of the agent's stream, with no lock of the relay held; they must not block. The relay counts what
-// it handed over as unread until Consumed says otherwise.
+// The reader's end: gets chunks in order, the first without data, then OnEnd once. Calls come one
+// at a time, on the threads of the agent's stream, with no lock of the relay held; they must not
+// block. The relay counts what it handed over as unread until Consumed says otherwise.
 class LogReader {
  public:
   virtual ~LogReader() = default;

@@ -24,7 +24,9 @@ using Reactor = grpc::ServerWriteReactor<v1::ReadLogsResponse>;
 // write at a time.
 class LogPump final : public LogReader {
  public:
-  LogPump(LogRelay* relay, Reactor* reactor) : relay_(relay), reactor_(reactor) {}
+  LogPump(LogRelay* relay, Reactor* reactor, uint32_t attempt) : relay_(relay), reactor_(reactor) {
+    message_.set_attempt(attempt);
+  }
 
   void OnChunk(v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -85,12 +87,14 @@ class LogPump final : public LogReader {
     write_request_ = chunk.request();
     message_.set_data(std::move(*chunk.mutable_data()));
     message_.set_stream(chunk.stream());
+    message_.clear_next();
+    if (chunk.has_next()) *message_.mutable_next() = std::move(*chunk.mutable_next());
     writing_ = true;
     reactor_->StartWrite(&message_);
   }
 
   LogRelay* const relay_;
-  v1::ReadLogsResponse message_;  // of the write in flight
+  v1::ReadLogsResponse message_;  // of the write in flight; its attempt is that of all
 
   absl::Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);                 // null once finished
@@ -104,7 +108,8 @@ class LogPump final : public LogReader {
 
 class LogStream final : public Reactor {
  public:
-  explicit LogStream(LogRelay* relay) : pump_(std::make_shared<LogPump>(relay, this)) {}
+  LogStream(LogRelay* relay, uint32_t attempt)
+      : pump_(std::make_shared<LogPump>(relay, this, attempt)) {}
   const std::shared_ptr<LogPump>& pump() const { return pump_; }
 
   void OnWriteDone(bool ok) override { pump_->OnWritten(ok); }
@@ -120,6 +125,12 @@ absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
   const FieldPath root;
   CheckRange({root, "tail_lines"}, request.tail_lines(), 0, INT64_MAX, findings);
   CheckEnum({root, "stream"}, request.stream(), findings);
+  if (!request.has_from()) return findings.ToStatus();
+  const FieldPath from(root, "from");
+  CheckRange({from, "stdout_bytes"}, request.from().stdout_bytes(), 0, INT64_MAX, findings);
+  CheckRange({from, "stderr_bytes"}, request.from().stderr_bytes(), 0, INT64_MAX, findings);
+  if (request.attempt() == 0) findings.Invalid({root, "attempt"}, "required with from");
+  if (request.tail_lines() > 0) findings.Invalid({root, "tail_lines"}, "not with from");
   return findings.ToStatus();
 }
 
@@ -138,6 +149,16 @@ std::optional<uint32_t> TaskIndex(const Job& job, const std::string& name) {
     return group.first_task + static_cast<uint32_t>(index);
   }
   return std::nullopt;
+}
+
+// A node that is there and not connected will be in a moment, after a restart: UNAVAILABLE, which
+// the relay says. One that fell silent may never be.
+absl::Status CheckNode(const ClusterState& state, NodeId id) {
+  const Node* node = state.nodes().Find(id);
+  if (node == nullptr) return absl::NotFoundError("the node that had the output was deleted");
+  if (node->status.state == NodeState::kReady) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("node ", Quoted(node->spec.name), ", which has the output, is silent"));
 }
 
 }  // namespace
@@ -161,21 +182,23 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
     return absl::NotFoundError(absl::StrCat("task ", ApiTaskName(*job, *index), " is at attempt ",
                                             task.attempt, ", there is no ", request.attempt()));
   }
+  if (absl::Status status = CheckNode(state, task.node); !status.ok()) return status;
   return LogRequest{.node = task.node,
                     .task = {job->id, *index},
                     .attempt = request.attempt() > 0 ? request.attempt() : task.attempt,
                     .stream = request.stream(),
                     .tail_lines = request.tail_lines(),
+                    .from = request.from(),
                     .follow = request.follow()};
 }
 
 Reactor* StartLogStream(const ServiceContext& context, LogRelay* relay,
                         const v1::ReadLogsRequest& request) {
-  auto* stream = new LogStream(relay);
-  const std::shared_ptr<LogPump> pump = stream->pump();
   ReadView view(*context.loop);
   const absl::StatusOr<LogRequest> log =
       view.Step([&](const ClusterState& state) { return FindLog(state, request); });
+  auto* stream = new LogStream(relay, log.ok() ? log->attempt : 0);
+  const std::shared_ptr<LogPump> pump = stream->pump();
   if (!log.ok()) {
     pump->Abandon(log.status());
     return stream;

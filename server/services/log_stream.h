@@ -11,7 +11,7 @@
 namespace berth {
 
 // Where the log asked for is. INVALID_ARGUMENT, NOT_FOUND, or FAILED_PRECONDITION if the task has
-// not started.
+// not started or its node is silent.
 absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request);
 
 // Ends by itself. The relay must outlive all streams.

@@ -164,6 +164,20 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   RefuseUnbuilt(path, spec, findings);
 }
 
+// `bytes`: of the spec as serialized.
+void CheckJobOfSize(const FieldPath& path, const v1::Job& job, size_t bytes,
+                    const config::v1::Limits& limits, Findings& findings) {
+  CheckJobName({path, "name"}, job.name(), findings);
+  RefuseOutputFields(path, job, findings);
+  const FieldPath spec_path(path, "spec");
+  if (static_cast<int64_t>(bytes) > limits.job_bytes()) {
+    findings.Invalid(spec_path, absl::StrCat("at most ", limits.job_bytes(),
+                                             " bytes (limits.job_bytes), has ", bytes));
+    return;
+  }
+  CheckSpec(spec_path, job, limits, findings);
+}
+
 std::string DescribeCycle(const v1::SubmitJobsRequest& request, const std::vector<int>& cycle) {
   std::string text;
   for (const int job : cycle) absl::StrAppend(&text, request.jobs(job).name(), " -> ");
@@ -186,8 +200,11 @@ void CheckNamesUnique(const v1::SubmitJobsRequest& request, const JobPositions& 
 
 // Names within the call are unique, and its jobs do not wait for each other in a circle.
 void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
+  if (request.jobs_size() == 1 && !HasDependencies(request)) return;
   const auto index = JobsByName(request);
-  CheckNamesUnique(request, index, findings);
+  if (index.size() < static_cast<size_t>(request.jobs_size())) {
+    CheckNamesUnique(request, index, findings);
+  }
   if (!HasDependencies(request)) return;
   const std::vector<int> cycle = FindCycle(DependencyGraph(request, index));
   if (cycle.empty()) return;
@@ -227,16 +244,7 @@ Graph DependencyGraph(const v1::SubmitJobsRequest& request, const JobPositions& 
 
 void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
               Findings& findings) {
-  CheckJobName({path, "name"}, job.name(), findings);
-  RefuseOutputFields(path, job, findings);
-  const FieldPath spec_path(path, "spec");
-  const auto bytes = static_cast<int64_t>(job.spec().ByteSizeLong());
-  if (bytes > limits.job_bytes()) {
-    findings.Invalid(spec_path, absl::StrCat("at most ", limits.job_bytes(),
-                                             " bytes (limits.job_bytes), has ", bytes));
-    return;
-  }
-  CheckSpec(spec_path, job, limits, findings);
+  CheckJobOfSize(path, job, job.spec().ByteSizeLong(), limits, findings);
 }
 
 void CheckRequestId(absl::string_view request_id, Findings& findings) {
@@ -255,8 +263,11 @@ void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits&
                                                   " jobs, are ", request.jobs_size()));
     return;
   }
+  request.ByteSizeLong();  // and of all in it
   for (int i = 0; i < request.jobs_size(); ++i) {
-    CheckJob({root, "jobs", i}, request.jobs(i), limits, findings);
+    const v1::Job& job = request.jobs(i);
+    const auto bytes = static_cast<size_t>(job.spec().GetCachedSize());
+    CheckJobOfSize({root, "jobs", i}, job, bytes, limits, findings);
   }
   CheckBatch(request, findings);
 }

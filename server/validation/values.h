@@ -34,6 +34,7 @@ bool KnownField(const google::protobuf::Descriptor* message, absl::string_view p
 // One of the enum's values. Proto3 lets unknown numbers through.
 template <class Enum>
 void CheckEnum(const FieldPath& path, Enum value, Findings& findings) {
+  if (static_cast<int>(value) == 0) return;  // always one of them
   const auto* descriptor = google::protobuf::GetEnumDescriptor<Enum>();
   if (descriptor->FindValueByNumber(static_cast<int>(value)) != nullptr) return;
   findings.Invalid(path, absl::StrCat(static_cast<int>(value), " is not a value of ",

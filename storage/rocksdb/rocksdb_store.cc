@@ -16,6 +16,8 @@ namespace {
 namespace pb = codec::pb;
 using rocksdb::Slice;
 
+constexpr char kRoomName[] = "/ROOM";  // made and deleted again to see whether there is any
+
 absl::Status RefuseGap(uint64_t expected, uint64_t found) {
   return absl::InvalidArgumentError(
       absl::StrCat("batch ", found, " where batch ", expected, " must follow"));
@@ -34,15 +36,19 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
     : file_system_(options.file_system != nullptr ? std::move(options.file_system)
                                                   : rocksdb::FileSystem::Default()),
       troubles_(std::make_shared<DiskTroubles>()),
-      env_(rocksdb::NewCompositeEnv(std::make_shared<WatchedFileSystem>(file_system_, troubles_))),
+      wals_(std::make_shared<WalList>(file_system_, options.directory)),
+      env_(rocksdb::NewCompositeEnv(
+          std::make_shared<WatchedFileSystem>(file_system_, troubles_, wals_))),
       place_{options.directory, options.read_only, env_.get(),
              std::make_shared<ComplaintLog>(options.directory)},
       cluster_id_(std::move(options.cluster_id)) {}
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions options) {
   std::unique_ptr<RocksDbStore> store(new RocksDbStore(std::move(options)));
+  if (absl::Status status = store->wals_->Check(); !status.ok()) return status;
   auto database = Database::Open(store->place_);
   if (!database.ok()) return database.status();
+  if (!store->place_.read_only) store->env_->DeleteFile(store->place_.directory + kRoomName);
   if (absl::Status status = store->ReadMeta(**database); !status.ok()) return status;
   if (absl::Status status = store->VerifyTail(**database); !status.ok()) return status;
   store->Set(*std::move(database));
@@ -80,6 +86,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   last_hash_ = *hash;
   last_sequence_ = meta.last_sequence();
   cluster_id_ = meta.cluster_id();
+  if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
   meta.set_format_version(kStoreFormat);  // from the next batch on; 1 reads as 2 does
@@ -95,6 +102,7 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
     if (!records->status().ok()) return ToStatus(records->status(), place_);
     if (records->Valid()) return Damaged("holds records but no meta record");
   }
+  if (wals_->acknowledged() > 0) return LostBatches();
   if (place_.read_only) return absl::NotFoundError(place_.directory + ": an empty store");
   pb::Meta meta;
   meta.set_format_version(kStoreFormat);
@@ -254,6 +262,7 @@ absl::Status RocksDbStore::Append(const std::vector<const Batch*>& batches) {
   if (absl::Status status = Write(**database); !status.ok()) return status;
   last_hash_ = hash;
   last_sequence_ = sequence;
+  wals_->Acknowledge(sequence);
   return absl::OkStatus();
 }
 
@@ -299,10 +308,7 @@ absl::Status RocksDbStore::Write(const Database& database) {
 // batch at the end of the write-ahead log is dropped by the rules of every restart. Readers keep
 // the old one as long as they need it, and it stays open until there is space.
 absl::Status RocksDbStore::Reopen(size_t bytes) {
-  uint64_t free = 0;
-  const rocksdb::Status asked = env_->GetFreeSpace(place_.directory, &free);
-  if (asked.ok() && free < kSpaceToGoOn + 2 * uint64_t{bytes}) return DiskFull();
-
+  if (!HasRoom(kSpaceToGoOn + 2 * uint64_t{bytes})) return DiskFull();
   std::weak_ptr<const Database> old;
   if (auto open = Get(); open.ok()) old = *open;
   Set(nullptr);
@@ -323,6 +329,25 @@ absl::Status RocksDbStore::Reopen(size_t bytes) {
   return absl::OkStatus();
 }
 
+// What the file system says, and whether it is true for us: it knows nothing of quotas.
+bool RocksDbStore::HasRoom(uint64_t bytes) const {
+  uint64_t free = 0;
+  const rocksdb::Status asked = env_->GetFreeSpace(place_.directory, &free);
+  if (asked.ok() && free < bytes) return false;
+  const std::string path = place_.directory + kRoomName;
+  const rocksdb::IOOptions options;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  rocksdb::IOStatus status = file_system_->NewWritableFile(path, {}, &file, nullptr);
+  const std::string block(size_t{1} << 20, '\0');
+  for (uint64_t done = 0; status.ok() && done < bytes; done += block.size()) {
+    status = file->Append(block, options, nullptr);
+  }
+  if (status.ok()) status = file->Close(options, nullptr);
+  file.reset();
+  file_system_->DeleteFile(path, options, nullptr);
+  return status.ok();
+}
+
 absl::Status RocksDbStore::DiskFull() const {
   const std::string where = troubles_->NoSpace();
   return absl::ResourceExhaustedError(
@@ -338,6 +363,11 @@ absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
   const rocksdb::Status status = (*database)->db().DeleteRange(
       rocksdb::WriteOptions(), (*database)->Family(RecordKind::kLog), begin, end);
   return ToStatus(status, place_);
+}
+
+absl::Status RocksDbStore::LostBatches() const {
+  return Damaged(absl::StrCat("the last batch is ", last_sequence_.load(), ", but ", kWalListName,
+                              " says that batch ", wals_->acknowledged(), " was acknowledged"));
 }
 
 absl::Status RocksDbStore::Damaged(absl::string_view reason) const {

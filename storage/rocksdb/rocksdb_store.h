@@ -89,11 +89,14 @@ class RocksDbStore final : public Store {
                         ChainHash* hash);
   absl::Status Write(const Database& database);
   absl::Status Reopen(size_t bytes);
+  bool HasRoom(uint64_t bytes) const;
   absl::Status DiskFull() const;
+  absl::Status LostBatches() const;
   absl::Status Damaged(absl::string_view reason) const;
 
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<WalList> wals_;
   const std::unique_ptr<rocksdb::Env> env_;  // outlives the database
   const DatabasePlace place_;
   mutable absl::Mutex mutex_;

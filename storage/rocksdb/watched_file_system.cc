@@ -1,5 +1,7 @@
 #include "storage/rocksdb/watched_file_system.h"
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +17,13 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
+
+// A used-up quota is a full disk. RocksDB keeps of its errno only the text.
+IOStatus QuotaAsNoSpace(IOStatus status) {
+  static const std::string kQuota = std::strerror(EDQUOT);
+  const bool is_quota = status.IsIOError() && absl::StrContains(status.ToString(), kQuota);
+  return is_quota ? IOStatus::NoSpace(status.getState()) : status;
+}
 
 class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
@@ -61,10 +70,12 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
  private:
   IOStatus Wrote(IOStatus status) {
+    status = QuotaAsNoSpace(std::move(status));
     if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/false);
     return status;
   }
   IOStatus Synced(IOStatus status) {
+    status = QuotaAsNoSpace(std::move(status));
     if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
     return status;
   }
@@ -123,6 +134,8 @@ std::string DiskTroubles::NoSpace() const {
 
 IOStatus WatchedFileSystem::Watch(const std::string& name, IOStatus status,
                                   std::unique_ptr<FSWritableFile>* file) {
+  if (status.ok() && wals_->Covers(name)) status = wals_->Add(name);
+  status = QuotaAsNoSpace(std::move(status));
   if (!status.ok()) {
     troubles_->Note(status, name, /*was_sync=*/false);
     return status;
@@ -150,6 +163,14 @@ IOStatus WatchedFileSystem::ReuseWritableFile(const std::string& name, const std
                                               std::unique_ptr<FSWritableFile>* file,
                                               IODebugContext* debug) {
   return Watch(name, target()->ReuseWritableFile(name, old_name, options, file, debug), file);
+}
+
+IOStatus WatchedFileSystem::DeleteFile(const std::string& name, const IOOptions& options,
+                                       IODebugContext* debug) {
+  if (wals_->Covers(name)) {
+    if (IOStatus status = wals_->Remove(name); !status.ok()) return status;
+  }
+  return target()->DeleteFile(name, options, debug);
 }
 
 IOStatus WatchedFileSystem::NewDirectory(const std::string& name, const IOOptions& options,

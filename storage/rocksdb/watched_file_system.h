@@ -1,6 +1,7 @@
 // A file system that remembers what went wrong below RocksDB: which sync failed, and which file met
 // a full disk. RocksDB's own status cannot tell a write that found no space (nothing is lost: try
 // again later) from a sync that reported it (what was written before may be gone: never go on).
+// A used-up quota becomes "no space", and the list of write-ahead logs follows what RocksDB does.
 #ifndef BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
 #define BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
 
@@ -12,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/rocksdb/wal_list.h"
 
 namespace berth {
 
@@ -35,8 +37,8 @@ class DiskTroubles {
 class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   WatchedFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
-                    std::shared_ptr<DiskTroubles> troubles)
-      : FileSystemWrapper(target), troubles_(std::move(troubles)) {}
+                    std::shared_ptr<DiskTroubles> troubles, std::shared_ptr<WalList> wals)
+      : FileSystemWrapper(target), troubles_(std::move(troubles)), wals_(std::move(wals)) {}
 
   const char* Name() const override { return "BerthWatched"; }
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -52,12 +54,15 @@ class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* directory,
                                  rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
 
  private:
   rocksdb::IOStatus Watch(const std::string& name, rocksdb::IOStatus status,
                           std::unique_ptr<rocksdb::FSWritableFile>* file);
 
   const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<WalList> wals_;
 };
 
 }  // namespace berth

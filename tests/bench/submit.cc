@@ -1,4 +1,6 @@
 // Submitting: many calls in flight, each chain of calls started again from its own completion.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -68,24 +70,63 @@ class Sender {
   size_t answered_ = 0;
 };
 
-// One run on a fresh server without nodes: accept, validate, store. Returns jobs a second.
-double MeasureRate(const Options& options, int64_t jobs, int64_t batch, int in_flight,
-                   int connections) {
+// What one run found; CPU time is user and system.
+struct Rate {
+  double jobs_per_s = 0;
+  double server_cpu_us = 0;  // a job
+  double client_cpu_us = 0;  // a job
+};
+
+double OwnCpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// How a row submits.
+struct Load {
+  int64_t jobs = 0;
+  int64_t batch = 1;
+  int in_flight = 1;
+  int connections = 1;
+};
+
+// One run on a fresh server without nodes: accept, validate, store.
+Rate MeasureRate(const Options& options, const Load& load) {
   BenchCluster cluster(options);
   cluster.StartServer();
   cluster.WaitServer();
   cluster.CreateQueue("bench");
-  const auto requests = MakeRequests("bench", "bench", jobs, batch);
-  return static_cast<double>(jobs) / SendAll(cluster, requests, in_flight, connections);
+  const auto requests = MakeRequests("bench", "bench", load.jobs, load.batch);
+  const double server = cluster.server().CpuSeconds();
+  const double client = OwnCpuSeconds();
+  const double seconds = SendAll(cluster, requests, load.in_flight, load.connections);
+  const auto jobs = static_cast<double>(load.jobs);
+  return {.jobs_per_s = jobs / seconds,
+          .server_cpu_us = (cluster.server().CpuSeconds() - server) * 1e6 / jobs,
+          .client_cpu_us = (OwnCpuSeconds() - client) * 1e6 / jobs};
 }
 
-std::vector<double> MeasureRates(const Options& options, int64_t jobs, int64_t batch, int in_flight,
-                                 int connections) {
-  std::vector<double> rates;
+// The median of the runs, with the CPU time beside it: what other programs on the machine take away
+// shows in the first and hardly in the second.
+Row MeasureRow(const std::string& name, const Options& options, const Load& load) {
+  std::vector<double> rates, server, client;
   for (int run = 0; run < (options.quick ? 1 : 5); ++run) {
-    rates.push_back(MeasureRate(options, jobs, batch, in_flight, connections));
+    const Rate rate = MeasureRate(options, load);
+    rates.push_back(rate.jobs_per_s);
+    server.push_back(rate.server_cpu_us);
+    client.push_back(rate.client_cpu_us);
   }
-  return rates;
+  Row row = MedianRow(name, "jobs/s", rates);
+  row.numbers["server_cpu_us"] = MedianRow("", "", server).value;
+  row.numbers["client_cpu_us"] = MedianRow("", "", client).value;
+  row.numbers["jobs"] = static_cast<double>(load.jobs);
+  row.numbers["in_flight"] = load.in_flight;
+  row.numbers["connections"] = load.connections;
+  return row;
 }
 
 }  // namespace
@@ -96,22 +137,17 @@ double SendAll(const BenchCluster& cluster, const std::vector<v1::SubmitJobsRequ
 }
 
 std::vector<Row> SubmitBatch(const Options& options) {
-  const int64_t jobs = Scaled(options, 400'000, 1'000);
-  Row row = MedianRow("rpc.submit_batch", "jobs/s", MeasureRates(options, jobs, 1'000, 4, 2));
-  row.numbers["jobs"] = static_cast<double>(jobs);
+  Row row = MeasureRow(
+      "rpc.submit_batch", options,
+      {.jobs = Scaled(options, 400'000, 1'000), .batch = 1'000, .in_flight = 4, .connections = 2});
   row.numbers["batch"] = 1'000;
-  row.numbers["in_flight"] = 4;
-  row.numbers["connections"] = 2;
   return {row};
 }
 
 std::vector<Row> SubmitUnary(const Options& options) {
-  const int64_t jobs = Scaled(options, 100'000, 1'000);
-  Row row = MedianRow("rpc.submit_unary", "jobs/s", MeasureRates(options, jobs, 1, 64, 4));
-  row.numbers["jobs"] = static_cast<double>(jobs);
-  row.numbers["in_flight"] = 64;
-  row.numbers["connections"] = 4;
-  return {row};
+  return {MeasureRow(
+      "rpc.submit_unary", options,
+      {.jobs = Scaled(options, 100'000, 1'000), .batch = 1, .in_flight = 64, .connections = 4})};
 }
 
 }  // namespace berth::bench

@@ -5,6 +5,7 @@
 #include "core/engine/transaction.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
+#include "tests/property/ranks.h"
 #include "tests/unit/core/testing/cluster.h"
 
 namespace berth {
@@ -111,6 +112,7 @@ void CheckState(const ClusterState& state) {
   CheckNoDoubleBooking(state);
   CheckLimits(state);
   CheckGangs(state);
+  REQUIRE(RanksAreUnique(state));
   const absl::Status consistent = CheckConsistency(state);
   INFO(consistent.ToString());
   REQUIRE(consistent.ok());

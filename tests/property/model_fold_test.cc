@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/property/model_random.h"
+#include "tests/property/ranks.h"
 
 namespace berth {
 namespace {
@@ -90,6 +91,7 @@ TEST_CASE("random events keep every sum equal to the facts", "[model][property]"
       const absl::Status consistent = CheckConsistency(world.state);
       INFO(std::string(consistent.message()));
       REQUIRE(consistent.ok());
+      REQUIRE(RanksAreUnique(world.state));
       if (i % 7 == 0) Settle(world.state, events.random());
       if (i % 11 == 0) StateEditor(world.state).PassTime(world.now);
     }

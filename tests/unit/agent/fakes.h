@@ -104,9 +104,7 @@ class FakeRunner final : public TaskRunner {
 // Output of one task, given as pieces.
 class FakeLogs final : public LogSource {
  public:
-  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const TaskId&, v1::LogStream,
-                                                  int64_t tail) override {
-    last_tail = tail;
+  absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog& request) override {
     if (missing) return absl::NotFoundError("no output");
     class Cursor final : public LogCursor {
      public:
@@ -115,15 +113,19 @@ class FakeLogs final : public LogSource {
         if (pieces->empty()) return Piece{};
         Piece piece{.data = pieces->front()};
         pieces->pop_front();
+        next.set_stdout_bytes(next.stdout_bytes() + static_cast<int64_t>(piece.data.size()));
         return piece;
       }
+      v1::LogPosition Next() const override { return next; }
       std::deque<std::string>* pieces;
+      v1::LogPosition next;
     };
-    return std::make_unique<Cursor>(&pieces);
+    auto cursor = std::make_unique<Cursor>(&pieces);
+    cursor->next = request.from();
+    return cursor;
   }
   std::deque<std::string> pieces;
   bool missing = false;
-  int64_t last_tail = 0;
 };
 
 // A directory of the test's own, removed with it.

@@ -542,8 +542,9 @@ TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow boun
   agent.Register();
   agent.RunTask(1);
   agent.link.sent.clear();
-  const auto read = [&](uint64_t request, bool follow) {
+  const auto read = [&](uint64_t request, bool follow, int64_t from = 0) {
     v1::ServerMessage message;
+    message.mutable_read_log()->mutable_from()->set_stdout_bytes(from);
     message.mutable_read_log()->set_request(request);
     *message.mutable_read_log()->mutable_key() = Key(1);
     message.mutable_read_log()->set_follow(follow);
@@ -560,17 +561,25 @@ TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow boun
   agent.logs.pieces = {"one\n", "two\n"};
   read(1, false);
   auto got = chunks();
-  REQUIRE(got.size() == 3);
-  CHECK(got[0].data() == "one\n");
-  CHECK(got[2].end());
-  CHECK(got[2].error().empty());
+  REQUIRE(got.size() == 4);
+  CHECK(got[0].data().empty());
+  CHECK(got[0].next().stdout_bytes() == 0);
+  CHECK(got[1].data() == "one\n");
+  CHECK(got[1].next().stdout_bytes() == 4);
+  CHECK(got[2].next().stdout_bytes() == 8);
+  CHECK(got[3].end());
+  CHECK(got[3].error().empty());
+  CHECK_FALSE(got[3].has_next());
 
-  read(2, true);
-  CHECK(chunks().empty());
+  read(2, true, 8);
+  got = chunks();
+  REQUIRE(got.size() == 1);
+  CHECK(got[0].next().stdout_bytes() == 8);
   agent.logs.pieces = {"three\n"};
   agent.Advance(absl::Seconds(1));
   got = chunks();
   REQUIRE(got.size() == 1);
+  CHECK(got[0].next().stdout_bytes() == 14);
   agent.Event(Id(1), TaskEvent::Kind::kExited);
   agent.logs.pieces = {"four\n"};
   agent.Advance(absl::Seconds(1));
@@ -583,7 +592,7 @@ TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow boun
   agent.logs.pieces = {"five\n"};
   read(3, true);
   agent.Advance(absl::Seconds(1));
-  CHECK(chunks().empty());
+  CHECK(chunks().size() == 1);  // where it begins
   v1::ServerMessage cancel;
   cancel.mutable_cancel_log()->set_request(3);
   agent.logic->OnServerMessage(agent.Now(), cancel);

@@ -269,9 +269,18 @@ TEST_CASE("simulated tasks run their time, fail and are refused at the given rat
   CHECK(counters.running == 0);
 }
 
+v1::ReadLog LogOf(v1::LogStream stream, int64_t tail, const v1::LogPosition& from = {}) {
+  v1::ReadLog request;
+  *request.mutable_key() = ToKey({1, 0, 1});
+  request.set_stream(stream);
+  request.set_tail_lines(tail);
+  *request.mutable_from() = from;
+  return request;
+}
+
 // Everything that a cursor gives, streams marked where they change.
 std::string ReadAll(LogSource& source, v1::LogStream stream, int64_t tail) {
-  auto cursor = source.Open({1, 0, 1}, stream, tail);
+  auto cursor = source.Open(LogOf(stream, tail));
   REQUIRE(cursor.ok());
   std::string out;
   for (;;) {
@@ -281,6 +290,65 @@ std::string ReadAll(LogSource& source, v1::LogStream stream, int64_t tail) {
     if (stream == v1::LOG_STREAM_UNSPECIFIED) out += piece->stream == v1::STDERR ? "!" : "";
     out += piece->data;
   }
+}
+
+// As ReadAll, by readers of which each takes one piece and leaves the rest to the next.
+std::string ReadInTurns(LogSource& source, v1::LogStream stream, int64_t tail, size_t piece_bytes) {
+  std::string out;
+  for (v1::ReadLog request = LogOf(stream, tail);;) {
+    auto cursor = source.Open(request);
+    REQUIRE(cursor.ok());
+    request = LogOf(stream, 0, (*cursor)->Next());
+    cursor = source.Open(request);  // the place that a tail begins at is known before it is read
+    auto piece = (*cursor)->Read(piece_bytes);
+    REQUIRE(piece.ok());
+    if (piece->data.empty()) return out;
+    out += piece->data;
+    *request.mutable_from() = (*cursor)->Next();
+  }
+}
+
+TEST_CASE("logs: any reader may go on where another stopped") {
+  testing::TemporaryDirectory tasks;
+  const std::string directory = tasks.path() + "/1-0-1";
+  std::filesystem::create_directory(directory);
+  LogFiles files(tasks.path());
+  LogWriter writer(directory, 1000, 2);
+  writer.Append(OutputStream::kStdout, "a\nb\n");
+  writer.Append(OutputStream::kStderr, "x\nyz\n");
+  writer.Append(OutputStream::kStdout, "c\nd\n");
+  writer.Append(OutputStream::kStderr, "w\n");
+  for (const size_t bytes : {1u, 2u, 3u, 100u}) {
+    CHECK(ReadInTurns(files, v1::STDOUT, 0, bytes) == "a\nb\nc\nd\n");
+    CHECK(ReadInTurns(files, v1::STDERR, 0, bytes) == "x\nyz\nw\n");
+    CHECK(ReadInTurns(files, v1::LOG_STREAM_UNSPECIFIED, 0, bytes) == "a\nb\nx\nyz\nc\nd\nw\n");
+    // The tail of both streams begins inside stderr: what stdout has before it is not read later.
+    CHECK(ReadInTurns(files, v1::LOG_STREAM_UNSPECIFIED, 4, bytes) == "yz\nc\nd\nw\n");
+    CHECK(ReadInTurns(files, v1::STDOUT, 1, bytes) == "d\n");
+  }
+}
+
+TEST_CASE("logs: who goes on late misses what rotation took, and no more") {
+  testing::TemporaryDirectory tasks;
+  const std::string directory = tasks.path() + "/1-0-1";
+  std::filesystem::create_directory(directory);
+  LogFiles files(tasks.path());
+  LogWriter writer(directory, 10, 2);
+  v1::LogPosition from;
+  from.set_stdout_bytes(3);
+  auto cursor = files.Open(LogOf(v1::STDOUT, 0, from));
+  REQUIRE(cursor.ok());
+  CHECK((*cursor)->Read(100)->data.empty());  // behind the end: not there yet
+  writer.Append(OutputStream::kStdout, "0123456789");
+  CHECK((*cursor)->Read(2)->data == "34");
+  for (int i = 0; i < 9; ++i) writer.Append(OutputStream::kStdout, "0123456789");
+  const std::string kept = ReadAll(files, v1::STDOUT, 0);
+  REQUIRE(kept.size() < 100);
+  from = (*cursor)->Next();
+  CHECK(from.stdout_bytes() == 5);
+  auto late = files.Open(LogOf(v1::STDOUT, 0, from));
+  CHECK((*late)->Read(4)->data == kept.substr(0, 4));
+  CHECK((*late)->Next().stdout_bytes() == 100 - static_cast<int64_t>(kept.size()) + 4);
 }
 
 TEST_CASE("logs: order between the streams, tails, rotation") {
@@ -304,7 +372,7 @@ TEST_CASE("logs: order between the streams, tails, rotation") {
   CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 3) == "b\n!x\nc\n");
   CHECK(ReadAll(files, v1::LOG_STREAM_UNSPECIFIED, 4) == "a\nb\n!x\nc\n");
 
-  auto follower = files.Open({1, 0, 1}, v1::LOG_STREAM_UNSPECIFIED, 1);
+  auto follower = files.Open(LogOf(v1::LOG_STREAM_UNSPECIFIED, 1));
   REQUIRE(follower.ok());
   CHECK((*follower)->Read(100)->data == "c\n");
   CHECK((*follower)->Read(100)->data.empty());
@@ -332,7 +400,9 @@ TEST_CASE("logs: order between the streams, tails, rotation") {
     rest += piece->data;
   }
   CHECK(rest.size() == static_cast<size_t>(bytes));  // what rotation took is skipped
-  CHECK(absl::IsNotFound(files.Open({2, 0, 1}, v1::STDOUT, 0).status()));
+  v1::ReadLog of_another = LogOf(v1::STDOUT, 0);
+  of_another.mutable_key()->set_job_uid(2);
+  CHECK(absl::IsNotFound(files.Open(of_another).status()));
 }
 
 }  // namespace

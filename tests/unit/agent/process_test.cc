@@ -107,7 +107,10 @@ struct Fixture {
   }
   std::string Log(TaskId id, v1::LogStream stream = v1::STDOUT) {
     LogFiles files(runner->tasks_directory());
-    auto cursor = files.Open(id, stream, 0);
+    v1::ReadLog request;
+    *request.mutable_key() = ToKey(id);
+    request.set_stream(stream);
+    auto cursor = files.Open(request);
     REQUIRE(cursor.ok());
     std::string out;
     for (;;) {

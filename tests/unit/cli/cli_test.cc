@@ -1,5 +1,7 @@
 // Commands that look and commands that change, whole.
 #include <catch2/catch.hpp>
+#include <map>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,6 +47,31 @@ TEST_CASE("job list in every form") {
   CHECK(cli.out().substr(cli.out().size() - 4) == "}\n]\n");
   CHECK(cli.Run({"job", "list", "-o", "yaml"}) == 0);
   CHECK(cli.out().find("---\napiVersion: berth/v1\nkind: Job\nname: bert\n") != std::string::npos);
+}
+
+TEST_CASE("the tasks of a job that are well: those that run and those that succeeded") {
+  Cli cli;
+  v1::ListJobsResponse list;
+  const auto add = [&](const std::string& name, v1::JobState state,
+                       const std::map<std::string, int32_t>& tasks) {
+    v1::Job& job = *list.add_jobs();
+    job = MakeJob(name, state);
+    auto& counts = *job.mutable_status()->mutable_groups(0)->mutable_tasks();
+    counts.clear();
+    counts.insert(tasks.begin(), tasks.end());
+  };
+  add("done", v1::JOB_SUCCEEDED, {{"SUCCEEDED", 4}});
+  add("half", v1::JOB_RUNNING, {{"SUCCEEDED", 2}, {"RUNNING", 1}, {"FAILED", 1}});
+  add("broken", v1::JOB_FAILED, {{"SUCCEEDED", 1}, {"FAILED", 3}});
+  add("never", v1::JOB_CANCELLED, {{"PENDING", 4}});
+  cli.script.Answer("ListJobs", list);
+  CHECK(cli.Run({"job", "list"}) == 0);
+  CHECK(cli.out() ==
+        "NAME    QUEUE     STATE      TASKS    AGE  RAN  REASON\n"
+        "done    research  Succeeded    4/4  3m12s    -  -\n"
+        "half    research  Running      3/4  3m12s    -  -\n"
+        "broken  research  Failed       1/4  3m12s    -  -\n"
+        "never   research  Cancelled    0/4  3m12s    -  -\n");
 }
 
 TEST_CASE("an empty list") {
@@ -220,6 +247,65 @@ Tasks:
 )");
 }
 
+v1::Task TaskIn(v1::TaskState state, int32_t rank) {
+  v1::Task task;
+  task.set_group("worker");
+  task.set_index(rank);
+  task.set_rank(rank);
+  task.set_state(state);
+  return task;
+}
+
+// The ranks in the section Tasks of a description.
+std::vector<int> ShownRanks(const std::string& page) {
+  std::vector<int> ranks;
+  std::istringstream lines(page.substr(page.find("\nTasks:\n")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("  worker-", 0) == 0) ranks.push_back(std::stoi(line.substr(9)));
+  }
+  return ranks;
+}
+
+TEST_CASE("describe shows the tasks that one looks for, and says where the others are") {
+  const std::vector<int> first_twenty = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                         10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+  Cli cli;
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
+  v1::ListTasksResponse tasks;
+  for (int rank = 0; rank < 20; ++rank) *tasks.add_tasks() = TaskIn(v1::TASK_RUNNING, rank);
+  cli.script.Answer("ListTasks", tasks);
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);
+  CHECK(ShownRanks(cli.out()) == first_twenty);
+  CHECK(cli.out().find("more") == std::string::npos);
+
+  tasks.add_tasks()->CopyFrom(TaskIn(v1::TASK_RUNNING, 20));
+  cli.script.Answer("ListTasks", tasks);
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);  // the answer before was the first's
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);
+  CHECK(ShownRanks(cli.out()) == first_twenty);
+  CHECK(cli.out().find("\n  ... and 1 more: berth job tasks a\n") != std::string::npos);
+
+  // 3000 tasks over two pages: what failed and what waits is at the end.
+  Cli large;
+  large.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
+  v1::ListTasksResponse pages[2];
+  for (int rank = 0; rank < 3000; ++rank) {
+    const v1::TaskState state = rank < 1000    ? v1::TASK_SUCCEEDED
+                                : rank < 2988  ? v1::TASK_RUNNING
+                                : rank == 2990 ? v1::TASK_LOST
+                                : rank < 2996  ? v1::TASK_PENDING
+                                               : v1::TASK_FAILED;
+    *pages[rank / 2000].add_tasks() = TaskIn(state, rank);
+  }
+  pages[0].set_next_page_token("t");
+  for (const auto& page : pages) large.script.Answer("ListTasks", page);
+  CHECK(large.Run({"job", "describe", "a"}) == 0);
+  CHECK(ShownRanks(large.out()) == std::vector<int>{0,    1,    2,    3,    4,    1000, 1001,
+                                                    1002, 1003, 1004, 2988, 2989, 2990, 2991,
+                                                    2992, 2993, 2996, 2997, 2998, 2999});
+  CHECK(large.out().find("\n  ... and 2980 more: berth job tasks a\n") != std::string::npos);
+}
+
 TEST_CASE("logs are written as they come") {
   Cli cli;
   v1::ReadLogsResponse first;
@@ -235,6 +321,25 @@ TEST_CASE("logs are written as they come") {
   CHECK(request.task() == "w-1");
   CHECK(request.tail_lines() == 5);
   CHECK(request.stream() == v1::STDERR);
+}
+
+TEST_CASE("logs go on over a restart of the server, with nothing lost and nothing twice") {
+  Cli cli;
+  const auto answer = [](int64_t next, const std::string& data) {
+    v1::ReadLogsResponse response;
+    response.set_data(data);
+    response.set_attempt(1);
+    response.mutable_next()->set_stdout_bytes(next);
+    return response;
+  };
+  cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(0, ""), answer(4, "one\n")},
+                                          absl::UnavailableError("the server is stopping"));
+  cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(4, ""), answer(8, "two\n")},
+                                          absl::OkStatus());
+  CHECK(cli.Run({"job", "logs", "-f", "a"}) == 0);
+  CHECK(cli.out() == "one\ntwo\n");
+  CHECK(cli.err().empty());
+  CHECK(cli.script.Requests<v1::ReadLogsRequest>("ReadLogs")[1].from().stdout_bytes() == 4);
 }
 
 v1::WatchResponse JobChange(uint64_t revision, v1::JobState state) {

@@ -1,7 +1,15 @@
 #include "clients/cpp/client.h"
 
-#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/unit/client/fake_server.h"
 #include "tests/unit/client/fake_world.h"
 
@@ -145,6 +153,148 @@ TEST_CASE("a watch ends with what is no broken connection, and after its time") 
   Connected d;
   d.server.script.Stream<v1::WatchResponse>("Watch", {}, absl::UnavailableError("away"));
   CHECK(absl::IsDeadlineExceeded(d.client->Watch(v1::WatchRequest(), more, absl::Seconds(20))));
+}
+
+v1::ReadLogsResponse LogAt(int64_t stdout_bytes, const std::string& data = "") {
+  v1::ReadLogsResponse response;
+  response.set_data(data);
+  response.set_attempt(2);
+  response.mutable_next()->set_stdout_bytes(stdout_bytes);
+  response.mutable_next()->set_stderr_bytes(7);
+  return response;
+}
+
+v1::ReadLogsRequest LogOf(bool follow) {
+  v1::ReadLogsRequest request;
+  request.set_job("a");
+  request.set_tail_lines(5);
+  request.set_follow(follow);
+  return request;
+}
+
+TEST_CASE("a log goes on behind what was read when its connection breaks") {
+  for (const bool follow : {true, false}) {
+    Connected c;
+    Script& script = c.server.script;
+    script.Stream<v1::ReadLogsResponse>("ReadLogs", {}, absl::UnavailableError("no agent yet"));
+    script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(90), LogAt(93, "abc")},
+                                        absl::UnavailableError("the server is stopping"));
+    script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(93)}, absl::UnavailableError("away"));
+    script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(93), LogAt(95, "de")}, absl::OkStatus());
+    std::string seen;
+    CHECK(c.client
+              ->ReadLogs(LogOf(follow),
+                         [&](const v1::ReadLogsResponse& answer) {
+                           seen += answer.data();
+                           return true;
+                         })
+              .ok());
+    CHECK(seen == "abcde");
+    const auto requests = script.Requests<v1::ReadLogsRequest>("ReadLogs");
+    REQUIRE(requests.size() == 4);
+    CHECK(requests[1].tail_lines() == 5);
+    CHECK_FALSE(requests[1].has_from());
+    for (const int i : {2, 3}) {
+      CHECK(requests[static_cast<size_t>(i)].from().stdout_bytes() == 93);
+      CHECK(requests[static_cast<size_t>(i)].from().stderr_bytes() == 7);
+      CHECK(requests[static_cast<size_t>(i)].attempt() == 2);
+      CHECK(requests[static_cast<size_t>(i)].tail_lines() == 0);
+      CHECK(requests[static_cast<size_t>(i)].follow() == follow);
+    }
+  }
+}
+
+TEST_CASE(
+    "a log that cannot be had ends: at once, after the time-out, or where its place is not known") {
+  const auto read = [](Connected& c, bool follow) {
+    return c.client->ReadLogs(LogOf(follow), [](const v1::ReadLogsResponse&) { return true; });
+  };
+  const absl::Status away = absl::UnavailableError("away");
+  Connected missing;
+  missing.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0)},
+                                                     absl::NotFoundError("rotated away"));
+  CHECK(absl::IsNotFound(read(missing, true)));
+  CHECK(missing.world.sleeps.empty());
+  for (const bool follow : {true, false}) {
+    Connected never;
+    never.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {}, away);
+    const absl::Duration begin = never.world.Steady();
+    CHECK(absl::IsUnavailable(read(never, follow)));
+    CHECK(never.world.Steady() - begin <= ClientOptions().timeout);
+    CHECK(never.world.sleeps.size() > 3);
+  }
+  Connected broken;
+  broken.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0)}, away);
+  broken.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {}, away);
+  CHECK(absl::IsUnavailable(read(broken, false)));
+  // An agent of before there were places.
+  Connected old;
+  v1::ReadLogsResponse placeless = LogAt(0, "abc");
+  placeless.clear_next();
+  old.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {placeless}, away);
+  CHECK(absl::IsUnavailable(read(old, true)));
+  CHECK(old.world.sleeps.empty());
+}
+
+TEST_CASE("a log that is followed waits for its server for ever, and ends when it is not wanted") {
+  Connected c;
+  c.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0)}, absl::UnavailableError("x"));
+  for (int i = 0; i < 100; ++i) {
+    c.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {}, absl::UnavailableError("x"));
+  }
+  c.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0), LogAt(1, "a")},
+                                               absl::UnavailableError("x"));
+  CHECK(c.client
+            ->ReadLogs(LogOf(true),
+                       [](const v1::ReadLogsResponse& answer) { return answer.data().empty(); })
+            .ok());
+  CHECK(c.world.sleeps.size() == 101);
+}
+
+// A port that takes connections and closes them at once; counts them.
+class ClosingPort {
+ public:
+  ClosingPort() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(bind(fd_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    REQUIRE(listen(fd_, 16) == 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] {
+      for (int peer; (peer = accept(fd_, nullptr, nullptr)) >= 0; ++connections_) close(peer);
+    });
+  }
+  ~ClosingPort() {
+    shutdown(fd_, SHUT_RDWR);
+    thread_.join();
+    close(fd_);
+  }
+  int port() const { return port_; }
+  int connections() const { return connections_.load(); }
+
+ private:
+  const int fd_;
+  int port_ = 0;
+  std::atomic<int> connections_{0};
+  std::thread thread_;
+};
+
+// gRPC by itself tries after 1 s and then at 2.6 s, give or take a fifth; so the third connection
+// would come after 2 s.
+TEST_CASE("a server that is not there yet is tried again soon") {
+  ClosingPort server;
+  ClientOptions options;
+  options.server = absl::StrCat("127.0.0.1:", server.port());
+  const auto channel = OpenChannel(options);
+  REQUIRE(channel.ok());
+  const absl::Time end = absl::Now() + absl::Milliseconds(1900);
+  while (server.connections() < 3 && absl::Now() < end) {
+    (*channel)->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Milliseconds(50)));
+  }
+  CHECK(server.connections() >= 3);
 }
 
 TEST_CASE("TLS files that are not there are told at once") {

@@ -43,7 +43,10 @@ TEST_CASE_METHOD(Fixture, "what waits in an ended job counts no more", "[model]"
   const JobId id = Submit(spec);
   REQUIRE(SetState(id, JobState::kHeld).ok());
   CHECK(queue(q).held_jobs == 1);
+  CHECK(state.tasks_in(TaskState::kPending) == 2);
   End(id, JobState::kCancelled);
+  CHECK(state.tasks_in(TaskState::kPending) == 0);
+  CHECK(CheckConsistency(state).ok());
   CHECK(queue(q).pending.IsZero());
   CHECK(queue(q).held_jobs == 0);
   CHECK(queue(q).active_jobs == 0);

@@ -341,32 +341,6 @@ TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begi
   CHECK(agent.link->Of(Message::kReportAck).size() == 2);
 }
 
-TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
-  Job job;
-  job.tasks.resize(6);
-  const auto put = [&](size_t i, TaskState state, uint32_t node) {
-    job.tasks[i].state = state;
-    job.tasks[i].node = NodeId{node};
-  };
-  put(0, TaskState::kBound, 7);
-  put(1, TaskState::kPending, 9);
-  put(2, TaskState::kRunning, 3);
-  put(3, TaskState::kBound, 7);
-  put(4, TaskState::kSucceeded, 3);
-  put(5, TaskState::kNominated, 3);
-  const Ranks ranks = ComputeRanks(job);
-  CHECK(ranks.world_size == 4);
-  CHECK(ranks.nodes == std::vector<NodeId>{NodeId{7}, NodeId{3}});
-  CHECK(ranks.node_members == std::vector<int32_t>{2, 2});
-  CHECK(ranks.tasks[0].rank == 0);
-  CHECK(ranks.tasks[1].rank == -1);
-  CHECK(ranks.tasks[2].rank == 1);
-  CHECK(ranks.tasks[3].rank == 2);
-  CHECK(ranks.tasks[3].local_rank == 1);
-  CHECK(ranks.tasks[4].node_rank == 1);
-  CHECK(MasterTask(ranks) == 0);
-}
-
 TEST_CASE("cold cache: bounded in bytes, oldest out first") {
   ColdCache cache(1000);
   for (uint64_t i = 1; i <= 10; ++i) {

@@ -11,12 +11,16 @@ using testing::World;
 using Message = v1::ServerMessage;
 
 struct Reader final : LogReader {
-  void OnChunk(v1::LogChunk chunk) override { text += chunk.data(); }
+  void OnChunk(v1::LogChunk chunk) override {
+    text += chunk.data();
+    positions.push_back(chunk.next().stderr_bytes());
+  }
   void OnEnd(absl::Status why) override {
     ++ends;
     status = why;
   }
   std::string text;
+  std::vector<int64_t> positions;
   int ends = 0;
   absl::Status status;
 };
@@ -66,6 +70,28 @@ TEST_CASE_METHOD(Fixture, "logs: the request reaches the agent, chunks the reade
   Chunk(*id, "late");
   CHECK(reader->text == "abc");
   CHECK(world.relay->open() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "logs: a place in the log reaches the agent, and places the reader") {
+  request.tail_lines = 0;
+  request.from.set_stderr_bytes(70);
+  absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
+  REQUIRE(id.ok());
+  CHECK(agent.link->Of(Message::kReadLog)[0].read_log().from().stderr_bytes() == 70);
+  const auto chunk = [&](int64_t next, const std::string& data) {
+    v1::AgentMessage message;
+    message.set_epoch(agent.epoch);
+    message.mutable_log()->set_request(*id);
+    message.mutable_log()->set_data(data);
+    message.mutable_log()->mutable_next()->set_stderr_bytes(next);
+    agent.Send(message);
+  };
+  chunk(70, "");
+  chunk(73, "abc");
+  Chunk(*id, "", true);
+  CHECK(reader->text == "abc");
+  CHECK(reader->positions == std::vector<int64_t>{70, 73});
+  CHECK(reader->ends == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "logs: an agent's error ends the request") {

@@ -7,7 +7,9 @@
 #include <catch2/catch.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -15,7 +17,9 @@
 #include "server/history.h"
 #include "server/http.h"
 #include "storage/turn_recorder.h"
+#include "support/clock.h"
 #include "tests/unit/server/service_world.h"
+#include "tests/unit/server/validation_samples.h"
 
 namespace berth::testing {
 namespace {
@@ -25,13 +29,18 @@ struct Got {
   std::string body;
 };
 
-Got Get(int port, const std::string& path, const std::string& method = "GET") {
+int Connect(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  return fd;
+}
+
+Got Get(int port, const std::string& path, const std::string& method = "GET") {
+  const int fd = Connect(port);
   const std::string request = absl::StrCat(method, " ", path, " HTTP/1.0\r\n\r\n");
   REQUIRE(write(fd, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
   std::string text;
@@ -55,6 +64,31 @@ double Sample(const std::string& metrics, const std::string& name) {
   }
   FAIL("no sample " << name);
   return 0;
+}
+
+// A connection that speaks HTTP/2 so far that gRPC takes it for a client, and then says nothing: as
+// a client does that is stopped, or whose library looks at its connections only while it calls.
+class SilentClient {
+ public:
+  explicit SilentClient(int port) : fd_(Connect(port)) {
+    const std::string preface(
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        "\0\0\0\4\0\0\0\0\0",
+        33);
+    REQUIRE(write(fd_, preface.data(), preface.size()) == static_cast<ssize_t>(preface.size()));
+    char settings[9];
+    REQUIRE(read(fd_, settings, sizeof settings) == sizeof settings);
+  }
+  ~SilentClient() { close(fd_); }
+
+ private:
+  const int fd_;
+};
+
+absl::Duration TimeOf(absl::FunctionRef<void()> call) {
+  const absl::Duration begin = SystemClock().Steady();
+  call();
+  return SystemClock().Steady() - begin;
 }
 
 }  // namespace
@@ -99,6 +133,14 @@ TEST_CASE("app: health, readiness and metrics of a running server") {
     CHECK(Sample(metrics.body, absl::StrCat(histogram, "_count")) > 0);
   }
   CHECK(Sample(metrics.body, "berth_dispatch_seconds_count") == 0);
+  CHECK(Sample(metrics.body, "berth_tasks{state=\"PENDING\"}") == 3);
+  v1::CancelJobRequest cancel;
+  cancel.set_name("b");
+  v1::Job cancelled;
+  REQUIRE(Call(*world.jobs, &v1::JobService::Stub::CancelJob, cancel, &cancelled).ok());
+  metrics = Get(port, "/metrics");
+  CHECK(Sample(metrics.body, "berth_jobs{state=\"CANCELLED\"}") == 1);
+  CHECK(Sample(metrics.body, "berth_tasks{state=\"PENDING\"}") == 2);
   // One family stands in one place.
   CHECK(metrics.body.find("# TYPE berth_queue_jobs gauge") ==
         metrics.body.rfind("# TYPE berth_queue_jobs gauge"));
@@ -168,6 +210,47 @@ TEST_CASE("app: a stop on a full disk does not hang, and calls that wait are tol
   world->app().Stop();
   call.join();
   CHECK_FALSE(waiting.ok());
+}
+
+// The bounds are far from what is usual, 10 ms and 260 ms, and far from what was, 2 s and 5 s.
+TEST_CASE("app: a stop waits neither for HTTP's accepting thread nor for idle clients") {
+  absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start("127.0.0.1:0");
+  REQUIRE(http.ok());
+  CHECK(TimeOf([&] { http->reset(); }) < absl::Seconds(1));
+  ServiceWorld world;
+  SilentClient silent(world.app().port());
+  CHECK(TimeOf([&] { world.app().Stop(); }) < absl::Seconds(3));
+}
+
+TEST_CASE("app: what was acked before a stop is there after it") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  constexpr int kClients = 4;
+  std::vector<std::string> acked[kClients];
+  absl::Status last[kClients];
+  std::vector<std::thread> clients;
+  for (int client = 0; client < kClients; ++client) {
+    clients.emplace_back([&, client] {
+      for (int i = 0;; ++i) {
+        const std::string name = absl::StrCat("j-", client, "-", i);
+        v1::SubmitJobsRequest request;
+        *request.add_jobs() = SmallJob(name);
+        v1::SubmitJobsResponse response;
+        last[client] = world.Submit(request, &response);
+        if (!last[client].ok()) return;
+        acked[client].push_back(name);
+      }
+    });
+  }
+  absl::SleepFor(absl::Milliseconds(200));
+  world.app().Stop();
+  for (std::thread& client : clients) client.join();
+  world.Restart();
+  for (int client = 0; client < kClients; ++client) {
+    INFO(last[client]);
+    CHECK((absl::IsUnavailable(last[client]) || absl::IsCancelled(last[client])));
+    for (const std::string& name : acked[client]) world.MustGetJob(name);
+  }
 }
 
 TEST_CASE("app: what cannot start says why") {

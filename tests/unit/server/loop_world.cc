@@ -56,7 +56,9 @@ void World::Start() {
       store.LastSequence(), loop_options);
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
-  leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, lease_options);
+  LeaseOptions keeping = lease_options;
+  keeping.granted_before = ReadGrantedLease(store).value();
+  leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
   gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get());
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());

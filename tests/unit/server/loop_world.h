@@ -123,7 +123,7 @@ class World {
   Policies policies = Policies::Default();
   InlineExecutor executor;
   const LoopOptions loop_options;
-  const LeaseOptions lease_options;
+  LeaseOptions lease_options;  // of the next start
 
   // Anew after a restart.
   std::unique_ptr<Loop> loop;

@@ -17,6 +17,7 @@ class FakeTurn final : public Turn {
   Time now() const override { return time; }
   uint64_t revision() const override { return 1; }
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
+  void TakeBackJobs(JobId) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
   void PutCold(JobId, ColdPart) override {}
   void OnDurable(Effect) override {}

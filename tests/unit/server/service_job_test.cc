@@ -304,6 +304,19 @@ TEST_CASE("service: tasks and logs of a job that has not started") {
   CHECK(absl::IsFailedPrecondition(logs_of("a", "")));
   CHECK(absl::IsNotFound(logs_of("a", "w-1")));
   CHECK(absl::IsNotFound(logs_of("ghost", "")));
+
+  grpc::ClientContext context;
+  v1::ReadLogsRequest wrong;
+  wrong.set_job("a");
+  wrong.set_tail_lines(3);
+  wrong.mutable_from()->set_stderr_bytes(-1);
+  const absl::Status refused = FromGrpcStatus(world.jobs->ReadLogs(&context, wrong)->Finish());
+  CHECK(absl::IsInvalidArgument(refused));
+  const std::vector<Violation> violations = ViolationsOf(refused);
+  REQUIRE(violations.size() == 3);
+  CHECK(violations[0].field == "from.stderr_bytes");
+  CHECK(violations[1].field == "attempt");
+  CHECK(violations[2].field == "tail_lines");
 }
 
 TEST_CASE("service: what is not built says so by name") {

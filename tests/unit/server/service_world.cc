@@ -37,7 +37,7 @@ class BorrowedStore final : public Store {
 ServiceWorld::ServiceWorld(const std::function<void(config::v1::Server&)>& change)
     : store_(std::make_unique<MemoryStore>("test-cluster")) {
   config_.set_listen("127.0.0.1:0");
-  config_.set_http_listen(kNoHttp);  // takes two seconds to stop
+  config_.set_http_listen(kNoHttp);
   config_.mutable_log()->set_level("error");
   if (change != nullptr) change(config_);
   const absl::Status status = CompleteConfig(config_);

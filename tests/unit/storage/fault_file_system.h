@@ -6,6 +6,8 @@
 #include <rocksdb/file_system.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -29,6 +31,11 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     space_ = bytes;
   }
   void UnlimitedSpace() { SetSpace(std::numeric_limits<size_t>::max()); }
+  // Writes meet a used-up quota, of which the file system's free space says nothing.
+  void UseUpQuota(bool used_up) {
+    absl::MutexLock lock(&mutex_);
+    quota_used_up_ = used_up;
+  }
   // Syncs of files whose name ends so fail from now on.
   void FailSyncs(std::string suffix, bool no_space = false) {
     absl::MutexLock lock(&mutex_);
@@ -71,8 +78,9 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override {
-    rocksdb::IOStatus status = target()->RenameFile(from, to, options, debug);
     absl::MutexLock lock(&mutex_);
+    if (!power_) return rocksdb::IOStatus::OK();
+    rocksdb::IOStatus status = target()->RenameFile(from, to, options, debug);
     if (auto moved = synced_.extract(from)) {
       moved.key() = to;
       synced_.erase(to);
@@ -89,6 +97,10 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
 
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
+      // As RocksDB words it, with the path and the text of the errno.
+      if (faults_->quota_used_up()) {
+        return rocksdb::IOStatus::IOError("While appending to file: " + name_, strerror(EDQUOT));
+      }
       const size_t room = faults_->TakeSpace(data.size());
       rocksdb::IOStatus status =
           target()->Append(rocksdb::Slice(data.data(), room), options, debug);
@@ -117,6 +129,10 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     uint64_t size_ = 0;
   };
 
+  bool quota_used_up() {
+    absl::MutexLock lock(&mutex_);
+    return quota_used_up_;
+  }
   size_t TakeSpace(size_t bytes) {
     absl::MutexLock lock(&mutex_);
     const size_t taken = std::min(bytes, space_);
@@ -138,6 +154,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   std::string failing_ ABSL_GUARDED_BY(mutex_);
   bool fail_no_space_ ABSL_GUARDED_BY(mutex_) = false;
   bool power_ ABSL_GUARDED_BY(mutex_) = true;
+  bool quota_used_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, uint64_t> synced_ ABSL_GUARDED_BY(mutex_);  // bytes, by file
 };
 

@@ -147,7 +147,7 @@ TEST_CASE("a submitted job costs one record, until something happens to it") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
-  world.recorder.Put({RecordKind::kJobSpec, JobKey(JobId{1}), "cold a"});
+  world.recorder.PutCold(JobId{1}, "cold a");
   world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
   const Batch submitted = world.recorder.Finish().value();
   CHECK(World::Names(submitted) ==

@@ -40,9 +40,7 @@ class RandomCluster {
       const Event event{now_, std::move(body)};
       if (!recorder_.Apply(event).ok()) continue;
       ++accepted_[kind];
-      if (is_job && random_.Coin()) {
-        recorder_.Put({RecordKind::kJobSpec, JobKey(job), absl::StrCat("cold ", job.value)});
-      }
+      if (is_job && random_.Coin()) recorder_.PutCold(job, absl::StrCat("cold ", job.value));
     }
     return recorder_.Finish();
   }

@@ -264,6 +264,7 @@ class RandomValues {
             .end_cause = Any(EndCause::kNodeLost),
             .exit_signal = static_cast<uint8_t>(Uint32()),
             .requeue = Coin(),
+            .rank = static_cast<uint16_t>(Uint32()),
             .exit_code = Int32(),
             .attempt = Uint32(),
             .node = NodeId{Uint32()},

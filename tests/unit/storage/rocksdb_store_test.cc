@@ -140,10 +140,12 @@ TEST_CASE("a directory that cannot be made is named") {
   CHECK_THAT(std::string(store.status().message()), Contains("/proc/no/such/place"));
 }
 
-// The database below the store, for what the store would not do.
+// The database below the store, for what the store would not do. It deletes write-ahead logs that
+// it does not need any more, behind the back of the store's list.
 class RawDatabase {
  public:
   explicit RawDatabase(const std::string& directory) {
+    fs::remove(directory + "/" + std::string(kWalListName));
     rocksdb::DB* raw = nullptr;
     const rocksdb::Status status =
         rocksdb::DB::Open(rocksdb::DBOptions(), directory, ColumnFamilies(), &families_, &raw);
@@ -408,6 +410,32 @@ TEST_CASE("a real file system that is full") {
     CheckExactPrefix(*store);
   }
   umount2(mount_point.c_str(), MNT_DETACH);
+}
+
+TEST_CASE("a used-up quota pauses like a full disk") {
+  TempDirectory directory;
+  auto faults = std::make_shared<FaultFileSystem>();
+  auto store = OpenAt(directory / "a", faults).value();
+  AppendUpTo(*store, 3);
+  faults->UseUpQuota(true);
+  const Batch batch = MakeBatch(4);
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status full = store->Append({&batch});
+    INFO(full);
+    REQUIRE(absl::IsResourceExhausted(full));
+    CHECK_THAT(std::string(full.message()), Contains("disk full") && Contains("quota"));
+    CHECK(store->LastSequence() == 3);
+    // The file system claims to have room; the store stays open, as that is not true.
+    CHECK(store->Read(RecordKind::kNode, "shared").value_or("") == "3");
+  }
+  faults->UseUpQuota(false);
+  const absl::Status again = store->Append({&batch});
+  INFO(again);
+  REQUIRE(again.ok());
+  CheckExactPrefix(*store);
+  CHECK(FilesWith(directory / "a", "ROOM").empty());
+  store.reset();
+  CHECK(OpenAt(directory / "a", faults).value()->LastSequence() == 4);
 }
 
 // ---- A failed sync

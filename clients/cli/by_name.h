@@ -1,0 +1,88 @@
+// Verbs that take one or more names. Each name is tried and each error told; the exit code is that
+// of the first (ForEachName).
+#ifndef BERTH_CLIENTS_CLI_BY_NAME_H_
+#define BERTH_CLIENTS_CLI_BY_NAME_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "clients/cli/command.h"
+
+namespace berth {
+
+using Names = std::vector<std::string>;
+
+// "berth NOUN VERB NAME...".
+CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
+                   const std::string& description,
+                   std::function<ExitCode(Session&, const Names&)> run);
+
+// A method of the API that takes a name, among other things, and gives the resource.
+template <class Stub, class Request, class T>
+using NamedCall = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, T*);
+
+template <class Stub, class Request, class T>
+absl::StatusOr<T> CallByName(Session& session, NamedCall<Stub, Request, T> method,
+                             const std::string& name, Request request = Request()) {
+  request.set_name(name);
+  return session.Call(method, request);
+}
+
+// Those that are there are printed together.
+template <class Stub, class Request, class T>
+ExitCode GetByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
+                   const Shape<T>& shape) {
+  std::vector<T> found;
+  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
+    absl::StatusOr<T> resource = CallByName(session, get, name);
+    if (resource.ok()) found.push_back(*std::move(resource));
+    return resource.status();
+  });
+  if (!found.empty()) Print(session, found, names.size() == 1, shape);
+  return code;
+}
+
+// Pages of text with an empty line between them. `text(resource)` gives one, or an error.
+template <class Stub, class Request, class T, class Text>
+ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
+                        const Text& text) {
+  bool first = true;
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<T> resource = CallByName(session, get, name);
+    if (!resource.ok()) return resource.status();
+    const absl::StatusOr<std::string> page = text(*resource);
+    if (page.ok()) session.out() << (std::exchange(first, false) ? "" : "\n") << *page;
+    return page.status();
+  });
+}
+
+// `change` with `request` for each name; `done` says what was done.
+template <class Stub, class Request, class T>
+ExitCode ChangeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> change,
+                      const std::string& done, const Shape<T>& shape,
+                      const Request& request = Request()) {
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<T> resource = CallByName(session, change, name, request);
+    if (resource.ok()) PrintChanged(session, *resource, done, shape);
+    return resource.status();
+  });
+}
+
+// `remove(client, name)` gives an absl::Status.
+template <class Remove>
+ExitCode DeleteByName(Session& session, const Names& names, const char* noun,
+                      const Remove& remove) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return session.Finish(client.status());
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::Status status = remove(**client, name);
+    if (status.ok()) session.out() << noun << "/" << name << " deleted\n";
+    return status;
+  });
+}
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_BY_NAME_H_

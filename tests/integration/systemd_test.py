@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The units under deploy/systemd: what tasks and the store depend on is set, systemd reads them without complaint, and
+berthd stays shut in. No systemd runs here; where there is no systemd-analyze, its part is skipped.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from berth_harness import BIN, SOURCE
+
+UNITS = SOURCE / "deploy" / "systemd"
+WORST_EXPOSURE = 20  # of 100, by `systemd-analyze security`
+
+
+def read(name):
+    """{(section, key): [values]}; an empty value is kept: it says something."""
+    settings, section = {}, None
+    for line in (UNITS / name).read_text().splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            section = line.strip("[]")
+            continue
+        key, value = line.split("=", 1)
+        settings.setdefault((section, key), []).append(value)
+    return settings
+
+
+class Systemd(unittest.TestCase):
+    def service(self, settings, key):
+        values = settings.get(("Service", key), [])
+        self.assertEqual(len(values), 1, f"{key}: {values}")
+        return values[0]
+
+    def test_tasks_outlive_the_agent(self):
+        agent = read("berth-agent.service")
+        self.assertEqual(self.service(agent, "KillMode"), "process")
+        self.assertEqual(self.service(agent, "OOMPolicy"), "continue")
+        self.assertEqual(self.service(agent, "TasksMax"), "infinity")
+        inherited = {key for _, key in agent} & {
+            "PrivateTmp", "ProtectSystem", "ProtectHome", "PrivateDevices", "NoNewPrivileges", "SystemCallFilter",
+            "RestrictAddressFamilies", "MemoryDenyWriteExecute", "OOMScoreAdjust", "User", "DynamicUser"}
+        self.assertFalse(inherited, "tasks would inherit these")
+        kept = set(" ".join(agent["Service", "CapabilityBoundingSet"]).split())
+        self.assertLessEqual({"CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN"}, kept)
+
+    def test_berthd_is_not_root_and_writes_only_its_store(self):
+        berthd = read("berthd.service")
+        user = self.service(berthd, "User")
+        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertEqual(self.service(berthd, "StateDirectory"), "berth")  # /var/lib/berth, the default of the program
+        self.assertEqual(self.service(berthd, "CapabilityBoundingSet"), "")
+        self.assertEqual(self.service(berthd, "ProtectSystem"), "strict")
+        self.assertEqual(self.service(berthd, "NoNewPrivileges"), "yes")
+
+    def test_both_are_started_again_but_not_with_a_wrong_configuration(self):
+        for name in ["berthd", "berth-agent"]:
+            unit = read(f"{name}.service")
+            self.assertEqual(self.service(unit, "Restart"), "on-failure")
+            self.assertEqual(self.service(unit, "RestartPreventExitStatus"), "2")
+            self.assertEqual(unit["Unit", "StartLimitIntervalSec"], ["0"])
+            command = self.service(unit, "ExecStart").split()
+            self.assertEqual(command[0], f"/usr/bin/{name}")
+            told = subprocess.run([str(BIN / name), "--help"], capture_output=True, text=True, timeout=20).stdout
+            for flag in re.findall(r"--[a-z-]+", " ".join(command)):
+                self.assertIn(flag, told)
+            with tempfile.NamedTemporaryFile(suffix=".yaml") as wrong:
+                wrong.write(b"nonsense: 1\n")
+                wrong.flush()
+                result = subprocess.run([str(BIN / name), *command[1:-1], wrong.name], capture_output=True, timeout=20)
+            self.assertEqual(result.returncode, 2)
+
+    @unittest.skipIf(shutil.which("systemd-analyze") is None, "no systemd-analyze here")
+    def test_systemd_reads_them(self):
+        with tempfile.TemporaryDirectory() as home:
+            for name in ["berthd.service", "berth-agent.service"]:  # the programs must be where the unit says
+                text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
+                unit = pathlib.Path(home, name)
+                unit.write_text(text)
+                result = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
+                self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""), name)
+            unit = pathlib.Path(home, "berthd.service")
+            result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
+                                     f"--threshold={WORST_EXPOSURE}", str(unit)], capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 0, result.stdout[-300:])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

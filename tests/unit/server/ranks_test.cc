@@ -1,0 +1,96 @@
+// What agents are told about ranks.
+#include "server/controllers/ranks.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "tests/unit/server/loop_world.h"
+
+namespace berth {
+namespace {
+
+using testing::Agent;
+using testing::World;
+
+TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
+  Job job;
+  job.tasks.resize(7);
+  const auto put = [&](size_t i, TaskState state, uint32_t node, uint16_t rank) {
+    job.tasks[i].state = state;
+    job.tasks[i].node = NodeId{node};
+    job.tasks[i].rank = rank;
+  };
+  put(0, TaskState::kBound, 7, 3);  // replaced
+  put(1, TaskState::kPending, 9, 0);
+  put(2, TaskState::kRunning, 3, 1);
+  put(3, TaskState::kLost, 7, 2);
+  put(4, TaskState::kSucceeded, 3, 0);
+  put(5, TaskState::kReleasing, 3, 4);
+  put(6, TaskState::kStarting, 3, 0);
+  const Ranks ranks = ComputeRanks(job);
+  CHECK(ranks.world_size == 4);
+  CHECK(ranks.master == 6);
+  CHECK(ranks.nodes == std::vector<NodeId>{NodeId{3}, NodeId{7}});
+  CHECK(ranks.node_members == std::vector<int32_t>{2, 2});
+  for (size_t absent : {1, 4, 5}) CHECK(ranks.tasks[absent].rank == -1);
+  const auto check = [&](size_t task, int32_t rank, int32_t node_rank, int32_t local_rank) {
+    CHECK(ranks.tasks[task].rank == rank);
+    CHECK(ranks.tasks[task].node_rank == node_rank);
+    CHECK(ranks.tasks[task].local_rank == local_rank);
+  };
+  check(6, 0, 0, 0);
+  check(2, 1, 0, 1);
+  check(3, 2, 1, 0);
+  check(0, 3, 1, 1);
+}
+
+TEST_CASE("ranks: of a job without members, and of one whose rank 0 is between two attempts") {
+  Job job;
+  job.tasks.resize(2);
+  CHECK(ComputeRanks(job).world_size == 0);
+  job.tasks[1].state = TaskState::kRunning;
+  job.tasks[1].rank = 1;
+  const Ranks ranks = ComputeRanks(job);
+  CHECK(ranks.world_size == 1);
+  CHECK(ranks.master == 1);
+}
+
+// The launches that an agent holds, by task.
+std::map<uint32_t, v1::TaskLaunch> Launches(const Agent& agent) {
+  std::map<uint32_t, v1::TaskLaunch> launches;
+  for (const auto& [key, prepare] : agent.prepared) {
+    launches[std::get<1>(key)] = prepare.launch();
+  }
+  return launches;
+}
+
+TEST_CASE("ranks: an elastic job grows, loses a member and restarts without a rank used twice") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.inventory.set_cpu_millis(4000);  // room for four
+  agent.Connect();
+  const JobId job = world.Submit("elastic", {.tasks = 6, .min_available = 2, .max_retries = 3});
+  agent.Work();
+  std::map<uint32_t, v1::TaskLaunch> launches = Launches(agent);
+  REQUIRE(launches.size() == 4);
+  std::set<int> ranks;
+  for (const auto& [task, launch] : launches) {
+    ranks.insert(launch.rank());
+    CHECK(world.task(job, task).rank == launch.rank());
+  }
+  CHECK(ranks == std::set<int>{0, 1, 2, 3});
+
+  // A server that starts again says the same to an agent that asks again.
+  world.Restart();
+  agent.Connect();
+  for (const auto& [task, launch] : launches) CHECK(world.task(job, task).rank == launch.rank());
+
+  agent.Exit(job, 1, 0);  // done: its place and number go to the fifth
+  agent.Work();
+  REQUIRE(world.task(job, 4).state == TaskState::kRunning);
+  CHECK(Launches(agent).at(4).rank() == 1);
+  CHECK(Launches(agent).at(4).world_size() == 4);
+}
+
+}  // namespace
+}  // namespace berth

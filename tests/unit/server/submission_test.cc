@@ -1,0 +1,121 @@
+// Submission: what happens when Check and Apply disagree, which only a bug of ours brings about.
+#include "server/submission.h"
+
+#include <catch2/catch.hpp>
+
+#include "berth/store/v1/store.pb.h"
+#include "core/model/state_editor.h"
+#include "storage/codec.h"
+#include "tests/unit/server/loop_world.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth {
+namespace {
+
+using testing::DefaultLimits;
+using testing::SmallJob;
+using testing::World;
+
+struct Submitted {
+  absl::Status status;
+  v1::SubmitJobsResponse response;
+};
+
+v1::SubmitJobsRequest Request(const std::vector<std::string>& names) {
+  v1::SubmitJobsRequest request;
+  for (const std::string& name : names) *request.add_jobs() = SmallJob(name, "main");
+  return request;
+}
+
+// Three jobs of which Apply refuses the last: CheckSubmit, which a Submission relies on, would not
+// have let it pass.
+v1::SubmitJobsRequest RefusedRequest() {
+  v1::SubmitJobsRequest request = Request({"one", "two", "three"});
+  request.set_request_id("again and again");
+  v1::JobDependency* dependency = request.mutable_jobs(1)->mutable_spec()->add_dependencies();
+  dependency->set_job("one");
+  dependency->set_condition(v1::JobDependency::AFTER_OK);
+  v1::TaskGroup* group = request.mutable_jobs(2)->mutable_spec()->mutable_groups(0);
+  group->set_min_available(2);
+  v1::DeviceRequest* device = group->mutable_resources()->add_devices();
+  device->set_kind("gpu");
+  device->set_count(1);
+  return request;
+}
+
+void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& request,
+          Submitted* submitted) {
+  REQUIRE(world.loop
+              ->Post([&requests, &request, submitted](Turn& turn) {
+                Submission submission(request, DefaultLimits(), {});
+                submitted->status = submission.Commit(turn, requests, submitted->response);
+              })
+              .ok());
+}
+
+// Names of the jobs whose submission the log holds.
+std::vector<std::string> LoggedJobs(const Store& store) {
+  std::vector<std::string> names;
+  const absl::StatusOr<std::vector<LogEntry>> log = store.ReadLog(0, 1000);
+  REQUIRE(log.ok());
+  for (const LogEntry& entry : *log) {
+    const absl::StatusOr<store::v1::LogTurn> turn = ParseTurn(entry.turn);
+    REQUIRE(turn.ok());
+    for (const store::v1::LogEvent& event : turn->events()) {
+      if (event.has_job_submitted()) names.push_back(event.job_submitted().spec().name());
+    }
+  }
+  return names;
+}
+
+TEST_CASE("submission: a job that only Apply refuses leaves nothing of its call") {
+  World world;
+  RequestTable requests;
+  const uint64_t before = Fingerprint(world.state());
+  const size_t batches = world.committer.batches;
+  const v1::SubmitJobsRequest request = RefusedRequest();
+  for (int time = 0; time < 3; ++time) {
+    Submitted refused;
+    Post(world, requests, request, &refused);
+    world.Run();
+    CHECK(absl::IsInternal(refused.status));
+    CHECK(refused.status.message().find("jobs[2] was refused: ") == 0);
+    CHECK(Fingerprint(world.state()) == before);
+    CHECK(CheckConsistency(world.state()).ok());
+    CHECK(world.committer.batches == batches);
+    CHECK(requests.size() == 0);
+  }
+  CHECK(LoggedJobs(world.store).empty());
+}
+
+TEST_CASE("submission: what is beside a refused call in its turn is as if that had never been") {
+  World world;
+  testing::Agent agent(&world, "n1");
+  agent.Connect();
+  RequestTable requests;
+  const size_t batches = world.committer.batches;
+  const v1::SubmitJobsRequest requests_in_turn[] = {Request({"first"}), RefusedRequest(),
+                                                    Request({"one", "last"})};
+  Submitted submitted[3];
+  for (int i = 0; i < 3; ++i) Post(world, requests, requests_in_turn[i], &submitted[i]);
+  world.Run();
+  CHECK(submitted[0].status.ok());
+  CHECK(absl::IsInternal(submitted[1].status));
+  REQUIRE(submitted[2].status.ok());
+  const uint64_t first = submitted[0].response.jobs(0).uid();
+  CHECK(submitted[2].response.jobs(0).uid() == first + 1);
+  CHECK(submitted[2].response.jobs(1).uid() == first + 2);
+  CHECK(world.committer.batches > batches);
+  CHECK(LoggedJobs(world.store) == std::vector<std::string>{"first", "one", "last"});
+  CHECK(CheckConsistency(world.state()).ok());
+
+  // Their commands are where they belong.
+  agent.Work();
+  for (uint64_t id = first; id < first + 3; ++id) CHECK(agent.Runs(JobId{id}));
+  const uint64_t live = Fingerprint(world.state());
+  world.Restart();
+  CHECK(Fingerprint(world.state()) == live);
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,189 @@
+// Write-ahead logs that are gone: no store that once acknowledged something may open without.
+#include "storage/rocksdb/wal_list.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "storage/fsck.h"
+#include "storage/keys.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/fault_file_system.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+const bool kQuiet = StartLog("error", "").ok();
+
+absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenAt(const std::string& directory) {
+  return RocksDbStore::Open({.directory = directory});
+}
+
+void AppendUpTo(RocksDbStore& store, uint64_t last, size_t bytes = 100) {
+  while (store.LastSequence() < last) {
+    const uint64_t sequence = store.LastSequence() + 1;
+    const Batch batch = {
+        .sequence = sequence,
+        .records = {{RecordKind::kJobSpec, JobKey(JobId{sequence}), std::string(bytes, 'x')}},
+        .log = absl::StrCat("turn ", sequence)};
+    REQUIRE(store.Append({&batch}).ok());
+  }
+}
+
+std::vector<std::string> LogFiles(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".log") names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string ListOf(const std::string& directory) {
+  std::ifstream file(directory + "/WALS");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Neither a start nor fsck accepts it, both for this reason.
+void CheckRefused(const std::string& directory, const std::string& reason) {
+  const absl::Status opened = OpenAt(directory).status();
+  CHECK(absl::IsDataLoss(opened));
+  CHECK_THAT(std::string(opened.message()), Contains(directory) && Contains(reason));
+  std::ostringstream report;
+  const absl::Status checked = Fsck(directory, report);
+  CHECK(absl::IsDataLoss(checked));
+  CHECK_THAT(std::string(checked.message()), Contains(directory) && Contains(reason));
+}
+
+TEST_CASE("wals: a store without its only log file is refused, not taken for a new one") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  SECTION("with batches") { AppendUpTo(*OpenAt(path).value(), 20); }
+  SECTION("with one batch") { AppendUpTo(*OpenAt(path).value(), 1); }
+  SECTION("with none: it has an identity") { OpenAt(path).value(); }
+  const std::vector<std::string> files = LogFiles(path);
+  REQUIRE(files.size() == 1);
+  fs::remove(path + "/" + files[0]);
+  CheckRefused(path, absl::StrCat("the write-ahead log ", files[0], " is missing"));
+}
+
+TEST_CASE("wals: any one of several log files is missed") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  for (uint64_t start = 1; start <= 3; ++start) AppendUpTo(*OpenAt(path).value(), 10 * start);
+  const std::vector<std::string> files = LogFiles(path);
+  REQUIRE(files.size() >= 3);  // opening leaves those before as they are
+  for (const std::string& file : files) {
+    const std::string copy = directory / "copy";
+    fs::remove_all(copy);
+    fs::copy(path, copy);
+    fs::remove(copy + "/" + file);
+    CheckRefused(copy, absl::StrCat("the write-ahead log ", file, " is missing"));
+  }
+  CHECK(OpenAt(path).value()->LastSequence() == 30);
+}
+
+TEST_CASE("wals: the list follows what the database makes and deletes") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  auto store = OpenAt(path).value();
+  // Enough to fill tables several times over, so that log files come and go.
+  std::set<std::string> seen;
+  for (int i = 0; i < 300; ++i) {
+    AppendUpTo(*store, store->LastSequence() + 1, size_t{512} << 10);
+    for (const std::string& file : LogFiles(path)) seen.insert(file);
+  }
+  store.reset();
+  CHECK(seen.size() > 3);
+  const std::vector<std::string> left = LogFiles(path);
+  CHECK(left.size() < seen.size());
+  for (const std::string& file : left) CHECK_THAT(ListOf(path), Contains(file));
+  CHECK(OpenAt(path).value()->LastSequence() == 300);
+}
+
+TEST_CASE("wals: a log file that lost its content is missed, up to the last batch noted") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 40);
+  CHECK_THAT(ListOf(path), Contains("batch 32\n"));  // noted as it doubles
+  fs::resize_file(path + "/" + LogFiles(path)[0], 0);
+  CheckRefused(path, "the last batch is 0, but WALS says that batch 32 was acknowledged");
+}
+
+TEST_CASE("wals: a torn end is what a crash leaves, if it was not noted as acknowledged") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 33);
+  const std::string log = path + "/" + LogFiles(path)[0];
+  fs::resize_file(log, fs::file_size(log) - 3);
+  CHECK(OpenAt(path).value()->LastSequence() == 32);
+}
+
+TEST_CASE("wals: a store without list is taken as it is, and gets one") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 5);
+  fs::remove(path + "/WALS");
+  const std::vector<std::string> before = LogFiles(path);
+  AppendUpTo(*OpenAt(path).value(), 6);
+  for (const std::string& file : before) CHECK_THAT(ListOf(path), Contains(file));
+  fs::remove(path + "/" + before[0]);
+  CheckRefused(path, before[0]);
+}
+
+TEST_CASE("wals: a list that is none is refused") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 5);
+  for (const char* text : {"", "batch\n", "batch x\n000004.log\n", "batch 1\n../../etc/passwd\n"}) {
+    std::ofstream(path + "/WALS", std::ios::trunc) << text;
+    CheckRefused(path, "WALS is no list");
+  }
+}
+
+// A crash between the two steps of making, or of deleting, a log file.
+TEST_CASE("wals: a log file that is not listed does no harm") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 5);
+  std::ofstream(path + "/999999.log");
+  auto store = OpenAt(path);
+  INFO(store.status());
+  REQUIRE(store.ok());
+  CHECK((*store)->LastSequence() == 5);
+}
+
+TEST_CASE("wals: a list that cannot be written keeps the log file from being used") {
+  TempDirectory directory;
+  auto faults = std::make_shared<FaultFileSystem>();
+  WalList list(faults, directory.path());
+  REQUIRE(list.Check().ok());
+  const std::string file = directory / "000007.log";
+  CHECK(list.Covers(file));
+  CHECK_FALSE(list.Covers("/elsewhere/000007.log"));
+  CHECK_FALSE(list.Covers(directory / "000007.sst"));
+  faults->FailSyncs("WALS.new");
+  CHECK_FALSE(list.Add(file).ok());
+  faults->FailSyncs("");
+  std::ofstream{file};
+  REQUIRE(list.Add(file).ok());
+  faults->SetSpace(0);
+  CHECK(list.Remove(file).IsNoSpace());
+  list.Acknowledge(9);  // noted when there is room
+  faults->UnlimitedSpace();
+  CHECK(list.acknowledged() == 9);
+  CHECK_THAT(ListOf(directory.path()), Contains("batch 0\n000007.log"));
+  CHECK(WalList(faults, directory.path()).Check().ok());
+  list.Acknowledge(10);
+  CHECK_THAT(ListOf(directory.path()), Contains("batch 10\n000007.log"));
+}
+
+}  // namespace
+}  // namespace berth
