@@ -85,8 +85,9 @@ absl::Status ExpandJob(sim::v1::ExpectedJob* job) {
 }
 
 absl::Status ExpandQueue(sim::v1::ExpectedQueue* queue) {
-  for (AmountTexts* amounts : {queue->mutable_allocated(), queue->mutable_pending(),
-                               queue->mutable_fair_share(), queue->mutable_nonpreemptible()}) {
+  for (AmountTexts* amounts :
+       {queue->mutable_allocated(), queue->mutable_pending(), queue->mutable_fair_share(),
+        queue->mutable_nonpreemptible(), queue->mutable_entitled(), queue->mutable_usage()}) {
     if (auto status = ExpandAmounts(amounts, "queues"); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -192,6 +193,8 @@ sim::v1::ExpectedQueue ActualQueue(const sim::v1::QueueResult& queue,
   FillAmounts(queue.pending(), expected.pending(), actual.mutable_pending());
   FillAmounts(queue.fair_share(), expected.fair_share(), actual.mutable_fair_share());
   FillAmounts(queue.nonpreemptible(), expected.nonpreemptible(), actual.mutable_nonpreemptible());
+  FillAmounts(queue.entitled(), expected.entitled(), actual.mutable_entitled());
+  FillAmounts(queue.usage(), expected.usage(), actual.mutable_usage());
   actual.set_running_jobs(queue.running_jobs());
   actual.set_active_jobs(queue.active_jobs());
   actual.set_held_jobs(queue.held_jobs());

@@ -6,6 +6,7 @@
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/specs.h"
 #include "clients/sim/task_names.h"
+#include "core/engine/fair_share.h"
 
 namespace berth {
 namespace {
@@ -116,7 +117,8 @@ sim::v1::JobResult JobOf(const SimCluster& cluster, const Job& job) {
   return result;
 }
 
-sim::v1::QueueResult QueueOf(const ClusterState& state, const Queue& queue) {
+sim::v1::QueueResult QueueOf(const ClusterState& state, const Queue& queue,
+                             const FairShares::OfQueue& share) {
   const Interner& interner = state.interner();
   sim::v1::QueueResult result;
   result.set_name(queue.spec.name);
@@ -130,6 +132,8 @@ sim::v1::QueueResult QueueOf(const ClusterState& state, const Queue& queue) {
   result.set_active_jobs(queue.active_jobs);
   result.set_running_jobs(queue.running_jobs);
   result.set_held_jobs(queue.held_jobs);
+  AddAmounts(interner, share.fair_share, result.mutable_fair_share());
+  AddAmounts(interner, share.deserved, result.mutable_entitled());
   result.set_closed(!queue.open);
   return result;
 }
@@ -231,8 +235,10 @@ void AddEnd(const SimCluster& cluster, sim::v1::ScenarioResult* result) {
   const ClusterState& state = cluster.state();
   *result->mutable_tasks() = TasksOf(state);
   for (const Job* job : JobsByName(state)) *result->add_jobs() = JobOf(cluster, *job);
-  state.queues().ForEach(
-      [&](QueueId, const Queue& queue) { *result->add_queues() = QueueOf(state, queue); });
+  const FairShares shares = FairSharesOf(state, cluster.policies().fair_share());
+  state.queues().ForEach([&](QueueId id, const Queue& queue) {
+    *result->add_queues() = QueueOf(state, queue, shares.At(id));
+  });
   state.nodes().ForEach(
       [&](NodeId, const Node& node) { *result->add_nodes() = NodeOf(state, node); });
   SortByName(result->mutable_queues());

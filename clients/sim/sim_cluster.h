@@ -43,6 +43,7 @@ class SimCluster {
   Time now() const { return now_; }
   uint64_t cycles() const { return cycles_; }
   int64_t tasks() const;  // of all jobs
+  const Policies& policies() const { return policies_; }
   void SetPolicies(Policies policies) { policies_ = std::move(policies); }
 
   // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
