@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "core/base/check.h"
 #include "server/config.h"
 #include "server/convert_values.h"
 #include "server/history.h"
 #include "server/load.h"
+#include "server/scheduling_config.h"
 #include "support/log.h"
 #include "support/tls.h"
 #include "support/version.h"
@@ -39,17 +41,19 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config) {
           .brake_share = config.silent_brake()};
 }
 
-absl::StatusOr<Policies> PoliciesFrom(const config::v1::Server& config) {
-  PolicyConfig policies;
-  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
-  return Policies::Create(policies);
-}
-
 }  // namespace
 
+App::App(const config::v1::Server& config, Reloader::Read reread)
+    : config_(config),
+      job_defaults_(JobDefaultsFrom(config)),
+      history_(DurationFrom(config.history())),
+      reloader_(config, std::move(reread),
+                [this](const config::v1::Server& changed) { Adopt(changed); }) {}
+
 absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
-                                                const StoreOpener& open_store) {
-  std::unique_ptr<App> app(new App(config));
+                                                const StoreOpener& open_store,
+                                                Reloader::Read reread) {
+  std::unique_ptr<App> app(new App(config, std::move(reread)));
   if (absl::Status status = app->StartHttp(); !status.ok()) return status;
   if (absl::Status status = app->Load(open_store); !status.ok()) return status;
   app->Wire();
@@ -84,13 +88,14 @@ absl::Status App::Load(const StoreOpener& open_store) {
       },
       &preserved_);
   if (!loaded.ok()) return loaded;
-  absl::StatusOr<Policies> policies = PoliciesFrom(config_);
+  absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
   committer_ = std::make_unique<GroupCommitter>(store_.get());
   const LoopDeps deps{.clock = &SystemClock(),
                       .committer = committer_.get(),
                       .policies = &policies_,
+                      .policy_record = PolicyRecordFrom(config_),
                       .preserved = &preserved_};
   loop_ = std::make_unique<Loop>(deps, std::move(state), store_->LastSequence(),
                                  LoopOptionsFrom(config_));
@@ -128,17 +133,30 @@ void App::Wire() {
               .requests = &requests_,
               .edits = &edits_,
               .limits = limits,
-              .defaults = {.finished_job_ttl = DurationFrom(config_.finished_job_ttl())}};
+              .defaults = &job_defaults_};
   job_service_ = std::make_unique<JobService>(&context_, logs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
   node_service_ = std::make_unique<NodeService>(&context_);
   watch_service_ = std::make_unique<WatchService>(watches_.get());
-  cluster_service_ = std::make_unique<ClusterService>(&context_, start_);
+  cluster_service_ = std::make_unique<ClusterService>(&context_, start_, &reloader_);
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
   if (http_ != nullptr) {
     http_->SetHandler("/metrics", [this] {
       return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
     });
+  }
+}
+
+// A completed configuration: its policies and its level exist.
+void App::Adopt(const config::v1::Server& config) {
+  absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config));
+  BERTH_CHECK(policies.ok());
+  loop_->SetPolicies(std::make_shared<const Policies>(*std::move(policies)),
+                     PolicyRecordFrom(config));
+  job_defaults_.Set(JobDefaultsFrom(config));
+  history_.Set(DurationFrom(config.history()));
+  if (absl::Status level = SetLogLevel(config.log().level()); !level.ok()) {
+    LogWarn("the log level stays as it is", {{"error", level}});
   }
 }
 
@@ -150,8 +168,7 @@ void App::RunLoop() {
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] {
     read_executor_->Run([this] {
-      const absl::Status status =
-          TrimHistory(*store_, SystemClock().Now(), DurationFrom(config_.history()));
+      const absl::Status status = TrimHistory(*store_, SystemClock().Now(), history_.Get());
       if (!status.ok()) LogWarn("the log history cannot be trimmed", {{"error", status}});
     });
   });

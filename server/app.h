@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "berth/config/v1/config.pb.h"
@@ -25,9 +26,11 @@
 #include "server/controllers/log_relay.h"
 #include "server/event_log.h"
 #include "server/http.h"
+#include "server/live.h"
 #include "server/loop.h"
 #include "server/loop_thread.h"
 #include "server/metrics.h"
+#include "server/reload.h"
 #include "server/services/agent_service.h"
 #include "server/services/cluster_service.h"
 #include "server/services/job_service.h"
@@ -46,8 +49,10 @@ class App {
  public:
   // `config` is completed (CompleteConfig). The health pages answer from the beginning, "loading"
   // until the store is open and loaded. Returns when calls are taken.
+  // `reread` reads and completes the configuration anew, for Reload; null: it cannot.
   static absl::StatusOr<std::unique_ptr<App>> Start(const config::v1::Server& config,
-                                                    const StoreOpener& open_store);
+                                                    const StoreOpener& open_store,
+                                                    Reloader::Read reread = nullptr);
   // Stop().
   ~App();
 
@@ -56,17 +61,21 @@ class App {
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
+  // server/reload.h. Thread-safe.
+  absl::StatusOr<std::vector<ConfigChange>> Reload() { return reloader_.Reload(false); }
+
   int port() const { return port_; }
   int http_port() const { return http_ != nullptr ? http_->port() : 0; }
   Loop& loop() { return *loop_; }
   WatchHub& watch_hub() { return *watches_; }
 
  private:
-  explicit App(const config::v1::Server& config) : config_(config) {}
+  App(const config::v1::Server& config, Reloader::Read reread);
 
   absl::Status StartHttp();
   absl::Status Load(const StoreOpener& open_store);
   void Wire();
+  void Adopt(const config::v1::Server& config);
   absl::Status Listen();
   void RunLoop();
   HttpAnswer Health() const;
@@ -75,7 +84,10 @@ class App {
   void StopCalls();
 
   // In order of need: what comes later uses what comes earlier.
-  config::v1::Server config_;
+  const config::v1::Server config_;  // at the start
+  Live<JobDefaults> job_defaults_;
+  Live<absl::Duration> history_;
+  Reloader reloader_;
   Time start_ = SystemClock().Now();
   std::atomic<bool> ready_{false};
   std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last sign of life

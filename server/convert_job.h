@@ -4,6 +4,9 @@
 #ifndef BERTH_SERVER_CONVERT_JOB_H_
 #define BERTH_SERVER_CONVERT_JOB_H_
 
+#include <optional>
+#include <string>
+
 #include "berth/v1/job.pb.h"
 #include "core/engine/plan.h"
 #include "core/model/cluster_state.h"
@@ -14,7 +17,12 @@ namespace berth {
 // What a field that was left out means.
 struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
+  // Jobs of lower priority are preemptible; absent: none are.
+  std::optional<int32_t> preemptible_below_priority;
 };
+
+// Tasks that a group starts with.
+int32_t MinAvailableOf(const v1::TaskGroup& group);
 
 // The hot part, without name, queue and dependencies: these need the state (server/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);

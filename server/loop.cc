@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/state_editor.h"
 #include "storage/keys.h"
 #include "support/errors.h"
 #include "support/log.h"
@@ -46,15 +47,18 @@ class Loop::ActiveTurn final : public Turn {
 };
 
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
-    : deps_(deps),
+    : deps_(std::move(deps)),
       options_(options),
       state_(std::move(state)),
-      recorder_(state_, deps.preserved),
+      recorder_(state_, deps_.preserved),
       revision_(revision),
+      policies_(deps_.policies),
       sequence_(revision),
       handed_over_(revision),
       budget_(options.cycle_target),
-      outbox_(revision) {}
+      outbox_(revision) {
+  recorder_.NotePolicies(deps_.policy_record);
+}
 
 Loop::~Loop() = default;
 
@@ -90,6 +94,8 @@ bool Loop::ShouldNotWait() const {
 TurnResult Loop::RunTurn() {
   if (sequence_ - outbox_.durable() >= options_.backlog_batches) return TurnResult::kBlocked;
   std::vector<Pending> commands = TakeCommands();
+  std::optional<NewPolicies> policies = TakePolicies();
+  if (policies.has_value()) plan_again_ = true;
   now_ = std::max(now_, deps_.clock->Now());
   if (commands.empty() && !plan_again_ && now_ < wake_at_) return TurnResult::kIdle;
 
@@ -97,12 +103,33 @@ TurnResult Loop::RunTurn() {
   TurnOutput output;
   {
     absl::MutexLock lock(&state_mutex_);
+    if (policies.has_value()) Switch(*std::move(policies));
     output = RunLocked(std::move(commands));
   }
   HandOver(std::move(output));
   ++counters_.turns;
   counters_.turn_seconds.Observe(deps_.clock->Steady() - begin);
   return TurnResult::kWorked;
+}
+
+void Loop::SetPolicies(std::shared_ptr<const Policies> policies, std::string policy_record) {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    new_policies_ = NewPolicies{std::move(policies), std::move(policy_record)};
+  }
+  Wake();
+}
+
+std::optional<Loop::NewPolicies> Loop::TakePolicies() {
+  absl::MutexLock lock(&queue_mutex_);
+  return std::exchange(new_policies_, std::nullopt);
+}
+
+void Loop::Switch(NewPolicies policies) {
+  owned_policies_ = std::move(policies.policies);
+  policies_ = owned_policies_.get();
+  recorder_.NotePolicies(std::move(policies.record));
+  StateEditor(state_).ForgetVerdicts();
 }
 
 std::vector<Loop::Pending> Loop::TakeCommands() {
@@ -142,7 +169,7 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
 void Loop::RunCycle(ActiveTurn& turn) {
   const uint64_t budget = budget_.Get();
   const absl::Duration begin = deps_.clock->Steady();
-  Plan plan = PlanCycle(state_, *deps_.policies, now_, budget);
+  Plan plan = PlanCycle(state_, *policies_, now_, budget);
   const absl::Duration elapsed = deps_.clock->Steady() - begin;
   budget_.Note(plan.counters.work, elapsed);
   recorder_.NoteCycle(budget, plan.counters.work);

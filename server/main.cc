@@ -50,12 +50,13 @@ void LogForGrpc(gpr_log_func_args* args) {
 }
 
 // Before any thread starts, so that all inherit it and only the main thread waits for these.
-sigset_t BlockStopSignals() {
+sigset_t BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -73,7 +74,7 @@ absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
 }
 
 int Serve(const Flags& flags) {
-  const sigset_t stop_signals = BlockStopSignals();
+  const sigset_t signals = BlockSignals();
   RaiseFileLimit();
   gpr_set_log_function(LogForGrpc);
   absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
@@ -85,14 +86,18 @@ int Serve(const Flags& flags) {
   const auto open_store = [&]() -> absl::StatusOr<std::unique_ptr<Store>> {
     return RocksDbStore::Open({.directory = config->data_directory()});
   };
-  absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store);
+  const Reloader::Read reread =
+      flags.config.empty() ? Reloader::Read() : [&flags] { return ConfigFrom(flags); };
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store, reread);
   if (!app.ok()) return Fail(app.status());
   LogInfo("berthd is ready", {{"listen", config->listen()},
                               {"port", (*app)->port()},
                               {"http", config->http_listen()},
                               {"revision", (*app)->loop().DurableRevision()}});
-  int signal_number = 0;
-  sigwait(&stop_signals, &signal_number);
+  int signal_number = SIGHUP;
+  while (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP) {
+    (*app)->Reload().IgnoreError();  // it logs what came of it
+  }
   LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
   (*app)->Stop();
   app->reset();

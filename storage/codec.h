@@ -131,6 +131,10 @@ struct LoggedTurn {
   uint64_t sequence = 0;
   Time time = absl::InfinitePast();
   std::vector<Event> events;
+  // For a replay of its planning cycle; a budget of 0: none ran.
+  uint64_t cycle_budget = 0, cycle_work = 0;
+  size_t events_before_cycle = 0;  // of `events`; the others are the cycle's decisions
+  std::string policies;            // in force from this cycle on; empty: those before
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
 // The message, for watchers; DATA_LOSS if it does not parse.

@@ -60,6 +60,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
+ReleaseReason GetReleaseReason(pb::ReleaseReason reason, class Reader& reader);
 
 // Reads fields that may hold nonsense, and remembers the first that did, so that decoding is
 // straight-line code with one question at the end.

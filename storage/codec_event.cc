@@ -17,18 +17,6 @@ static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSE
 static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
 static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
 static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
-static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
-static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
-static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
-static_assert(static_cast<int>(ReleaseReason::kDrain) == pb::RELEASE_DRAIN);
-static_assert(static_cast<int>(ReleaseReason::kTimeout) == pb::RELEASE_TIMEOUT);
-static_assert(static_cast<int>(ReleaseReason::kCompleted) == pb::RELEASE_COMPLETED);
-static_assert(static_cast<int>(ReleaseReason::kFailed) == pb::RELEASE_FAILED);
-static_assert(static_cast<int>(ReleaseReason::kPrepareTimeout) == pb::RELEASE_PREPARE_TIMEOUT);
-static_assert(static_cast<int>(ReleaseReason::kReclaimed) == pb::RELEASE_RECLAIMED);
-static_assert(static_cast<int>(ReleaseReason::kPreempted) == pb::RELEASE_PREEMPTED);
-static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONSOLIDATED);
-static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // One overload per event type: fills the member of the oneof.
 struct Setter {
@@ -219,8 +207,7 @@ EventBody GetTasksReleased(const pb::TasksReleased& m, Reader& reader) {
   return TasksReleased{.job = JobId{m.job()},
                        .tasks = {m.tasks().begin(), m.tasks().end()},
                        .requeue = m.requeue(),
-                       .reason = reader.Enum<ReleaseReason>(
-                           m.reason(), pb::ReleaseReason_IsValid(m.reason()), "release reason"),
+                       .reason = GetReleaseReason(m.reason(), reader),
                        .beneficiary = JobId{m.beneficiary()},
                        .detail = m.detail(),
                        .moves_to = GetPlacements(m.moves_to(), reader)};
@@ -354,7 +341,11 @@ absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
   LoggedTurn logged{
       .sequence = message->sequence(),
       .time = reader.GetTime(message->has_time(), message->time(), absl::InfinitePast(), "time"),
-      .events = {}};
+      .events = {},
+      .cycle_budget = message->cycle_budget(),
+      .cycle_work = message->cycle_work(),
+      .events_before_cycle = message->events_before_cycle(),
+      .policies = message->policies()};
   absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
   if (!status.ok()) return status;
   logged.events.reserve(static_cast<size_t>(message->events_size()));

@@ -30,7 +30,40 @@ static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
 static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
 
+static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
+static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
+static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
+static_assert(static_cast<int>(ReleaseReason::kDrain) == pb::RELEASE_DRAIN);
+static_assert(static_cast<int>(ReleaseReason::kTimeout) == pb::RELEASE_TIMEOUT);
+static_assert(static_cast<int>(ReleaseReason::kCompleted) == pb::RELEASE_COMPLETED);
+static_assert(static_cast<int>(ReleaseReason::kFailed) == pb::RELEASE_FAILED);
+static_assert(static_cast<int>(ReleaseReason::kPrepareTimeout) == pb::RELEASE_PREPARE_TIMEOUT);
+static_assert(static_cast<int>(ReleaseReason::kReclaimed) == pb::RELEASE_RECLAIMED);
+static_assert(static_cast<int>(ReleaseReason::kPreempted) == pb::RELEASE_PREEMPTED);
+static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONSOLIDATED);
+static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
+
+void SetEviction(const Eviction& eviction, pb::Eviction* out) {
+  if (eviction.time != absl::InfinitePast()) SetTime(eviction.time, out->mutable_time());
+  out->set_reason(static_cast<pb::ReleaseReason>(eviction.reason));
+  out->set_beneficiary(eviction.beneficiary.value);
+  out->set_tasks(eviction.tasks);
+  out->set_detail(eviction.detail);
+}
+
+Eviction GetEviction(const pb::Eviction& m, Reader& reader) {
+  return {.time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "eviction time"),
+          .reason = GetReleaseReason(m.reason(), reader),
+          .beneficiary = JobId{m.beneficiary()},
+          .tasks = m.tasks(),
+          .detail = m.detail()};
+}
+
 }  // namespace
+
+ReleaseReason GetReleaseReason(pb::ReleaseReason reason, Reader& reader) {
+  return reader.Enum<ReleaseReason>(reason, pb::ReleaseReason_IsValid(reason), "release reason");
+}
 
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_state(static_cast<pb::JobState>(status.state));
@@ -46,6 +79,8 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_suspended(status.suspended);
   out->set_cancelled(status.cancelled);
   out->set_message(status.message);
+  out->set_evictions(status.evictions);
+  if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -71,6 +106,8 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.suspended = m.suspended();
   status.cancelled = m.cancelled();
   status.message = m.message();
+  status.evictions = m.evictions();
+  if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
         {.action = GetAction(action.action(), reader),

@@ -47,6 +47,7 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   batch_ = {.sequence = sequence, .records = {}, .log = {}};
   now_ = now;
   cycle_budget_ = cycle_work_ = 0;
+  events_ = events_before_cycle_ = 0;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
@@ -61,6 +62,7 @@ absl::Status TurnRecorder::Apply(const Event& event) {
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
   empty_ = false;
+  ++events_;
   AppendEvent(event, labels);
   NoteEffects(event.body);
   if (deleted != nullptr) DeleteJob(deleted->id, tasks);
@@ -132,6 +134,7 @@ void TurnRecorder::Put(Record record) {
 void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
   cycle_budget_ = budget;
   cycle_work_ = work;
+  events_before_cycle_ = events_;
 }
 
 std::optional<Batch> TurnRecorder::Finish() {
@@ -139,6 +142,8 @@ std::optional<Batch> TurnRecorder::Finish() {
   pb::LogTurn tail;  // fields of one message, after its events
   tail.set_cycle_budget(cycle_budget_);
   tail.set_cycle_work(cycle_work_);
+  tail.set_events_before_cycle(events_before_cycle_);
+  tail.set_policies(std::exchange(policies_, {}));
   tail.AppendToString(&batch_.log);
   state_.StampDirty(batch_.sequence);
   PutChanged(state_.TakeDirty());

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,8 +47,12 @@ class TurnRecorder {
   // kMeta and kLog are not allowed.
   void Put(Record record);
 
-  // The turn's planning cycle: its budget and the counted work that it did.
+  // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
+  // are applied.
   void NoteCycle(uint64_t budget, uint64_t work);
+  // The policies of all cycles from now on, as bytes for LogTurn.policies. Goes with the next turn
+  // that is written; cycles in between had no decisions.
+  void NotePolicies(std::string policies) { policies_ = std::move(policies); }
 
   // Ends the turn: stamps what changed with the turn's sequence as its revision. nullopt if there
   // is nothing to write; the sequence is then free for the next turn.
@@ -86,6 +91,8 @@ class TurnRecorder {
   NextIds written_ids_;
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
+  uint32_t events_ = 0, events_before_cycle_ = 0;
+  std::string policies_;
   bool empty_ = true;
   Batch batch_;
   std::vector<Submitted> submitted_;  // by id

@@ -203,7 +203,10 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   if (value.state == JobState::kCompleting && !Ended(value.outcome)) {
     return Refused(NameOf(job), " cannot be Completing without an outcome");
   }
-  StateEditor(state).SetJobStatus(event.job, value);
+  JobStatus status = value;  // which may have been made before an eviction of this turn
+  status.evictions = job.status.evictions;
+  status.eviction = job.status.eviction;
+  StateEditor(state).SetJobStatus(event.job, std::move(status));
   return absl::OkStatus();
 }
 

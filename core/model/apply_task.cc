@@ -194,6 +194,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksReleased& event, Time now
     if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now);
     editor.SetTask({event.job, index}, task);
   }
+  if (IsEviction(event.reason)) editor.SetJobStatus(event.job, Evicted(job.status, event, now));
   return absl::OkStatus();
 }
 

@@ -153,25 +153,6 @@ struct UsageCharged {
   Duration elapsed;
   Duration half_life;
 };
-enum class ReleaseReason : uint8_t {
-  kCancelled,
-  kSuspended,
-  kRestart,
-  kGangBroken,
-  kDrain,
-  kTimeout,
-  kCompleted,
-  kFailed,
-  kPrepareTimeout,
-  // Evictions: for the sake of another.
-  kReclaimed,     // for a job of another queue that is entitled to the room
-  kPreempted,     // for a job of the same queue with higher priority
-  kConsolidated,  // moved, to make room in one piece
-  kGangExpired    // below its minimum for too long
-};
-constexpr bool IsEviction(ReleaseReason reason) {
-  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
-}
 struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
   JobId job;
   std::vector<uint32_t> tasks;
@@ -186,7 +167,7 @@ struct TasksRequeued {  // tasks that ended, to run again
   JobId job;
   std::vector<uint32_t> tasks;
 };
-struct JobStatusChanged {  // the whole new status; revision and tasks untouched
+struct JobStatusChanged {  // the whole new status but evictions; revision and tasks untouched
   JobId job;
   JobStatus status;
 };

@@ -274,9 +274,39 @@ struct DelayedAction {
   bool operator==(const DelayedAction&) const = default;
 };
 
+enum class ReleaseReason : uint8_t {
+  kCancelled,
+  kSuspended,
+  kRestart,
+  kGangBroken,
+  kDrain,
+  kTimeout,
+  kCompleted,
+  kFailed,
+  kPrepareTimeout,
+  // Evictions: for the sake of another.
+  kReclaimed,     // for a job of another queue that is entitled to the room
+  kPreempted,     // for a job of the same queue with higher priority
+  kConsolidated,  // moved, to make room in one piece
+  kGangExpired    // below its minimum for too long
+};
+constexpr bool IsEviction(ReleaseReason reason) {
+  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
+}
+// Tasks of a job were stopped for the sake of another job.
+struct Eviction {
+  Time time = absl::InfinitePast();
+  ReleaseReason reason = ReleaseReason::kReclaimed;
+  JobId beneficiary;
+  int32_t tasks = 0;
+  std::string detail;  // for people: why it was lawful
+  bool operator==(const Eviction&) const = default;
+};
+
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
-// `message` (requests); the rest comes with JobStatusChanged.
+// `message` (requests), `evictions` and `eviction` (TasksReleased); the rest comes with
+// JobStatusChanged.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
@@ -290,6 +320,8 @@ struct JobStatus {
   bool cancelled = false;                  // the user's wish; `message` is the reason given
   std::string message;
   std::vector<DelayedAction> delayed;
+  uint32_t evictions = 0;  // so far
+  Eviction eviction;       // the latest of them
   bool operator==(const JobStatus&) const = default;
 };
 

@@ -87,6 +87,11 @@ class StateEditor {
   // undone edits included; also erased ones. Each once.
   std::vector<QueueId> TakeChangedQueues();
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
+  // Nothing is known any more of what cannot be placed: the policies are others.
+  void ForgetVerdicts() {
+    state_.pending_.ReopenAll();
+    state_.planning_cache_.reset();
+  }
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.

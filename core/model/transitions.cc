@@ -61,6 +61,17 @@ JobStatus GangBound(const JobStatus& before, Time now) {
   return status;
 }
 
+JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now) {
+  JobStatus status = before;
+  ++status.evictions;
+  status.eviction = {.time = now,
+                     .reason = event.reason,
+                     .beneficiary = event.beneficiary,
+                     .tasks = static_cast<int32_t>(event.tasks.size()),
+                     .detail = event.detail};
+  return status;
+}
+
 Task StartedTask(const Task& before, Time now) {
   return InState(before, TaskState::kStarting, now);
 }

@@ -145,7 +145,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
     reply.Finish(status);
     return reactor;
   }
-  Submission submission(*request, context_.limits, context_.defaults);
+  Submission submission(*request, context_.limits, context_.defaults->Get());
   if (request->dry_run()) {
     const absl::Status status =
         view.Step([&](const ClusterState& state) { return submission.Check(state); });

@@ -74,11 +74,13 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
   const std::string object = ObjectName(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
   if (!current.ok()) return current;
-  std::vector<absl::string_view> kinds;
-  for (const auto& [kind, amount] : request.queue().spec().limit().counts()) kinds.push_back(kind);
-  if (absl::Status room = turn.state().interner().CanAddKinds(kinds); !room.ok()) return room;
+  absl::Status room = CheckQueueKinds(turn.state(), request.queue().spec());
+  if (!room.ok()) return room;
   QueueSpec spec = queue->spec;
   UpdateQueueSpec(request.update_mask(), QueueSpecFrom(request.queue()), spec);
+  Findings findings;
+  CheckQueueShares(spec, findings);
+  if (!findings.ok()) return findings.ToStatus();
   const QueueId id = queue->id;
   if (spec == queue->spec) {
     RenderQueue(turn.state(), *queue, &response);

@@ -1,6 +1,8 @@
 // Commands that look and commands that change, whole.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/unit/cli/cli_harness.h"
 
 namespace berth {
@@ -327,6 +329,77 @@ TEST_CASE("queues as a tree") {
         "  vision  Open         0        0     0  -          -\n");
 }
 
+TEST_CASE("the wide list of queues shows how they share") {
+  Cli cli;
+  v1::ListQueuesResponse list;
+  v1::Queue& queue = *list.add_queues();
+  queue.set_name("q");
+  v1::QueueSpec& spec = *queue.mutable_spec();
+  (*spec.mutable_deserved()->mutable_counts())["gpu"] = 32;
+  (*spec.mutable_guarantee()->mutable_counts())["gpu"] = 8;
+  spec.set_weight(3);
+  spec.set_priority(-1);
+  spec.set_reclaimable(false);
+  spec.set_order(v1::QueueSpec::FIFO_STRICT);
+  spec.set_user_fairness(v1::QueueSpec::DRF);
+  spec.set_strategy(v1::SPREAD);
+  cli.script.Answer("ListQueues", list);
+  CHECK(cli.Run({"queue", "list", "-o", "wide"}) == 0);
+  for (const char* words : {"DESERVED  GUARANTEE  WEIGHT  PRIORITY  RECLAIMABLE  ORDER",
+                            "gpu 32    gpu 8           3        -1  no           FifoStrict"}) {
+    INFO(cli.out());
+    CHECK(cli.out().find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("cluster reload tells the difference") {
+  Cli cli;
+  v1::ReloadConfigResponse response;
+  v1::ConfigChange& change = *response.add_changes();
+  change.set_path("scheduling.backfill.mode");
+  change.set_before("EASY");
+  change.set_after("CONSERVATIVE");
+  *response.add_changes() = change;
+  response.mutable_changes(1)->set_needs_restart(true);
+  cli.script.Answer("ReloadConfig", response);
+  CHECK(cli.Run({"cluster", "reload", "--dry-run"}) == 0);
+  CHECK(cli.out() ==
+        "scheduling.backfill.mode: EASY -> CONSERVATIVE\n"
+        "scheduling.backfill.mode: EASY -> CONSERVATIVE (needs a restart)\n");
+  CHECK(cli.script.Requests<v1::ReloadConfigRequest>("ReloadConfig")[0].dry_run());
+  Cli same;
+  same.script.Answer("ReloadConfig", v1::ReloadConfigResponse());
+  CHECK(same.Run({"cluster", "reload"}) == 0);
+  CHECK(same.out() == "nothing has changed\n");
+}
+
+TEST_CASE("describe shows what is kept for a job and who it made room for") {
+  Cli cli;
+  v1::Job job = MakeJob("a", v1::JOB_PENDING);
+  job.mutable_spec()->set_preemptible(true);
+  job.mutable_spec()->set_user("ann");
+  job.mutable_spec()->mutable_checkpoint()->set_signal("SIGUSR1");
+  job.mutable_spec()->mutable_checkpoint()->mutable_grace()->set_seconds(120);
+  v1::JobStatus& status = *job.mutable_status();
+  status.mutable_reservation()->mutable_start()->set_seconds(1'795'000'000);
+  for (int i = 0; i < 10; ++i) status.mutable_reservation()->add_nodes(absl::StrCat("n", i));
+  status.set_evictions(2);
+  v1::Eviction& last = *status.mutable_last_eviction();
+  last.set_reason(v1::Eviction::PREEMPTED);
+  last.set_beneficiary("bert");
+  last.set_tasks(4);
+  last.set_detail("priority 9 over 1");
+  cli.script.Answer("GetJob", job);
+  cli.script.Answer("ListTasks", v1::ListTasksResponse());
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);
+  INFO(cli.out());
+  for (const char* words : {"User:", "ann", "Checkpoint:", "SIGUSR1, grace 2m",
+                            "on n0, n1, n2, n3, n4, n5, n6, n7 and 2 more nodes",
+                            "preempted 4 tasks for job bert: priority 9 over 1", "Preemptible:"}) {
+    CHECK(cli.out().find(words) != std::string::npos);
+  }
+}
+
 TEST_CASE("queue create and update send what is given") {
   Cli cli;
   v1::Queue queue;
@@ -345,6 +418,24 @@ TEST_CASE("queue create and update send what is given") {
   CHECK(cli.Run({"queue", "update", "q", "--max-running-jobs", "3"}) == 0);
   CHECK(cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0].update_mask().paths(0) ==
         "spec.max_running_jobs");
+  CHECK(cli.Run({"queue", "update", "q", "--deserved", "gpu=32", "--guarantee", "none=", "--weight",
+                 "0", "--priority", "-2", "--reclaimable", "false", "--order", "fifo-strict",
+                 "--user-fairness", "drf", "--strategy", "spread"}) == 0);
+  const auto update = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[1];
+  const v1::QueueSpec& changed = update.queue().spec();
+  CHECK(absl::StrJoin(update.update_mask().paths(), " ") ==
+        "spec.deserved spec.guarantee spec.weight spec.priority spec.reclaimable spec.order "
+        "spec.user_fairness spec.strategy");
+  CHECK(changed.deserved().counts().at("gpu") == 32);
+  CHECK(changed.guarantee().counts().empty());
+  CHECK(changed.has_weight());
+  CHECK(changed.weight() == 0);
+  CHECK(changed.priority() == -2);
+  CHECK_FALSE(changed.reclaimable());
+  CHECK(changed.order() == v1::QueueSpec::FIFO_STRICT);
+  CHECK(changed.user_fairness() == v1::QueueSpec::DRF);
+  CHECK(changed.strategy() == v1::SPREAD);
+  CHECK(cli.Run({"queue", "update", "q", "--order", "random"}) == 4);
   CHECK(cli.Run({"queue", "update", "q"}) == 2);
   CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);
 }

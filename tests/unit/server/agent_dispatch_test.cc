@@ -147,6 +147,41 @@ TEST_CASE("dispatch: cancel sends Kill with grace and signal; the place is free 
   CHECK(world.node("n1").tasks.empty());
 }
 
+TEST_CASE(
+    "dispatch: an eviction checkpoints, also when its Kill is sent again; a cancel does not") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one", {.kill_signal = "SIGINT",
+                                         .checkpoint_signal = "SIGUSR1",
+                                         .checkpoint_grace = absl::Minutes(2)});
+  const JobId winner = world.Submit("winner", {.tasks = 1000, .cpu_millis = 64'000});
+  agent.Work();
+  const auto kills = [&] { return agent.link->Of(Message::kKill); };
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                TasksReleased evicted{job, {0}, true, ReleaseReason::kPreempted};
+                evicted.beneficiary = winner;
+                evicted.detail = "higher priority";
+                REQUIRE(turn.Emit(evicted).ok());
+              })
+              .ok());
+  world.Run();
+  REQUIRE(kills().size() == 1);
+  CHECK(kills()[0].kill().signal() == "SIGUSR1");
+  CHECK(kills()[0].kill().grace().seconds() == 120);
+  CHECK(kills()[0].kill().reason() ==
+        "a job of higher priority preempts it, for job winner: higher priority");
+  const JobStatus& status = world.job(job).status;
+  CHECK(status.evictions == 1);
+  CHECK(status.eviction.beneficiary == winner);
+  CHECK(status.eviction.time == world.task(job).since);
+
+  CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kPreempted);
+  world.Cancel(job);
+  CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kCancelled);
+}
+
 TEST_CASE("dispatch: a member that refuses returns the gang without using a retry") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");

@@ -4,6 +4,7 @@
 
 #include "berth/v1/job.pb.h"
 #include "server/convert_cold.h"
+#include "server/convert_values.h"
 #include "server/load.h"
 
 namespace berth::testing {
@@ -121,6 +122,10 @@ ColdPart MakeCold(const std::string& name, const JobOptions& options) {
   env.set_name("JOB");
   env.set_value(name);
   spec.set_kill_signal(options.kill_signal);
+  spec.mutable_checkpoint()->set_signal(options.checkpoint_signal);
+  if (options.checkpoint_grace > absl::ZeroDuration()) {
+    ToProto(options.checkpoint_grace, spec.mutable_checkpoint()->mutable_grace());
+  }
   return std::make_shared<const std::string>(EncodeCold(spec));
 }
 

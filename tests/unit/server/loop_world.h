@@ -92,6 +92,8 @@ struct JobOptions {
   int32_t max_retries = 0;
   absl::Duration kill_grace = absl::Seconds(10);
   std::string kill_signal = "SIGTERM";
+  std::string checkpoint_signal = {};
+  absl::Duration checkpoint_grace = absl::ZeroDuration();
 };
 
 class World {

@@ -240,7 +240,13 @@ class RandomValues {
             .suspended = Coin(),
             .cancelled = Coin(),
             .message = Text(),
-            .delayed = List([this] { return AnyDelayed(); })};
+            .delayed = List([this] { return AnyDelayed(); }),
+            .evictions = Uint32(),
+            .eviction = {.time = AnyTime(),
+                         .reason = Any(ReleaseReason::kGangExpired),
+                         .beneficiary = JobId{Uint64()},
+                         .tasks = Int32(),
+                         .detail = Text()}};
   }
   Placement AnyPlacement() { return {Uint32(), NodeId{Uint32()}, Devices()}; }
   std::vector<Placement> Placements() {

@@ -1,0 +1,30 @@
+// The part of the configuration that planning works by: defaults, checks, and what the planner
+// makes of it.
+#ifndef BERTH_SERVER_SCHEDULING_CONFIG_H_
+#define BERTH_SERVER_SCHEDULING_CONFIG_H_
+
+#include <string>
+
+#include "berth/config/v1/config.pb.h"
+#include "core/engine/policies.h"
+#include "server/convert_job.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+// The defaults are PolicyConfig's.
+void FillScheduling(config::v1::Scheduling& scheduling);
+// Names of policies are checked against the registry. Only of a filled section.
+void CheckScheduling(const FieldPath& path, const config::v1::Scheduling& scheduling,
+                     Findings& findings);
+
+// All of these only of a completed configuration.
+PolicyConfig PolicyConfigFrom(const config::v1::Server& config);
+JobDefaults JobDefaultsFrom(const config::v1::Server& config);
+// What LogTurn.policies says: the fields that PolicyConfigFrom reads, and no others. A replay
+// parses it as a config.v1.Server and gives it to PolicyConfigFrom.
+std::string PolicyRecordFrom(const config::v1::Server& config);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SCHEDULING_CONFIG_H_
