@@ -264,6 +264,14 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
       return v1::WaitReason::GROUP_DEPENDENCY;
     case WaitCode::kNodeFencing:
       return v1::WaitReason::NODE_FENCING;
+    case WaitCode::kNonPreemptibleQuota:
+      return v1::WaitReason::NON_PREEMPTIBLE_QUOTA;
+    case WaitCode::kGuaranteeKept:
+      return v1::WaitReason::GUARANTEE_KEPT;
+    case WaitCode::kBehindHead:
+      return v1::WaitReason::BEHIND_HEAD;
+    case WaitCode::kReserved:
+      return v1::WaitReason::RESERVED;
   }
   return v1::WaitReason::CODE_UNSPECIFIED;
 }

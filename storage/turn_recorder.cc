@@ -4,6 +4,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -142,7 +143,7 @@ std::optional<Batch> TurnRecorder::Finish() {
   pb::LogTurn tail;  // fields of one message, after its events
   tail.set_cycle_budget(cycle_budget_);
   tail.set_cycle_work(cycle_work_);
-  tail.set_events_before_cycle(events_before_cycle_);
+  tail.set_events_before_cycle(cycle_budget_ == 0 ? events_ : events_before_cycle_);
   tail.set_policies(std::exchange(policies_, {}));
   tail.AppendToString(&batch_.log);
   state_.StampDirty(batch_.sequence);
@@ -154,7 +155,10 @@ std::optional<Batch> TurnRecorder::Finish() {
 }
 
 void TurnRecorder::PutChanged(const Dirty& dirty) {
-  for (QueueId id : dirty.queues) PutQueue(id);
+  std::vector<QueueId> queues;
+  std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
+                 std::back_inserter(queues));
+  for (QueueId id : queues) PutQueue(id);
   for (NodeId id : dirty.nodes) PutNode(id);
   std::vector<JobId> jobs;
   std::set_union(dirty.jobs.begin(), dirty.jobs.end(), dirty.new_jobs.begin(), dirty.new_jobs.end(),

@@ -71,6 +71,7 @@ bool ClusterState::Open(QueueId queue) const {
 
 Dirty ClusterState::TakeDirty() {
   SortUnique(dirty_.queues);
+  SortUnique(dirty_.usages);
   SortUnique(dirty_.nodes);
   SortUnique(dirty_.jobs);
   SortUnique(dirty_.tasks);

@@ -35,13 +35,14 @@ namespace berth {
 // without repeats.
 struct Dirty {
   std::vector<QueueId> queues;  // present = write, absent in the state = delete
+  std::vector<QueueId> usages;  // of queues: write these too; their revision stays
   std::vector<NodeId> nodes;
   std::vector<JobId>
       jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
-    return queues.empty() && nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
+    return queues.empty() && usages.empty() && nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
   }
 };
 

@@ -64,7 +64,7 @@ class StateEditor {
   void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
   void SetQueueOpen(QueueId id, bool open);
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
-  void SetUsageCharged(Time when) { state_.usage_charged_ = when; }
+  void SetUsageCharged(Time when);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(

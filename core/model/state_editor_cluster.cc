@@ -220,9 +220,16 @@ void StateEditor::SetQueueSpec(QueueId id, QueueSpec spec) {
 
 void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
   Queue& queue = state_.queues_.At(id);
+  if (queue.usage == usage) return;
   queue.usage = std::move(usage);
   ShareChanged(queue);
-  if (facts()) state_.dirty_.queues.push_back(id);
+  if (facts()) state_.dirty_.usages.push_back(id);
+}
+
+// Stored with the root.
+void StateEditor::SetUsageCharged(Time when) {
+  state_.usage_charged_ = when;
+  if (facts()) state_.dirty_.usages.push_back(kRootQueue);
 }
 
 void StateEditor::SetQueueOpen(QueueId id, bool open) {

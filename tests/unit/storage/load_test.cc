@@ -183,6 +183,47 @@ TEST_CASE("a job that changes in the turn that submits it is written as changed"
                                  "task 2/0", "meta next_ids"});
 }
 
+TEST_CASE("a charge of usage writes what changed, and no queue has changed for its users") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  QueueSpec idle;
+  idle.name = "idle";
+  world.Must(QueueCreated{QueueId{2}, idle});
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  world.recorder.Finish();
+  const uint64_t before = world.state.queues().At(QueueId{1}).revision;
+  world.Begin();
+  world.Must(UsageCharged{absl::Seconds(10), absl::Minutes(1)});
+  const Batch batch = world.recorder.Finish().value();
+  CHECK(World::Names(batch) == std::vector<std::string>{"queue 0", "queue 1"});
+  CHECK(world.state.queues().At(QueueId{1}).revision == before);
+  const auto stored = DecodeQueueRecord(QueueKey(QueueId{1}), *batch.records[1].value, nullptr);
+  REQUIRE(stored.ok());
+  CHECK(stored->usage == world.state.queues().At(QueueId{1}).usage);
+  CHECK_FALSE(stored->usage.empty());
+}
+
+TEST_CASE("an eviction is told with the job; what was decided before it in the turn keeps it") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  JobStatus status = world.state.jobs().At(JobId{1}).status;
+  world.Must(TasksReleased{JobId{1}, {0}, true, ReleaseReason::kReclaimed, JobId{2}, "owed"});
+  status.message = "made before";
+  world.Must(JobStatusChanged{JobId{1}, status});
+  const JobStatus& now = world.state.jobs().At(JobId{1}).status;
+  CHECK(now.message == "made before");
+  CHECK(now.evictions == 1);
+  CHECK(now.eviction == Eviction{world.now, ReleaseReason::kReclaimed, JobId{2}, 1, "owed"});
+  CHECK_FALSE(world.recorder
+                  .Apply({world.now, TasksReleased{JobId{1}, {0}, true, ReleaseReason::kPreempted}})
+                  .ok());  // for nobody
+  world.recorder.Finish();
+}
+
 TEST_CASE("a turn without effects takes no sequence number") {
   World world;
   world.Begin();
