@@ -18,7 +18,7 @@ namespace berth {
 struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
   // Jobs of lower priority are preemptible; absent: none are.
-  std::optional<int32_t> preemptible_below_priority;
+  std::optional<int32_t> preemptible_below_priority = std::nullopt;
 };
 
 // Tasks that a group starts with.

@@ -70,7 +70,7 @@ struct LoopDeps {
   Clock* clock = nullptr;
   Committer* committer = nullptr;
   const Policies* policies = nullptr;
-  std::string policy_record;       // of these policies, for LogTurn.policies; may be empty
+  std::string policy_record = {};  // of these policies, for LogTurn.policies; may be empty
   Preserved* preserved = nullptr;  // as loaded with the state; may be null
 };
 

@@ -169,6 +169,11 @@ std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, ab
   return has ? absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(timestamp), zone) : "-";
 }
 
+std::string HumanEnum(const google::protobuf::EnumDescriptor* type, int value) {
+  const auto* descriptor = type->FindValueByNumber(value);
+  return descriptor == nullptr || value == 0 ? "-" : EnumText(descriptor);
+}
+
 Word JobStateWord(v1::JobState state) {
   static const std::map<int, Color> kColors = {
       {v1::JOB_PENDING, Color::kYellow},    {v1::JOB_HELD, Color::kYellow},

@@ -167,7 +167,7 @@ std::string EvictionsText(const v1::JobStatus& status, const Session& session) {
   if (status.evictions() == 0) return "";
   const v1::Eviction& last = status.last_eviction();
   return absl::StrCat(status.evictions(), "; last ", HumanAge(true, last.time(), session.Now()),
-                      " ago: ", absl::AsciiStrToLower(EnumWord(last.reason())), " ", last.tasks(),
+                      " ago: ", absl::AsciiStrToLower(HumanEnum(last.reason())), " ", last.tasks(),
                       last.tasks() == 1 ? " task" : " tasks", " for job ", last.beneficiary(),
                       last.detail().empty() ? "" : ": ", last.detail());
 }

@@ -80,9 +80,9 @@ class TreeTable {
             {absl::StrCat(Weight(queue.spec()))},
             {absl::StrCat(queue.spec().priority())},
             {Reclaimable(queue.spec())},
-            {EnumWord(queue.spec().order())},
-            {EnumWord(queue.spec().user_fairness())},
-            {EnumWord(queue.spec().strategy())},
+            {HumanEnum(queue.spec().order())},
+            {HumanEnum(queue.spec().user_fairness())},
+            {HumanEnum(queue.spec().strategy())},
             {KeyValues(queue.spec().labels())}};
   }
 
@@ -118,9 +118,9 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
   page.Add("Weight", absl::StrCat(Weight(spec)));
   page.Add("Priority", absl::StrCat(spec.priority()));
   page.Add("Reclaimable", Reclaimable(spec));
-  page.Add("Order", EnumWord(spec.order()));
-  page.Add("User fairness", EnumWord(spec.user_fairness()));
-  page.Add("Strategy", EnumWord(spec.strategy()));
+  page.Add("Order", HumanEnum(spec.order()));
+  page.Add("User fairness", HumanEnum(spec.user_fairness()));
+  page.Add("Strategy", HumanEnum(spec.strategy()));
   page.Add("Past usage", HumanResources(status.usage()));
   page.Add("Allocated", HumanResources(status.allocated()));
   page.Add("Pending needs", HumanResources(status.pending()));
