@@ -270,6 +270,8 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
       return v1::WaitReason::GUARANTEE_KEPT;
     case WaitCode::kBehindHead:
       return v1::WaitReason::BEHIND_HEAD;
+    case WaitCode::kReserved:
+      return v1::WaitReason::RESERVED;
   }
   return v1::WaitReason::CODE_UNSPECIFIED;
 }

@@ -84,7 +84,9 @@ struct Labeler {
     for (const Placement& placement : event.placements) LabelTask(job, placement.task);
   }
   void operator()(const TasksUnnominated& event) { LabelTasks(event.job, event.tasks); }
-  void operator()(const JobReserved& event) { LabelJob(event.job); }
+  void operator()(const JobReserved& event) {  // given up, perhaps as the job was deleted
+    if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
+  }
   void operator()(const UsageCharged&) {}  // of all queues at once; no state of anything changes
 
  private:

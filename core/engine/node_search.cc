@@ -265,13 +265,6 @@ bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
   return prepared.Passes({node, free, TakenDevices(node)});
 }
 
-int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {
-  const Prepared& prepared = Prepare(shape);
-  const Resources& request = prepared.entry.resources;
-  if (!request.FitsIn(offer.free) || !prepared.Passes(offer)) return 0;
-  return prepared.devices.SetsIn(offer, TimesIn(request, offer.free, bound));
-}
-
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
   const Prepared& prepared = Prepare(shape);
   EmptyFit fit;

@@ -47,7 +47,7 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
-  return std::min(wake, NextReservedStart(state, now));
+  return std::min(wake, NextReservedStart(state, cycle.now()));
 }
 
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
