@@ -1,5 +1,4 @@
 // berthd: the control plane of a Berth cluster.
-#include <grpc/support/log.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -12,6 +11,7 @@
 #include "server/config.h"
 #include "storage/fsck.h"
 #include "storage/rocksdb/rocksdb_store.h"
+#include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
 
@@ -41,13 +41,6 @@ void RaiseFileLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// What gRPC has to say goes where all else goes.
-void LogForGrpc(gpr_log_func_args* args) {
-  const LogLevel level =
-      args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarn : LogLevel::kDebug;
-  LogLine(level, "gRPC", {{"message", args->message}});
 }
 
 // Before any thread starts, so that all inherit it and only the main thread waits for these.
@@ -85,7 +78,7 @@ int Serve(const Flags& flags) {
   const sigset_t signals = BlockSignals();
   LockWithoutAnalysis();
   RaiseFileLimit();
-  gpr_set_log_function(LogForGrpc);
+  LogForGrpc(LogLevel::kWarn);
   absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
   if (!config.ok()) return Fail(config.status());
   if (absl::Status log = StartLog(config->log().level(), config->log().file()); !log.ok()) {

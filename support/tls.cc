@@ -1,5 +1,11 @@
 #include "support/tls.h"
 
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -17,12 +23,70 @@ struct Pem {
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  if (!file) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
+  }
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!absl::StrContains(text, "-----BEGIN ")) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a PEM file"));
   }
   return text;
+}
+
+template <auto kFree>
+struct Freer {
+  template <class Thing>
+  void operator()(Thing* thing) const {
+    kFree(thing);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freer<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
+
+Bio Reading(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+std::string Print(const ASN1_TIME* time) {
+  const Bio out(BIO_new(BIO_s_mem()));
+  ASN1_TIME_print(out.get(), time);
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(out.get(), &text);
+  return {text, static_cast<size_t>(size)};
+}
+
+absl::Status CheckDates(const X509* certificate, const std::string& path) {
+  const ASN1_TIME* begin = X509_get0_notBefore(certificate);
+  const ASN1_TIME* end = X509_get0_notAfter(certificate);
+  if (X509_cmp_current_time(end) <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " expired on ", Print(end)));
+  }
+  if (X509_cmp_current_time(begin) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not valid before ", Print(begin)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPem(const Pem& pem, const TlsFiles& files) {
+  const auto no_password = [](char*, int, int, void*) { return 0; };  // else OpenSSL asks for one
+  const Certificate certificate(
+      PEM_read_bio_X509(Reading(pem.certificate).get(), nullptr, nullptr, nullptr));
+  const Certificate ca(PEM_read_bio_X509(Reading(pem.ca).get(), nullptr, nullptr, nullptr));
+  const Key key(PEM_read_bio_PrivateKey(Reading(pem.key).get(), nullptr, no_password, nullptr));
+  for (const auto& [found, path] :
+       {std::pair{certificate != nullptr, &files.certificate}, {ca != nullptr, &files.ca}}) {
+    if (!found) return absl::InvalidArgumentError(absl::StrCat(*path, " holds no certificate"));
+  }
+  if (key == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.key, " holds no private key, or one with a password"));
+  }
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.key, " is not the key of ", files.certificate));
+  }
+  return CheckDates(certificate.get(), files.certificate);
 }
 
 absl::StatusOr<Pem> ReadFiles(const TlsFiles& files) {
@@ -37,6 +101,7 @@ absl::StatusOr<Pem> ReadFiles(const TlsFiles& files) {
     if (!read.ok()) return read.status();
     *text = *std::move(read);
   }
+  if (absl::Status status = CheckPem(pem, files); !status.ok()) return status;
   return pem;
 }
 
@@ -64,6 +129,24 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
   options.pem_private_key = pem->key;
   options.pem_cert_chain = pem->certificate;
   return grpc::SslCredentials(options);
+}
+
+std::string ConnectionHint(const TlsFiles& files, absl::string_view error) {
+  if (absl::StrContains(error, "is not in peer certificate")) {
+    return "the certificate that the server shows does not name this host (its subjectAltName "
+           "must)";
+  }
+  if (absl::StrContains(error, "certificate verify failed")) {
+    return absl::StrCat("the certificate that the server shows is not of the authority in ",
+                        files.ca, ", or out of date");
+  }
+  if (absl::StrContains(error, "wrong version number")) return "the server does not use TLS";
+  const bool hung_up =
+      absl::StrContains(error, "Socket closed") || absl::StrContains(error, "Connection reset");
+  if (!hung_up) return "";
+  if (files.empty()) return "the server hung up: it may want TLS, which takes certificate, key, ca";
+  return absl::StrCat("the server hung up: it may not accept ", files.certificate,
+                      ", its log says why");
 }
 
 bool IsLoopbackAddress(absl::string_view address) {

@@ -143,6 +143,10 @@ std::string NewAgentId() {
   return absl::BytesToHexString(absl::string_view(bytes, sizeof bytes));
 }
 
+TlsFiles ToTlsFiles(const config::v1::Tls& tls) {
+  return {.certificate = tls.certificate(), .key = tls.key(), .ca = tls.ca()};
+}
+
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/node.pb.h"
+#include "support/tls.h"
 
 namespace berth {
 
@@ -26,6 +27,7 @@ absl::Status ReadBootId(std::string* boot_id);
 // 128 random bits in hex: an agent id.
 std::string NewAgentId();
 
+TlsFiles ToTlsFiles(const config::v1::Tls& tls);
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 
 }  // namespace berth

@@ -11,8 +11,8 @@
 #include "clients/agent/agent_config.h"
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/simulation.h"
+#include "support/grpc_log.h"
 #include "support/log.h"
-#include "support/tls.h"
 #include "support/version.h"
 #include "support/yaml_proto.h"
 
@@ -51,10 +51,6 @@ void RaiseFileLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-TlsFiles ToTlsFiles(const config::v1::Tls& tls) {
-  return {.certificate = tls.certificate(), .key = tls.key(), .ca = tls.ca()};
 }
 
 std::string DefaultSupervisor() {
@@ -138,6 +134,7 @@ int Main(int argc, char** argv) {
       ->excludes("--state-dir");
   CLI11_PARSE(app, argc, argv);
   RaiseFileLimit();
+  LogForGrpc(LogLevel::kDebug);
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread
   signal(SIGPIPE, SIG_IGN);

@@ -32,8 +32,12 @@ ExitCode Session::Finish(const absl::Status& status) {
           << violation.description << "\n";
   }
   if (violations.empty()) err() << "berth: " << status.message() << "\n";
-  if (absl::IsUnavailable(status))
-    err() << "berth: is berthd running at " << options.client.server << "?\n";
+  if (absl::IsUnavailable(status)) {
+    const std::string hint = ConnectionHint(options.client.tls, status.message());
+    const std::string& server = options.client.server;
+    err() << "berth: " << (hint.empty() ? absl::StrCat("is berthd running at ", server, "?") : hint)
+          << "\n";
+  }
   return ExitCodeOf(status);
 }
 

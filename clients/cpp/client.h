@@ -42,8 +42,7 @@ struct ClientOptions {
   RetryPolicy retry;
 };
 
-// An open channel; nothing is sent before the first call. INVALID_ARGUMENT or NOT_FOUND for the TLS
-// files.
+// An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options);
 
 class Client {

@@ -2,7 +2,6 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 
 #include <array>
@@ -26,15 +25,6 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const rocksdb::BlockBasedTableOptions
   options.write_buffer_size = kWriteBufferBytes / 4;
   options.max_write_buffer_number = 3;
   options.target_file_size_base = uint64_t{32} << 20;
-  return options;
-}
-
-// Read one by one when jobs are launched; written in the order of their keys, so that each goes
-// into the memory table beside the one before.
-rocksdb::ColumnFamilyOptions JobSpecOptions(rocksdb::BlockBasedTableOptions table) {
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  rocksdb::ColumnFamilyOptions options = FamilyOptions(table);
-  options.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(0));
   return options;
 }
 
@@ -102,13 +92,14 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::L
 
 std::vector<rocksdb::ColumnFamilyDescriptor> ColumnFamilies() {
   const rocksdb::BlockBasedTableOptions table = TableOptions();
+  rocksdb::BlockBasedTableOptions point_reads = table;
+  point_reads.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   families.emplace_back(rocksdb::kDefaultColumnFamilyName, FamilyOptions(table));
   for (size_t i = 0; i < kRecordKinds; ++i) {
     const auto kind = static_cast<RecordKind>(i);
-    families.emplace_back(std::string(RecordKindName(kind)), kind == RecordKind::kJobSpec
-                                                                 ? JobSpecOptions(table)
-                                                                 : FamilyOptions(table));
+    families.emplace_back(std::string(RecordKindName(kind)),
+                          FamilyOptions(kind == RecordKind::kJobSpec ? point_reads : table));
   }
   return families;
 }
