@@ -350,6 +350,11 @@ TEST_CASE("cold cache: bounded in bytes, oldest out first") {
   CHECK(cache.Find(JobId{6}) == nullptr);
   CHECK(cache.Find(JobId{7}) != nullptr);  // four of 228 bytes fit
   CHECK(cache.Find(JobId{10}) != nullptr);
+  CHECK(cache.Find(JobId{11}) == nullptr);
+  // What is there already is not taken twice, so that nothing has to leave for it.
+  cache.Insert({{JobId{10}, std::make_shared<const std::string>("other")}});
+  CHECK(cache.Find(JobId{7}) != nullptr);
+  CHECK(cache.Find(JobId{10})->size() == 100);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "server/request_table.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,27 @@ TEST_CASE("requests: the fingerprint knows bodies, not the order of maps") {
   CHECK(FingerprintOf("m", a) != FingerprintOf("n", a));
   b.set_name("b");
   CHECK(FingerprintOf("m", a) != FingerprintOf("m", b));
+}
+
+TEST_CASE("requests: bodies that differ in one byte or in length have different fingerprints") {
+  std::set<std::string> seen;
+  size_t bodies = 0;
+  for (size_t length = 0; length < 40; ++length) {  // zeros: what a last, short word is filled with
+    v1::Job job;
+    job.set_etag(std::string(length, '\0'));
+    seen.insert(FingerprintOf("m", job));
+    ++bodies;
+    for (size_t at = 0; at < length; ++at) {
+      for (const char other : {'\1', '\2', '\x7f'}) {
+        std::string text(length, '\0');
+        text[at] = other;
+        job.set_etag(text);
+        seen.insert(FingerprintOf("m", job));
+        ++bodies;
+      }
+    }
+  }
+  CHECK(seen.size() == bodies);
 }
 
 }  // namespace berth::testing
