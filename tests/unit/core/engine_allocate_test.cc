@@ -446,10 +446,10 @@ TEST_CASE("registered policies take part; unknown and repeated names are errors"
   CHECK(cluster.Where(old) == "n2 n1");
 
   config.filters = {"taints", "taints", "gone"};
-  config.actions = {"consolidate"};
+  config.actions = {"teleport"};
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
-        "unknown action \"consolidate\"; filter \"taints\" twice; unknown filter \"gone\"");
+        "unknown action \"teleport\"; filter \"taints\" twice; unknown filter \"gone\"");
 }
 
 }  // namespace
