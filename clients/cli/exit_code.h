@@ -28,6 +28,7 @@ inline ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kOutOfRange:
       return ExitCode::kInvalid;
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kCancelled:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kResourceExhausted:
       return ExitCode::kUnavailable;

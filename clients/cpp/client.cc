@@ -1,8 +1,10 @@
 #include "clients/cpp/client.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace berth {
@@ -10,10 +12,10 @@ namespace {
 
 // Longer deadlines than this are none: gRPC's own clock arithmetic ends before absl's does.
 constexpr absl::Duration kLongestDeadline = absl::Hours(24 * 365);
-// How often a connection that was refused is tried again. gRPC's own 1 s, growing to 2 minutes,
-// would outlast the waits of Retry.
+// How often a connection that was refused is tried again while somebody waits for it. gRPC's own
+// 1 s, growing to 2 minutes, would outlast ClientOptions::connect_patience.
 constexpr int kFirstReconnectMs = 100;
-constexpr int kMaxReconnectMs = 1000;
+constexpr int kMaxReconnectMs = 400;
 // A stream on which nothing comes finds out so that the server is gone.
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
@@ -45,6 +47,7 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
                std::shared_ptr<grpc::Channel> channel)
     : options_(options),
       environment_(environment),
+      channel_(channel),
       stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
              v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
              v1::WatchService::NewStub(channel)) {}
@@ -53,6 +56,14 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
   if (left > kLongestDeadline) return;
   context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(left));
+}
+
+// gRPC works on a connection only while somebody waits on its channel, and looks after it every 5 s
+// otherwise: a server that came back while Retry slept would be found long after.
+void Client::AwaitConnection(absl::Duration left) {
+  if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+  const absl::Duration patience = std::min(left, options_.connect_patience);
+  channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + patience));
 }
 
 std::string Client::NewRequestId() {
@@ -76,6 +87,7 @@ absl::Status Client::Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, c
   int attempts = 0;
   return Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
     grpc::ClientContext context;
+    AwaitConnection(left);
     SetDeadline(&context, left);
     Response response;
     Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
@@ -106,6 +118,7 @@ absl::Status Client::DeleteNode(const std::string& name) {
 absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
                                absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended) {
   grpc::ClientContext context;
+  AwaitConnection(left);
   SetDeadline(&context, left);
   auto stream = stub<v1::WatchService>().Watch(&context, *request);
   v1::WatchResponse response;
@@ -123,6 +136,7 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
 absl::Status Client::ReadLogsOnce(const v1::ReadLogsRequest& request,
                                   absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see) {
   grpc::ClientContext context;
+  AwaitConnection(options_.timeout);
   auto stream = stub<v1::JobService>().ReadLogs(&context, request);
   v1::ReadLogsResponse response;
   while (stream->Read(&response)) {

@@ -40,6 +40,9 @@ struct ClientOptions {
   TlsFiles tls;                                // none: plain text
   absl::Duration timeout = absl::Seconds(30);  // of a call with all its retries
   RetryPolicy retry;
+  // A call that finds the last connection broken or refused waits so long for another before it
+  // counts as failed.
+  absl::Duration connect_patience = absl::Seconds(1);
 };
 
 // An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
@@ -67,6 +70,7 @@ class Client {
     const absl::Status status =
         Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
           grpc::ClientContext context;
+          AwaitConnection(left);
           SetDeadline(&context, left);
           Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
           return FromGrpcStatus((stub.*method)(&context, request, &response));
@@ -118,6 +122,7 @@ class Client {
   static constexpr int kPageSize = 1000;
 
   static void SetDeadline(grpc::ClientContext* context, absl::Duration left);
+  void AwaitConnection(absl::Duration left);
   // One connection of a watch: moves `request` on; sets `ended` when `see` had enough.
   absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
                          absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended);
@@ -129,6 +134,7 @@ class Client {
 
   ClientOptions options_;
   ClientEnvironment environment_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::tuple<std::unique_ptr<v1::JobService::StubInterface>,
              std::unique_ptr<v1::QueueService::StubInterface>,
              std::unique_ptr<v1::NodeService::StubInterface>,

@@ -28,7 +28,8 @@ ClientEnvironment SystemEnvironment() {
 }
 
 bool IsRetryable(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsCancelled(status);
 }
 
 absl::Duration Backoff::Next(absl::Duration server_delay) {

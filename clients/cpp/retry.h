@@ -1,9 +1,10 @@
 // When a failed call is worth another try, and how long to wait before it.
 //
-// UNAVAILABLE and RESOURCE_EXHAUSTED are tried again, with exponential back-off and full jitter (M.
-// Brooker, "Exponential Backoff And Jitter", 2015), and never earlier than the server's RetryInfo
-// says. Everything else is an answer. Clock, waiting and randomness come from outside, so that a
-// simulation can run this logic in one thread.
+// UNAVAILABLE, RESOURCE_EXHAUSTED and CANCELLED (by a server that stops: nobody else cancels a call
+// here) are tried again, with exponential back-off and full jitter (M. Brooker, "Exponential
+// Backoff And Jitter", 2015), and never earlier than the server's RetryInfo says. Everything else
+// is an answer. Clock, waiting and randomness come from outside, so that a simulation can run this
+// logic in one thread.
 #ifndef BERTH_CLIENTS_CPP_RETRY_H_
 #define BERTH_CLIENTS_CPP_RETRY_H_
 

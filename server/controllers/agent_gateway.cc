@@ -24,9 +24,15 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
 }
 
 SessionId AgentGateway::OnConnect(std::shared_ptr<AgentLink> link) {
-  absl::MutexLock lock(&mutex_);
-  const SessionId id = next_session_++;
-  sessions_[id].link = std::move(link);
+  absl::Status closed;
+  SessionId id = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    id = next_session_++;
+    sessions_[id].link = link;
+    closed = closed_;
+  }
+  if (!closed.ok()) link->Close(std::move(closed));
   return id;
 }
 
@@ -275,6 +281,7 @@ void AgentGateway::DisconnectAll(absl::Status why) {
   std::vector<Link> links;
   {
     absl::MutexLock lock(&mutex_);
+    closed_ = why;
     for (const auto& [id, session] : sessions_) links.push_back(session.link);
   }
   for (const Link& link : links) link->Close(why);

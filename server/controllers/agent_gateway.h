@@ -74,7 +74,7 @@ class AgentGateway {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job can never be launched.
   void CancelJob(JobId job, absl::string_view why);
-  // Ends all sessions; for the server's end.
+  // Ends all sessions, and those that begin later; for the server's end.
   void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Before the first message.
@@ -113,6 +113,7 @@ class AgentGateway {
   AgentCounters counters_;
 
   mutable absl::Mutex mutex_;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no sessions any more
   SessionId next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
   // Latest registration whose session is open.

@@ -123,7 +123,7 @@ class AgentStream final : public Reactor {
       : gateway_(gateway),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
-    StartRead(&message_);
+    if (link_->open()) StartRead(&message_);
   }
 
   void OnReadDone(bool ok) override {

@@ -172,7 +172,7 @@ TEST_CASE("wrong command lines are usage errors") {
 
 TEST_CASE("an absent server is tried for the time given, then told") {
   Cli cli;
-  CHECK(cli.RunBare({"--server", "127.0.0.1:1", "job", "list", "--request-timeout", "2s"}) == 5);
+  CHECK(cli.RunBare({"--server", "127.0.0.1:1", "job", "list", "--request-timeout", "500ms"}) == 5);
   CHECK(cli.err().find("is berthd running at 127.0.0.1:1?") != std::string::npos);
   CHECK_FALSE(cli.world.sleeps.empty());
 }

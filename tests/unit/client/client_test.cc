@@ -297,6 +297,25 @@ TEST_CASE("a server that is not there yet is tried again soon") {
   CHECK(server.connections() >= 3);
 }
 
+// gRPC looks after a connection every 5 s if nobody waits for it.
+TEST_CASE("a server that starts half a second late is found soon after") {
+  const int port = FakeServer().port();
+  ClientOptions options;
+  options.server = absl::StrCat("127.0.0.1:", port);
+  const auto client = Client::Connect(options);
+  REQUIRE(client.ok());
+  std::unique_ptr<FakeServer> server;
+  std::thread late([&] {
+    absl::SleepFor(absl::Milliseconds(500));
+    server = std::make_unique<FakeServer>(port);
+    server->script.Answer("GetJob", v1::Job());
+  });
+  const absl::Time begin = absl::Now();
+  CHECK((*client)->Call(&v1::JobService::StubInterface::GetJob, v1::GetJobRequest()).ok());
+  CHECK(absl::Now() - begin < absl::Seconds(3));
+  late.join();
+}
+
 TEST_CASE("TLS files that are not there are told at once") {
   ClientOptions options;
   options.tls = {"/nonexistent/cert", "/nonexistent/key", "/nonexistent/ca"};

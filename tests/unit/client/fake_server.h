@@ -173,9 +173,11 @@ class FakeWatch : public v1::WatchService::Service {
 
 class FakeServer {
  public:
-  FakeServer() {
+  // On a free port, or that of a server that was.
+  explicit FakeServer(int port = 0) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
+                             &port_);
     for (grpc::Service* service :
          std::initializer_list<grpc::Service*>{&jobs_, &queues_, &nodes_, &cluster_, &watch_}) {
       builder.RegisterService(service);
@@ -184,6 +186,7 @@ class FakeServer {
   }
   ~FakeServer() { server_->Shutdown(); }
 
+  int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   Script script;
 

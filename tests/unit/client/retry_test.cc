@@ -26,6 +26,18 @@ TEST_CASE("an answer is given at once, whatever it is") {
   }
 }
 
+TEST_CASE("what the server's state is to blame for is tried again") {
+  for (const absl::Status& answer : {absl::UnavailableError("x"), absl::ResourceExhaustedError("x"),
+                                     absl::CancelledError("x")}) {
+    FakeWorld world;
+    int attempts = 0;
+    CHECK(Retry(RetryPolicy(), world.environment(), absl::Seconds(30), [&](absl::Duration) {
+            return ++attempts < 3 ? answer : absl::OkStatus();
+          }).ok());
+    CHECK(attempts == 3);
+  }
+}
+
 TEST_CASE("an absent server is asked again until it is there") {
   FakeWorld world;
   int attempts = 0;

@@ -348,6 +348,19 @@ TEST_CASE("sessions: a message for an earlier epoch is not delivered") {
   CHECK(world.gateway->counters().messages_dropped == 1);
 }
 
+TEST_CASE("sessions: a server that stops ends them, and those that come after") {
+  World world;
+  Agent before(&world, "n1");
+  before.Connect();
+  world.gateway->DisconnectAll(absl::UnavailableError("the server is stopping"));
+  CHECK(before.link->closed);
+  CHECK(absl::IsUnavailable(before.link->status));
+  const auto late = std::make_shared<testing::FakeLink>();
+  world.gateway->OnClosed(world.gateway->OnConnect(late));
+  CHECK(late->closed);
+  CHECK(absl::IsUnavailable(late->status));
+}
+
 TEST_CASE("restart: agents register again; running tasks are attached, ended ones finished") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
