@@ -91,8 +91,8 @@ TEST_CASE_METHOD(Fixture, "ranks: a new gang does not count what the old one lea
                  "[model]") {
   StartGang();
   Place({2}, false);
-  for (uint32_t task : {0, 1, 2, 4, 5}) Release(task);
-  for (uint32_t task : {2, 4, 5}) Gone(task);  // a-0 and a-1 linger
+  for (uint32_t task : {0u, 1u, 2u, 4u, 5u}) Release(task);
+  for (uint32_t task : {2u, 4u, 5u}) Gone(task);  // a-0 and a-1 linger
   REQUIRE(SetState(id, JobState::kRestarting).ok());
   REQUIRE(SetState(id, JobState::kPending).ok());
   Place({2, 3, 4, 5}, true);

@@ -32,7 +32,7 @@ TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
   CHECK(ranks.master == 6);
   CHECK(ranks.nodes == std::vector<NodeId>{NodeId{3}, NodeId{7}});
   CHECK(ranks.node_members == std::vector<int32_t>{2, 2});
-  for (size_t absent : {1, 4, 5}) CHECK(ranks.tasks[absent].rank == -1);
+  for (size_t absent : {1u, 4u, 5u}) CHECK(ranks.tasks[absent].rank == -1);
   const auto check = [&](size_t task, int32_t rank, int32_t node_rank, int32_t local_rank) {
     CHECK(ranks.tasks[task].rank == rank);
     CHECK(ranks.tasks[task].node_rank == node_rank);
