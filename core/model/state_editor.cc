@@ -228,7 +228,7 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
     const GroupTally tally = TallyOf(job);
     for (TaskState waiting_state : {TaskState::kPending, TaskState::kNominated}) {
       state_.tasks_by_state_[static_cast<size_t>(waiting_state)] +=
-          change.active_jobs * tally.In(waiting_state);
+          int64_t{change.active_jobs} * tally.In(waiting_state);
     }
   }
   if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);

@@ -1,5 +1,6 @@
 #include "server/services/agent_service.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -153,11 +154,16 @@ Reactor* AgentService::Connect(grpc::CallbackServerContext* context) {
   return new AgentStream(context, gateway_);
 }
 
+// Whoever pings more often is cut off. Agents do every 20 s and clients every 30 s, however long
+// the lease is.
+constexpr int kMinPingIntervalMs = 5'000;
+
 void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder) {
   const auto lease_ms = static_cast<int>(absl::ToInt64Milliseconds(lease));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, lease_ms);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lease_ms / 2);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, lease_ms / 4);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             std::min(lease_ms / 4, kMinPingIntervalMs));
 }
 
 }  // namespace berth

@@ -24,7 +24,8 @@ class AgentService final : public v1::AgentService::CallbackService {
 };
 
 // Lets gRPC find streams whose other end hangs without closing: pings after `lease` of silence, and
-// gives up half a lease later. Agents may ping as often.
+// gives up half a lease later. The other ends, agents and clients, may ping every 5 s, or every
+// quarter of a shorter lease.
 void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder);
 
 }  // namespace berth

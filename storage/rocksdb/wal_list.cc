@@ -44,8 +44,12 @@ absl::Status WalList::Check() {
   std::sort(present.begin(), present.end());
   absl::MutexLock lock(&mutex_);
   std::string text;
-  if (rocksdb::ReadFileToString(file_system_.get(), PathOf(kWalListName), &text).ok()) {
+  const IOStatus read = rocksdb::ReadFileToString(file_system_.get(), PathOf(kWalListName), &text);
+  if (read.ok()) {
     if (absl::Status status = Parse(text); !status.ok()) return status;
+  } else if (!read.IsPathNotFound() && !read.IsNotFound()) {
+    return absl::UnavailableError(
+        absl::StrCat(directory_, ": ", kWalListName, " cannot be read: ", read.ToString()));
   }
   for (const std::string& name : names_) {
     if (std::binary_search(present.begin(), present.end(), name)) continue;

@@ -37,7 +37,8 @@ class WalList {
   WalList(std::shared_ptr<rocksdb::FileSystem> file_system, std::string directory);
 
   // Compares the list with the directory, before the database is opened. DATA_LOSS naming the file
-  // that is missing. A store without list, one that was restored from a backup, is taken as it is.
+  // that is missing, UNAVAILABLE if the list is there and cannot be read. A store without list, one
+  // that was restored from a backup, is taken as it is.
   absl::Status Check() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A log file of this directory; others are none of ours.

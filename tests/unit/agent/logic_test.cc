@@ -2,131 +2,18 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/agent/fakes.h"
+#include "tests/unit/agent/logic_world.h"
 
 namespace berth {
 namespace {
 
+using testing::Agent;
 using testing::FakeJournal;
-using testing::FakeLink;
-using testing::FakeLogs;
-using testing::FakeRunner;
+using testing::Id;
+using testing::Key;
+using testing::SentReports;
 using v1::TaskReport;
 using Calls = std::vector<std::string>;
-
-v1::TaskKey Key(uint64_t uid, uint32_t attempt = 1) { return ToKey({uid, 0, attempt}); }
-TaskId Id(uint64_t uid, uint32_t attempt = 1) { return {uid, 0, attempt}; }
-
-// One agent with time in the test's hands.
-struct Agent {
-  explicit Agent(FakeJournal* disk = nullptr)
-      : runner(disk != nullptr ? disk : &own), journal(disk != nullptr ? *disk : own) {}
-
-  void Begin(bool rebooted = false, std::optional<absl::Duration> lease = std::nullopt) {
-    v1::NodeInventory inventory;
-    for (const char* uuid : {"gpu-0", "gpu-1"}) {
-      inventory.add_devices()->set_uuid(uuid);
-      inventory.mutable_devices()->rbegin()->set_kind("gpu");
-    }
-    logic = std::make_unique<AgentLogic>(AgentLogic::Options{.node = "n1",
-                                                             .agent_id = "a",
-                                                             .boot_id = "b",
-                                                             .version = "1",
-                                                             .inventory = inventory,
-                                                             .keep_ended = absl::Hours(1)},
-                                         link, journal, runner, logs, random);
-    logic->Begin(Now(), {.journal = journal.state, .rebooted = rebooted, .lease_deadline = lease});
-  }
-  void Welcome(uint64_t epoch = 7, std::vector<v1::TaskKey> forget = {}) {
-    v1::ServerMessage message;
-    message.mutable_welcome()->set_epoch(epoch);
-    message.mutable_welcome()->mutable_lease()->set_seconds(15);
-    message.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(5);
-    for (const auto& key : forget) *message.mutable_welcome()->add_forget() = key;
-    logic->OnServerMessage(Now(), message);
-  }
-  void Register() {
-    Begin();
-    Welcome();
-    link.sent.clear();
-  }
-  void Prepare(v1::TaskKey key, bool at_once = false, bool fence = true,
-               std::vector<std::string> devices = {}) {
-    v1::ServerMessage message;
-    *message.mutable_prepare()->mutable_key() = key;
-    message.mutable_prepare()->set_start_at_once(at_once);
-    v1::TaskLaunch& launch = *message.mutable_prepare()->mutable_launch();
-    launch.add_command("train");
-    launch.set_fence(fence);
-    launch.mutable_kill_grace()->set_seconds(3);
-    for (const auto& uuid : devices) {
-      launch.add_device_uuids(uuid);
-      launch.add_device_kinds("gpu");
-    }
-    logic->OnServerMessage(Now(), message);
-  }
-  void Start(v1::TaskKey key) {
-    v1::ServerMessage message;
-    *message.mutable_start()->mutable_key() = key;
-    message.mutable_start()->set_master_port(20007);
-    logic->OnServerMessage(Now(), message);
-  }
-  void Kill(v1::TaskKey key) {
-    v1::ServerMessage message;
-    *message.mutable_kill()->mutable_key() = key;
-    message.mutable_kill()->mutable_grace()->set_seconds(2);
-    message.mutable_kill()->set_signal("SIGUSR1");
-    message.mutable_kill()->set_reason("cancelled");
-    logic->OnServerMessage(Now(), message);
-  }
-  void Ack(uint64_t report) {
-    v1::ServerMessage message;
-    message.mutable_report_ack()->set_report_id(report);
-    logic->OnServerMessage(Now(), message);
-  }
-  void AckHeartbeat(uint64_t sequence) {
-    v1::ServerMessage message;
-    message.mutable_heartbeat_ack()->set_sequence(sequence);
-    logic->OnServerMessage(Now(), message);
-  }
-  void Event(TaskId id, TaskEvent::Kind kind, int code = 0) {
-    TaskEvent event;
-    event.id = id;
-    event.kind = kind;
-    event.exit_code = code;
-    event.port = kind == TaskEvent::Kind::kPrepared ? 20001 : 0;
-    logic->OnTaskEvent(Now(), event);
-  }
-  void RunTask(uint64_t uid) {
-    Prepare(Key(uid), true);
-    Event(Id(uid), TaskEvent::Kind::kPrepared);
-    Event(Id(uid), TaskEvent::Kind::kRunning);
-  }
-  // Goes forward from wake to wake, as a loop would.
-  void Advance(absl::Duration by) {
-    const absl::Duration end = now + by;
-    while (logic->NextWake() <= end) {
-      now = std::max(now, logic->NextWake());
-      logic->Tick(Now());
-    }
-    now = end;
-    logic->Tick(Now());
-  }
-  Instant Now() const {
-    return {.steady = now, .wall = absl::FromUnixSeconds(1'800'000'000) + now};
-  }
-
-  FakeJournal own;
-  FakeLink link;
-  FakeRunner runner;
-  FakeJournal& journal;
-  FakeLogs logs;
-  Random random{1};
-  std::unique_ptr<AgentLogic> logic;
-  absl::Duration now = absl::Seconds(100);
-};
-
-std::vector<v1::TaskReport> SentReports(Agent& agent) { return agent.link.TakeReports(); }
 
 TEST_CASE("Hello opens the stream and Welcome gives the epoch") {
   Agent agent;
@@ -535,95 +422,6 @@ TEST_CASE("a silent server is left: no answer to Hello, no ack of heartbeats") {
   const int before = agent.link.connects;
   agent.Advance(absl::Seconds(40));
   CHECK(agent.link.connects > before);
-}
-
-TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow bound") {
-  Agent agent;
-  agent.Register();
-  agent.RunTask(1);
-  agent.link.sent.clear();
-  const auto read = [&](uint64_t request, bool follow, int64_t from = 0) {
-    v1::ServerMessage message;
-    message.mutable_read_log()->mutable_from()->set_stdout_bytes(from);
-    message.mutable_read_log()->set_request(request);
-    *message.mutable_read_log()->mutable_key() = Key(1);
-    message.mutable_read_log()->set_follow(follow);
-    agent.logic->OnServerMessage(agent.Now(), message);
-  };
-  const auto chunks = [&] {
-    std::vector<v1::LogChunk> out;
-    for (const auto& message : agent.link.sent) {
-      if (message.has_log()) out.push_back(message.log());
-    }
-    agent.link.sent.clear();
-    return out;
-  };
-  agent.logs.pieces = {"one\n", "two\n"};
-  read(1, false);
-  auto got = chunks();
-  REQUIRE(got.size() == 4);
-  CHECK(got[0].data().empty());
-  CHECK(got[0].next().stdout_bytes() == 0);
-  CHECK(got[1].data() == "one\n");
-  CHECK(got[1].next().stdout_bytes() == 4);
-  CHECK(got[2].next().stdout_bytes() == 8);
-  CHECK(got[3].end());
-  CHECK(got[3].error().empty());
-  CHECK_FALSE(got[3].has_next());
-
-  read(2, true, 8);
-  got = chunks();
-  REQUIRE(got.size() == 1);
-  CHECK(got[0].next().stdout_bytes() == 8);
-  agent.logs.pieces = {"three\n"};
-  agent.Advance(absl::Seconds(1));
-  got = chunks();
-  REQUIRE(got.size() == 1);
-  CHECK(got[0].next().stdout_bytes() == 14);
-  agent.Event(Id(1), TaskEvent::Kind::kExited);
-  agent.logs.pieces = {"four\n"};
-  agent.Advance(absl::Seconds(1));
-  got = chunks();
-  REQUIRE(got.size() == 2);
-  CHECK(got[0].data() == "four\n");
-  CHECK(got[1].end());
-
-  agent.link.queued_bytes = kMaxQueuedBytes + 1;
-  agent.logs.pieces = {"five\n"};
-  read(3, true);
-  agent.Advance(absl::Seconds(1));
-  CHECK(chunks().size() == 1);  // where it begins
-  v1::ServerMessage cancel;
-  cancel.mutable_cancel_log()->set_request(3);
-  agent.logic->OnServerMessage(agent.Now(), cancel);
-  agent.link.queued_bytes = 0;
-  agent.Advance(absl::Seconds(1));
-  CHECK(chunks().empty());
-
-  agent.logs.missing = true;
-  read(4, false);
-  got = chunks();
-  REQUIRE(got.size() == 1);
-  CHECK(got[0].end());
-  CHECK(got[0].error() == "no output");
-}
-
-TEST_CASE("ended tasks are dropped with their logs after keep_ended, unacked ones later") {
-  Agent agent;
-  agent.Register();
-  agent.RunTask(1);
-  agent.RunTask(2);
-  agent.Event(Id(1), TaskEvent::Kind::kExited);
-  agent.Event(Id(2), TaskEvent::Kind::kExited);
-  for (const auto& report : SentReports(agent)) {
-    if (ToTaskId(report.key()) == Id(1)) agent.Ack(report.report_id());
-  }
-  agent.runner.Take();
-  agent.now += absl::Hours(1);
-  agent.logic->Tick(agent.Now());
-  CHECK(agent.runner.Take() == Calls{"remove 1-0-1"});
-  REQUIRE(agent.journal.later.size() >= 1);
-  CHECK(agent.journal.later.back().has_dropped());
 }
 
 }  // namespace

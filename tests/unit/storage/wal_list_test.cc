@@ -148,6 +148,17 @@ TEST_CASE("wals: a list that is none is refused") {
   }
 }
 
+TEST_CASE("wals: a list that cannot be read is not taken for none") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 5);
+  fs::remove(path + "/WALS");
+  fs::create_directory(path + "/WALS");  // reading it fails, for root, too
+  const absl::Status opened = OpenAt(path).status();
+  CHECK(absl::IsUnavailable(opened));
+  CHECK_THAT(std::string(opened.message()), Contains(path + ": WALS cannot be read"));
+}
+
 // A crash between the two steps of making, or of deleting, a log file.
 TEST_CASE("wals: a log file that is not listed does no harm") {
   TempDirectory directory;
