@@ -15,13 +15,26 @@ namespace berth {
 // One turn in progress: what its commands and decisions did.
 class Loop::ActiveTurn final : public Turn {
  public:
-  ActiveTurn(ClusterState& state, TurnRecorder& recorder, uint64_t revision, Time now,
-             TurnOutput& output)
-      : state_(state), recorder_(recorder), revision_(revision), now_(now), output_(output) {}
+  ActiveTurn(ClusterState& state, TurnRecorder& recorder, const Policies& policies,
+             uint64_t revision, Time now, TurnOutput& output)
+      : state_(state),
+        recorder_(recorder),
+        policies_(policies),
+        revision_(revision),
+        now_(now),
+        output_(output) {}
 
   const ClusterState& state() const override { return state_; }
   Time now() const override { return now_; }
   uint64_t revision() const override { return revision_; }
+  const Policies& policies() const override { return policies_; }
+
+  ClusterState& Trial() override {
+    asked_ = true;
+    return state_;
+  }
+  // Classes of waiting jobs may be open again that cannot be placed: a cycle closes them.
+  bool asked() const { return asked_; }
 
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});
@@ -52,9 +65,11 @@ class Loop::ActiveTurn final : public Turn {
  private:
   ClusterState& state_;
   TurnRecorder& recorder_;
+  const Policies& policies_;
   const uint64_t revision_;
   const Time now_;
   TurnOutput& output_;
+  bool asked_ = false;
 };
 
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
@@ -159,14 +174,15 @@ std::vector<Loop::Pending> Loop::TakeCommands() {
 Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
   recorder_.Begin(sequence_ + 1, now_);
-  ActiveTurn turn(state_, recorder_, sequence_ + 1, now_, output);
+  ActiveTurn turn(state_, recorder_, *policies_, sequence_ + 1, now_, output);
   size_t weight = 0;
   for (const Pending& command : commands) weight += command.weight;
   output.events.reserve(weight);
   for (Pending& command : commands) std::move(command.run)(turn);
   counters_.commands += commands.size();
 
-  if (!output.events.empty() || plan_again_ || now_ >= wake_at_) RunCycle(turn);
+  const bool plan = !output.events.empty() || turn.asked() || plan_again_ || now_ >= wake_at_;
+  if (plan) RunCycle(turn);
   counters_.events += output.events.size();
 
   output.batch = recorder_.Finish();
