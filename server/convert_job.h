@@ -31,6 +31,7 @@ DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
 
 v1::JobState JobStateToApi(JobState state);
 v1::TaskState TaskStateToApi(TaskState state);
+v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason);
 
 // All that memory holds of the job: spec without its cold fields, status, etag. Reads the state:
 // reader lock.
@@ -40,6 +41,11 @@ void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out
 void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out);
 
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
+void RenderReservation(const ClusterState& state, const Reservation& reservation,
+                       v1::Reservation* out);
+
+// The job's name, or a hint at one that is no longer there.
+std::string JobNameOf(const ClusterState& state, JobId id);
 
 // "worker-3"
 std::string ApiTaskName(const Job& job, uint32_t index);

@@ -141,12 +141,6 @@ void RenderTimes(const Job& job, v1::JobSpec* out) {
   ToProto(job.prepare_timeout, out->mutable_prepare_timeout());
 }
 
-// The job's name, or a hint at one that is no longer there.
-std::string JobNameOf(const ClusterState& state, JobId id) {
-  const Job* job = state.jobs().Find(id);
-  return job != nullptr ? job->name : absl::StrCat("(deleted, uid ", id.value, ")");
-}
-
 void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_queue(state.queues().At(job.queue).spec.name);
   out->set_priority(job.priority);
@@ -170,33 +164,13 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_user(job.user);
 }
 
-v1::Eviction::Reason ReasonToApi(ReleaseReason reason) {
-  if (reason == ReleaseReason::kReclaimed) return v1::Eviction::RECLAIMED;
-  if (reason == ReleaseReason::kPreempted) return v1::Eviction::PREEMPTED;
-  if (reason == ReleaseReason::kConsolidated) return v1::Eviction::CONSOLIDATED;
-  return v1::Eviction::REASON_UNSPECIFIED;
-}
-
 void RenderEviction(const ClusterState& state, const Eviction& eviction, v1::Eviction* out) {
   ToProto(eviction.time, out->mutable_time());
-  out->set_reason(ReasonToApi(eviction.reason));
+  out->set_reason(EvictionReasonToApi(eviction.reason));
   out->set_beneficiary(JobNameOf(state, eviction.beneficiary));
   out->set_beneficiary_uid(eviction.beneficiary.value);
   out->set_tasks(eviction.tasks);
   out->set_detail(eviction.detail);
-}
-
-void RenderReservation(const ClusterState& state, const Reservation& reservation,
-                       v1::Reservation* out) {
-  const Time never = absl::InfiniteFuture();
-  if (reservation.start != never) ToProto(reservation.start, out->mutable_start());
-  if (reservation.end != never) ToProto(reservation.end, out->mutable_end());
-  std::set<std::string> nodes;
-  for (const Placement& place : reservation.places) {
-    const Node* node = state.nodes().Find(place.node);
-    if (node != nullptr) nodes.insert(node->spec.name);
-  }
-  for (const std::string& node : nodes) out->add_nodes(node);
 }
 
 void RenderTallies(const Job& job, v1::JobStatus* out) {
@@ -277,6 +251,31 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
 }
 
 }  // namespace
+
+std::string JobNameOf(const ClusterState& state, JobId id) {
+  const Job* job = state.jobs().Find(id);
+  return job != nullptr ? job->name : absl::StrCat("(deleted, uid ", id.value, ")");
+}
+
+v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason) {
+  if (reason == ReleaseReason::kReclaimed) return v1::Eviction::RECLAIMED;
+  if (reason == ReleaseReason::kPreempted) return v1::Eviction::PREEMPTED;
+  if (reason == ReleaseReason::kConsolidated) return v1::Eviction::CONSOLIDATED;
+  return v1::Eviction::REASON_UNSPECIFIED;
+}
+
+void RenderReservation(const ClusterState& state, const Reservation& reservation,
+                       v1::Reservation* out) {
+  const Time never = absl::InfiniteFuture();
+  if (reservation.start != never) ToProto(reservation.start, out->mutable_start());
+  if (reservation.end != never) ToProto(reservation.end, out->mutable_end());
+  std::set<std::string> nodes;
+  for (const Placement& place : reservation.places) {
+    const Node* node = state.nodes().Find(place.node);
+    if (node != nullptr) nodes.insert(node->spec.name);
+  }
+  for (const std::string& node : nodes) out->add_nodes(node);
+}
 
 v1::JobState JobStateToApi(JobState state) {
   return static_cast<v1::JobState>(static_cast<int>(state) + 1);
