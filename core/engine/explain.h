@@ -43,11 +43,12 @@ struct Holder {
 };
 
 enum class RemedyKind : uint8_t {
-  kFewerTasks,       // `group`, `value` = its replicas and minimum then
+  kFewerTasks,       // `group`, `value` = its minimum then, and its replicas if these were the same
   kDeviceModel,      // `group`, `text` = a model that would do; empty: any
   kShorterWalltime,  // `time` = the longest that fits before what is reserved
   kOtherQueue,       // `queue`
   kPreemptible,      // may be evicted, and borrow
+  kSmallerTasks,     // `group`, `text` = a resource, `value` = as much of it as a node has
   kWait,             // until `time`; nothing to change
 };
 // One change, alone, that starts the job: at once (a dry run did), or with kWait then.
@@ -61,7 +62,7 @@ struct Remedy {
   Duration walltime = absl::InfiniteDuration();
   // False: not at once, but it could start on an empty cluster, which it cannot as it is (of a job
   // that can never fit).
-  bool starts_now = true;
+  bool starts_now = false;
   bool operator==(const Remedy&) const = default;
 };
 

@@ -9,14 +9,6 @@
 namespace berth {
 namespace {
 
-// How many times the request fits into the amounts, at most `bound`.
-int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound) {
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-    if (request.amount[i] > 0) bound = std::min(bound, amounts.amount[i] / request.amount[i]);
-  }
-  return bound;
-}
-
 bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
@@ -58,6 +50,13 @@ bool MayNeighbour(const Seeker& seeker, const Node& node) {
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
 }  // namespace
+
+int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound) {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (request.amount[i] > 0) bound = std::min(bound, amounts.amount[i] / request.amount[i]);
+  }
+  return bound;
+}
 
 NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& request)
     : entry(request.entry), devices(request) {

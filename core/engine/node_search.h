@@ -38,6 +38,9 @@ struct EmptyFit {
   int64_t tasks = 0;      // that all nodes could hold, counted up to the bound asked for
 };
 
+// How many times the request fits into the amounts, at most `bound`.
+int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound);
+
 // For one cycle: what policies prepare for a shape is kept. Sees the state as it is at each call.
 class NodeSearch {
  public:

@@ -241,3 +241,11 @@ absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time) {
 }
 
 }  // namespace berth::apply_internal
+
+namespace berth {
+
+absl::Status CheckJobSubmitted(const ClusterState& state, const JobSubmitted& event) {
+  return apply_internal::CheckSubmitted(state, event);
+}
+
+}  // namespace berth

@@ -1,5 +1,6 @@
 #include "core/model/pending_index.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/base/check.h"
@@ -95,6 +96,11 @@ void PendingIndex::Reopen(ClassId id) {
   if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
   c->blocked = nullptr;
   if (!c->jobs.empty()) Enlist(id, *c);
+}
+
+void PendingIndex::ReopenMissed(size_t from) {
+  for (size_t i = from; i < missed_.size(); ++i) Reopen(missed_[i]);
+  missed_.resize(std::min(from, missed_.size()));
 }
 
 void PendingIndex::Revisit(ClassId id, Time at) {

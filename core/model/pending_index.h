@@ -181,6 +181,7 @@ class PendingIndex {
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
+  void ReopenMissed(size_t from);
   void Revisit(ClassId id, Time at);
   void RevisitWith(ClassId id, QueueId queue);
   void ReopenDue(Time now);

@@ -92,6 +92,9 @@ class StateEditor {
   void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
+  // Classes that Block was told of after missed() had `from` entries were never tried: they return
+  // to ready().
+  void ReopenMissed(size_t from) { state_.pending_.ReopenMissed(from); }
   // PendingIndex::missed() has been dealt with.
   void ForgetMissed() { state_.pending_.missed_.clear(); }
   // Queues whose demand, specification, usage or children are not what they were at the last call,

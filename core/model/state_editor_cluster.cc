@@ -339,10 +339,16 @@ void StateEditor::WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::vector<ShapeId> woken;
-  for (const auto& [shape, classes] : state_.pending_.blocked_by_room_) {
-    const ShapeId of = shape;
+  auto& blocked = state_.pending_.blocked_by_room_;
+  for (auto it = blocked.begin(); it != blocked.end();) {
+    const ShapeId of = it->first;
+    if (state_.interner_.shapes().Find(of) == nullptr) {  // the last job of that shape is deleted
+      it = blocked.erase(it);
+      continue;
+    }
     const auto helps = [&](NodeId node) { return state_.free_.Has(node) && fits(of, node); };
     if (std::any_of(nodes.begin(), nodes.end(), helps)) woken.push_back(of);
+    ++it;
   }
   for (ShapeId shape : woken) state_.pending_.ReopenShape(shape);
 }
