@@ -147,6 +147,7 @@ void App::Wire() {
   watch_service_ = std::make_unique<WatchService>(watches_.get());
   cluster_service_ = std::make_unique<ClusterService>(&context_, start_, &reloader_);
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
+  explain_service_ = std::make_unique<ExplainService>(&context_);
   if (http_ != nullptr) {
     http_->SetHandler("/metrics", [this] {
       return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
@@ -198,7 +199,8 @@ absl::Status App::Listen() {
   AddAgentKeepalive(DurationFrom(config_.lease()), builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
-           cluster_service_.get(), agent_service_.get(), &hyper_node_service_, &explain_service_}) {
+           cluster_service_.get(), agent_service_.get(), explain_service_.get(),
+           &hyper_node_service_}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

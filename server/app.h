@@ -33,6 +33,7 @@
 #include "server/reload.h"
 #include "server/services/agent_service.h"
 #include "server/services/cluster_service.h"
+#include "server/services/explain_service.h"
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
 #include "server/services/queue_service.h"
@@ -118,8 +119,8 @@ class App {
   std::unique_ptr<WatchService> watch_service_;
   std::unique_ptr<ClusterService> cluster_service_;
   std::unique_ptr<AgentService> agent_service_;
+  std::unique_ptr<ExplainService> explain_service_;
   HyperNodeService hyper_node_service_;
-  ExplainService explain_service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;

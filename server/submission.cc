@@ -46,8 +46,8 @@ absl::Status Disagreement(size_t job, const absl::Status& refusal) {
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 
-absl::Status CheckRequest(ReadView& view, const v1::SubmitJobsRequest& request,
-                          const config::v1::Limits& limits) {
+absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
+                             const config::v1::Limits& limits) {
   Findings findings;
   CheckSubmit(request, limits, findings);
   if (findings.ok()) return absl::OkStatus();

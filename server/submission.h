@@ -23,8 +23,8 @@ namespace berth {
 // All that is wrong with the request: by itself and, if it is wrong by itself, against the state
 // too, so that its author sees everything at once. A request that is fine by itself meets the state
 // in Submission::Check.
-absl::Status CheckRequest(ReadView& view, const v1::SubmitJobsRequest& request,
-                          const config::v1::Limits& limits);
+absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
+                             const config::v1::Limits& limits);
 
 class Submission {
  public:

@@ -125,7 +125,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
-  if (absl::Status status = CheckRequest(view, *request, context_.limits); !status.ok()) {
+  if (absl::Status status = CheckSubmission(view, *request, context_.limits); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
