@@ -279,4 +279,18 @@ EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
   return fit;
 }
 
+Resources NodeSearch::EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work) {
+  Resources sum;
+  state_.nodes().ForEach([&](NodeId, const Node& node) {
+    ++*work;
+    const Offer offer = OfferEmpty(node);
+    const bool takes_any = std::any_of(shapes.begin(), shapes.end(), [&](ShapeId shape) {
+      const Prepared& prepared = Prepare(shape);
+      return prepared.entry.resources.FitsIn(offer.free) && prepared.Passes(offer);
+    });
+    if (takes_any) sum += node.capacity;
+  });
+  return sum;
+}
+
 }  // namespace berth

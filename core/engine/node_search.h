@@ -72,6 +72,9 @@ class NodeSearch {
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, uint64_t* work);
 
+  // What the nodes that could hold a task of any of the shapes have, if nothing ran there.
+  Resources EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work);
+
   // Whose reservation kept something from a seeker since the last call, if any did.
   std::optional<JobId> TakeBarredBy() { return std::exchange(barred_by_, std::nullopt); }
 

@@ -17,6 +17,11 @@ bool SameTurn(const ClassKey& a, const ClassKey& b) {
   return a.priority == b.priority && a.deadline == b.deadline;
 }
 
+// Blocked as long as the nodes are what they are: it keeps nobody waiting, strict queue or not.
+bool Never(const PendingClass& c) {
+  return c.blocked != nullptr && c.blocked->wake == WakeOn::kChange;
+}
+
 bool Strict(const Queue& queue) { return queue.spec.order == QueueOrder::kFifoStrict; }
 
 }  // namespace
@@ -105,7 +110,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
   for (auto it = classes.begin(); it != classes.end();) {
     const ClassKey& key = it->first;
     const bool passed_over = skipped_.contains(it->second) && !(Strict(queue) && !key.growth);
-    if (passed_over || (gangs_only && key.growth)) {
+    if (passed_over || (gangs_only && (key.growth || Never(state_.pending().Class(it->second))))) {
       ++it;
       continue;
     }

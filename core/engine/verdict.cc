@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,28 @@ int64_t NeededOfShape(const Job& job, const JobNeeds& needs, ShapeId shape) {
   return tasks;
 }
 
+// Each shape alone would fit, but all nodes that take any of them have too little of something for
+// the gang. What is not found to be too little may still not fit: that is not said.
+std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearch& search,
+                                            const Job& job, const JobNeeds& needs, uint64_t* work) {
+  std::vector<ShapeId> shapes;
+  for (const GroupNeed& need : needs.groups) shapes.push_back(job.groups[need.group].shape);
+  std::sort(shapes.begin(), shapes.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  if (shapes.size() < 2) return std::nullopt;
+  const Resources needed = RequestOf(state, job, needs);
+  const Resources there = search.EmptyCapacity(shapes, work);
+  const auto kind = FirstKind(state.interner(), needed, [&](ResourceKind k) { return there[k]; });
+  if (!kind.has_value()) return std::nullopt;
+  BlockedVerdict verdict = Verdict(WaitCode::kNeverFits, WakeOn::kChange);
+  verdict.resource = state.interner().KindName(*kind);
+  verdict.needed = needed[*kind];
+  verdict.free = there[*kind];
+  verdict.detail =
+      "all matching nodes together, even empty, have too little for all groups at once";
+  return verdict;
+}
+
 std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch& search,
                                            const Job& job, const JobNeeds& needs, uint64_t* work) {
   for (const GroupNeed& need : needs.groups) {
@@ -80,7 +103,7 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
                      : absl::StrCat("no node, even empty, can hold a task of group ", group.name);
     return verdict;
   }
-  return std::nullopt;
+  return NeverTogether(state, search, job, needs, work);
 }
 
 }  // namespace

@@ -70,8 +70,11 @@ WaitReason NotTried(const ClusterState& state, const Queue& queue) {
   for (const auto* list : {&state.pending().short_of_room(), &state.pending().held_back()}) {
     const auto found = list->find(queue.id);
     if (queue.spec.order != QueueOrder::kFifoStrict || found == list->end()) continue;
-    const auto gang = std::find_if(found->second.begin(), found->second.end(),
-                                   [](const auto& one) { return !one.first.growth; });
+    const auto gang =
+        std::find_if(found->second.begin(), found->second.end(), [&](const auto& one) {
+          const PendingClass& c = state.pending().Class(one.second);
+          return !one.first.growth && c.blocked->wake != WakeOn::kChange;  // that can never fit
+        });
     if (gang == found->second.end()) continue;
     if (!head.has_value() || gang->first < *head) head = gang->first;
   }
