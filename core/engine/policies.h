@@ -4,14 +4,13 @@
 // callable: what depends only on the request is worked out once per task shape and cycle, what
 // depends on the node is asked per node.
 //
-//   NodeFilter  may a task of this shape go there?            resources/devices, node_selector,
-//   taints NodeScore   which of the nodes that may is best?          best_fit JobOrder    which of
-//   two waiting jobs goes first?         priority_then_submit Action      one stage of a cycle, in
-//   configured order     allocate
+//   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
+//   NodeScore   which of the nodes that may is best?    best_fit
+//   JobOrder    which of two waiting jobs goes first?   priority_then_submit
+//   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
+//                                                       preempt, expire_gangs
 //
-// Fair shares between queues (QueueShare) and the protection of running jobs (EvictionGuard) join
-// this list with the actions that ask them. The only list of what is built in is
-// core/policies/registry.cc.
+// The only list of what is built in is core/policies/registry.cc.
 //
 // Policies hold no state of their own between calls and may be used by one cycle at a time.
 #ifndef BERTH_CORE_ENGINE_POLICIES_H_
@@ -100,7 +99,8 @@ class Action {
 
 // Names, in order. A name that the registry does not have is an error of Policies::Create.
 struct PolicyConfig {
-  std::vector<std::string> actions = {"allocate"};
+  std::vector<std::string> actions = {"allocate", "backfill", "consolidate",
+                                      "reclaim",  "preempt",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
   std::vector<std::string> scores = {"best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};

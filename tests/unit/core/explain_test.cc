@@ -14,13 +14,8 @@ namespace {
 
 using testing::JobShape;
 using testing::MakeJob;
+using testing::PoliciesWith;
 using testing::TestCluster;
-
-Policies With(std::vector<std::string> actions) {
-  PolicyConfig config;
-  config.actions = std::move(actions);
-  return *Policies::Create(config);
-}
 
 JobSpec Spec(TestCluster& cluster, const std::string& name, const JobShape& shape) {
   const std::string queue = shape.queue.empty() ? "default" : shape.queue;
@@ -103,7 +98,7 @@ TEST_CASE("dry run: a job like those that are known to be blocked") {
 }
 
 TEST_CASE("dry run: whom it would evict, and where it would wait") {
-  TestCluster cluster(With({"allocate", "preempt"}));
+  TestCluster cluster(PoliciesWith({"allocate", "preempt"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   JobShape low = Gpus(1, 8);
   low.preemptible = true;
@@ -309,7 +304,7 @@ TEST_CASE("explain: a task larger than any node is told what a node has") {
 }
 
 TEST_CASE("explain: shorter than until what is reserved, or waiting until then") {
-  TestCluster cluster(With({"allocate", "backfill"}));
+  TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 2, {.gpus = 8});
   JobShape hour = Gpus(1, 8);
   hour.walltime = absl::Hours(1);
@@ -336,7 +331,7 @@ TEST_CASE("explain: shorter than until what is reserved, or waiting until then")
 }
 
 TEST_CASE("estimate: scaled by what jobs that ended used of their walltimes") {
-  TestCluster cluster(With({"allocate", "backfill"}));
+  TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   JobShape hour = Gpus(1, 8);
   hour.walltime = absl::Hours(1);
@@ -356,7 +351,7 @@ TEST_CASE("estimate: scaled by what jobs that ended used of their walltimes") {
 }
 
 TEST_CASE("estimate: it is said why none can be made") {
-  TestCluster cluster(With({"allocate", "backfill"}));
+  TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 8)));
   const JobId job = cluster.Submit("b", Gpus(1, 8));

@@ -351,7 +351,7 @@ TEST_CASE("with gangs that lack room, the order says who is the first of these")
     return shape;
   }());
   CHECK(Served(cluster) == "b-hold a-hold");
-  Policies policies = Policies::Default();
+  Policies policies = testing::PoliciesWith({"allocate"});
   Cycle cycle(cluster.state(), policies, cluster.now(), TestCluster::kNoBudget);
   CHECK_FALSE(ServiceOrder(cycle, ServiceOrder::Offer::kReady).Next().has_value());
   ServiceOrder order(cycle, ServiceOrder::Offer::kReadyAndShort);

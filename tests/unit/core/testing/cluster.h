@@ -160,9 +160,15 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   return spec;
 }
 
+inline Policies PoliciesWith(std::vector<std::string> actions) {
+  PolicyConfig config;
+  config.actions = std::move(actions);
+  return *Policies::Create(config);
+}
+
 class TestCluster {
  public:
-  TestCluster() : TestCluster(Policies::Default()) {}
+  TestCluster() : TestCluster(PoliciesWith({"allocate"})) {}
   explicit TestCluster(Policies policies) : policies_(std::move(policies)) {}
 
   NodeId AddNode(const std::string& name, const NodeShape& shape = {}) {
