@@ -2,7 +2,10 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/base/check.h"
 #include "server/convert_job.h"
 #include "server/convert_values.h"
 #include "support/quantity.h"
@@ -65,30 +68,60 @@ std::string GroupPath(uint32_t group, absl::string_view field) {
   return absl::StrCat("groups[", group, "].", field);
 }
 
+// A group that may grow keeps its replicas.
 void RenderFewerTasks(const Job& job, const Remedy& remedy, v1::Remedy* out) {
+  const Group& group = job.groups[remedy.group];
+  const bool grows = group.replicas != group.min_available;
   out->set_kind(v1::Remedy::FEWER_TASKS);
-  out->set_field(GroupPath(remedy.group, "replicas"));
+  out->set_field(GroupPath(remedy.group, grows ? "min_available" : "replicas"));
   out->set_value(absl::StrCat(remedy.value));
-  out->set_detail(absl::StrCat(remedy.value, " of ", job.groups[remedy.group].replicas, " tasks ",
-                               remedy.starts_now ? "would start now" : "could start",
-                               " (replicas and min_available ", remedy.value, ")"));
+  out->set_detail(absl::StrCat(remedy.value, " of ", group.replicas, " tasks ",
+                               remedy.starts_now ? "would start now" : "could start", " (",
+                               grows ? "" : "replicas and ", "min_available ", remedy.value, ")"));
 }
 
-// The first kind of devices of which the group asks for certain models.
-void RenderDeviceModel(const ClusterState& state, const Job& job, const Remedy& remedy,
-                       v1::Remedy* out) {
+using IsMeant = absl::FunctionRef<bool(const DeviceRequest&)>;
+
+// The path of the first request for devices that is meant, with the field of it, and its kind. Some
+// are meant, as the engine found the remedy there.
+std::string DevicePath(const ClusterState& state, const Job& job, const Remedy& remedy,
+                       absl::string_view field, IsMeant meant, std::string* kind) {
   const auto& devices = state.interner().Shape(job.groups[remedy.group].shape).shape.devices;
   size_t index = 0;
-  while (index + 1 < devices.size() && devices[index].models.empty() &&
-         devices[index].deny_models.empty()) {
-    ++index;
-  }
+  while (index < devices.size() && !meant(devices[index])) ++index;
+  BERTH_CHECK(index < devices.size());
+  *kind = devices[index].kind;
+  return GroupPath(remedy.group, absl::StrCat("resources.devices[", index, "].", field));
+}
+
+void RenderDeviceModel(const ClusterState& state, const Job& job, const Remedy& remedy,
+                       v1::Remedy* out) {
+  const auto names_models = [](const DeviceRequest& device) { return !device.models.empty(); };
+  std::string kind;
   out->set_kind(v1::Remedy::DEVICE_MODEL);
-  out->set_field(GroupPath(remedy.group, absl::StrCat("resources.devices[", index, "].model")));
+  out->set_field(DevicePath(state, job, remedy, "model", names_models, &kind));
   out->set_value(remedy.text);
-  const std::string kind = devices.empty() ? "device" : devices[index].kind;
   out->set_detail(remedy.text.empty() ? absl::StrCat("any model of ", kind, " would do")
                                       : absl::StrCat(kind, " ", remedy.text, " would do"));
+}
+
+void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy& remedy,
+                        v1::Remedy* out) {
+  out->set_kind(v1::Remedy::SMALLER_TASKS);
+  out->set_value(absl::StrCat(remedy.value));
+  std::string amount = absl::StrCat(remedy.value);
+  if (remedy.text == "cpu") {
+    out->set_field(GroupPath(remedy.group, "resources.cpu_millis"));
+    amount = FormatCpuMillis(remedy.value);
+  } else if (remedy.text == "memory") {
+    out->set_field(GroupPath(remedy.group, "resources.memory_bytes"));
+    amount = FormatBytes(remedy.value);
+  } else {
+    const auto of_kind = [&](const DeviceRequest& device) { return device.kind == remedy.text; };
+    std::string kind;
+    out->set_field(DevicePath(state, job, remedy, "count", of_kind, &kind));
+  }
+  out->set_detail(absl::StrCat("a node has at most ", remedy.text, " ", amount));
 }
 
 // Rounded down to seconds, which is shorter still.
@@ -111,7 +144,8 @@ void RenderOtherQueue(const ClusterState& state, const Remedy& remedy, v1::Remed
   out->set_kind(v1::Remedy::OTHER_QUEUE);
   out->set_field("queue");
   out->set_value(name);
-  out->set_detail(absl::StrCat("queue ", name, " has room for it"));
+  out->set_detail(
+      absl::StrCat("queue ", name, remedy.starts_now ? " has room for it" : " could take it"));
 }
 
 void RenderPreemptible(v1::Remedy* out) {
@@ -127,7 +161,7 @@ void RenderWait(const Remedy& remedy, v1::Remedy* out) {
   const absl::Duration since_epoch = absl::Ceil(remedy.time - absl::UnixEpoch(), absl::Seconds(1));
   out->set_value(
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::UnixEpoch() + since_epoch, absl::UTCTimeZone()));
-  out->set_detail("nothing to change: its places are kept for it from then on");
+  out->set_detail("nothing to change: it starts by then if the others use up their walltimes");
   ToProto(remedy.time, out->mutable_wait_until());
 }
 
@@ -166,6 +200,8 @@ void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remed
       return RenderOtherQueue(state, remedy, out);
     case RemedyKind::kPreemptible:
       return RenderPreemptible(out);
+    case RemedyKind::kSmallerTasks:
+      return RenderSmallerTasks(state, job, remedy, out);
     case RemedyKind::kWait:
       return RenderWait(remedy, out);
   }

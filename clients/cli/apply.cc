@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/command.h"
+#include "clients/cli/plan.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace berth {
@@ -285,6 +286,7 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                   << ": only jobs can be submitted; for a queue use berth apply -f\n";
     return ExitCode::kInvalid;
   }
+  if (options.dry_run && pointers.size() == 1) return PlanManifest(session, *pointers.front());
   return InChunks(pointers, [&](const Manifests& chunk) {
     return SubmitAndSay(session, chunk, options, names);
   });

@@ -155,24 +155,6 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Walltime", HumanDuration(ToDuration(job.spec().walltime())));
 }
 
-std::string ReservedText(const v1::JobStatus& status, const Session& session) {
-  if (!status.has_reservation()) return "";
-  const v1::Reservation& reservation = status.reservation();
-  const absl::TimeZone zone = session.io().time_zone;
-  std::string text = absl::StrCat(
-      "from ", HumanTime(reservation.has_start(), reservation.start(), zone),
-      reservation.has_end() ? absl::StrCat(" to ", HumanTime(true, reservation.end(), zone)) : "");
-  constexpr int kShown = 8;
-  const int shown = std::min(reservation.nodes_size(), kShown);
-  absl::StrAppend(
-      &text, " on ",
-      absl::StrJoin(reservation.nodes().begin(), reservation.nodes().begin() + shown, ", "));
-  if (shown < reservation.nodes_size()) {
-    absl::StrAppend(&text, " and ", reservation.nodes_size() - shown, " more nodes");
-  }
-  return text;
-}
-
 // "2; last 5m ago: preempted 4 tasks for job bert: higher priority"
 std::string EvictionsText(const v1::JobStatus& status, const Session& session) {
   if (status.evictions() == 0) return "";
@@ -205,7 +187,9 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Deadline", HumanTime(true, spec.deadline(), session.io().time_zone));
   }
   page->Add("Checkpoint", CheckpointText(spec));
-  page->Add("Reserved", ReservedText(job.status(), session));
+  if (job.status().has_reservation()) {
+    page->Add("Reserved", ReservationText(job.status().reservation(), session));
+  }
   page->Add("Evictions", EvictionsText(job.status(), session));
 }
 
@@ -250,6 +234,22 @@ std::vector<v1::Task> WorthShowing(const std::vector<v1::Task>& tasks) {
 
 Shape<v1::Job> JobShape() {
   return {"job", JobTable, [](const v1::Job& job) { return WriteManifest(job); }};
+}
+
+std::string ReservationText(const v1::Reservation& reservation, const Session& session) {
+  const absl::TimeZone zone = session.io().time_zone;
+  std::string text = absl::StrCat(
+      "from ", HumanTime(reservation.has_start(), reservation.start(), zone),
+      reservation.has_end() ? absl::StrCat(" to ", HumanTime(true, reservation.end(), zone)) : "");
+  constexpr int kShown = 8;
+  const int shown = std::min(reservation.nodes_size(), kShown);
+  absl::StrAppend(
+      &text, " on ",
+      absl::StrJoin(reservation.nodes().begin(), reservation.nodes().begin() + shown, ", "));
+  if (shown < reservation.nodes_size()) {
+    absl::StrAppend(&text, " and ", reservation.nodes_size() - shown, " more nodes");
+  }
+  return text;
 }
 
 Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/queue_view.h"
+#include "clients/cli/share_view.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -23,6 +24,32 @@ absl::Status ListOnce(Session& session) {
           });
   if (status.ok()) Print(session, queues, false, QueueShape());
   return status;
+}
+
+// `queue`: it and those below it; empty: all.
+ExitCode Shares(Session& session, const std::string& queue) {
+  v1::ListQueueSharesRequest request;
+  request.set_queue(queue);
+  const absl::StatusOr<v1::ListQueueSharesResponse> shares =
+      session.Call(&QueueStub::ListQueueShares, request);
+  if (!shares.ok()) return session.Finish(shares.status());
+  switch (session.options.format) {
+    case Format::kJson:
+      session.out() << JsonOf(*shares) << "\n";
+      break;
+    case Format::kYaml:
+      session.out() << WriteYaml(*shares);
+      break;
+    case Format::kName:
+      for (const v1::QueueShares& one : shares->shares()) {
+        session.out() << "queue/" << one.queue() << "\n";
+      }
+      break;
+    default:
+      if (shares->shares().empty()) session.err() << "no queues\n";
+      session.out() << ShareTable(*shares).Render(session.table_style());
+  }
+  return ExitCode::kOk;
 }
 
 // What --parent, --limit and the others say: the fields given, and their mask.
@@ -191,6 +218,11 @@ void AddQueueCommands(CLI::App& app, Session& session) {
     return DescribeByName(s, names, &QueueStub::GetQueue,
                           [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
   });
+  auto top = std::make_shared<std::string>();
+  CLI::App* shares =
+      AddCommand(noun, session, "shares", "what queues hold, borrow and are entitled to, and why",
+                 [top](Session& s) { return Shares(s, *top); });
+  shares->add_option("NAME", *top, "this queue and those below it; default: all");
   auto created = std::make_shared<SpecArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "make a queue",
                                 [created](Session& s) { return Create(s, *created); });
