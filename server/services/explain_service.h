@@ -27,7 +27,7 @@ class ExplainService final : public v1::ExplainService::CallbackService {
                                         v1::EstimateJobResponse* response) override;
   grpc::ServerUnaryReactor* WhatIf(grpc::CallbackServerContext* context, const v1::WhatIfRequest*,
                                    v1::WhatIfResponse*) override {
-    return Unbuilt(context, "what-if questions");
+    return Unbuilt(context, "answering what-if questions");
   }
 
  private:
