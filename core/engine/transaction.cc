@@ -36,6 +36,9 @@ void Transaction::UndoLast() {
   } else if (kind == Edited::kStatus) {
     editor_.SetJobStatus(statuses_.back().job, std::move(statuses_.back().status));
     statuses_.pop_back();
+  } else if (kind == Edited::kStart) {
+    editor_.SetGangStart(starts_.back().job, starts_.back().start);
+    starts_.pop_back();
   } else if (kind == Edited::kNode) {
     editor_.SetNodeStatus(nodes_.back().node, std::move(nodes_.back().status));
     nodes_.pop_back();
@@ -73,7 +76,11 @@ void Transaction::Place(JobId job, const Placement& placement) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
-  if (gang) SetStatus(job, GangBound(state_.jobs().At(job).status, now_));
+  if (gang) {
+    starts_.push_back(
+        {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
+    edits_.push_back(Edited::kStart);
+  }
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
   placed_.clear();
 }

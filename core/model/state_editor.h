@@ -45,6 +45,8 @@ class StateEditor {
   // the common case.
   Task SetTask(TaskKey key, const Task& value);
   JobStatus SetJobStatus(JobId id, JobStatus status);
+  // That part of the status alone: nothing of the rest is copied.
+  GangStart SetGangStart(JobId id, const GangStart& start);
   // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
   void AdoptTask(TaskKey key);
   // What the latest attempt that ended said; empty removes it.
@@ -147,6 +149,8 @@ class StateEditor {
   void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
   void ListTask(const Job& job, TaskKey key, TaskState old);
   void ListOccupying(Job& job, bool list);
+  void ListEnd(const Job& job, Time before, Time now);
+  void StatusChanged(Job& job, const GangStart& before, Time end_before);
   void ChangeUser(const Job& job, const Resources& request, int sign);
   void CountUsers(Queue& queue);
   void Occupy(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
