@@ -9,7 +9,9 @@
 namespace berth {
 
 Transaction::Transaction(ClusterState& state, Time now)
-    : state_(state), now_(now), editor_(state, EditMode::kTentative) {}
+    : state_(state), now_(now), editor_(state, EditMode::kTentative) {
+  editor_.RememberClasses();
+}
 
 Transaction::~Transaction() { RollbackTo({}); }
 
@@ -20,11 +22,17 @@ Transaction::Mark Transaction::mark() const {
 
 void Transaction::RollbackTo(const Mark& mark) {
   BERTH_CHECK(mark.edits <= edits_.size() && mark.decisions <= decisions_.size());
+  editor_.HoldOrder();
   while (edits_.size() > mark.edits) UndoLast();
+  editor_.ReleaseOrder();
   if (decisions_.size() > mark.decisions) ++reservation_version_;
   decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
   placed_.clear();
-  editor_.Sync();
+  if (mark.edits > 0) {
+    editor_.Sync();
+  } else {
+    editor_.RestoreClasses();
+  }
 }
 
 void Transaction::UndoLast() {

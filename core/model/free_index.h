@@ -102,13 +102,23 @@ class FreeIndex {
     Resources free;
     uint64_t room = 0;
     bool listed = false;
+    bool in_order = false;  // nodes_ holds it, by `key_room`
+    bool waits = false;     // listed in waiting_
+    uint64_t key_room = 0;
   };
   void Put(NodeId node, const Resources& free, uint64_t room);
   void Remove(NodeId node);
+  // Until Release, what is put or removed keeps its place in the order, which nobody may look at:
+  // for many edits of the same nodes.
+  void Hold() { held_ = true; }
+  void Release();
+  void Follow(NodeId node, Entry& entry);
 
   absl::btree_set<Key> nodes_;
   std::vector<Entry> entries_;  // by node id
   Resources total_;
+  bool held_ = false;
+  std::vector<NodeId> waiting_;  // while held: whose place in the order may be another
 };
 
 }  // namespace berth

@@ -390,6 +390,7 @@ struct Job {
   ClassId pending_class;                       // 0 = asks for nothing now
   int32_t occupying = 0;                       // tasks
   bool has_timer = false;
+  bool class_remembered = false;  // by the editor that is planning
   const JobTemplate* shared = nullptr;
 };
 

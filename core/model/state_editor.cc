@@ -404,13 +404,33 @@ void StateEditor::RefreshPending(Job& job) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);
   }
+  RememberClass(job);
   job.pending_class = state_.pending_.Add(demand, KeyOf(job));
 }
 
 void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
+  RememberClass(job);
   state_.pending_.Remove(job.pending_class, KeyOf(job));
   job.pending_class = ClassId{};
+}
+
+void StateEditor::RememberClass(Job& job) {
+  if (!remembers_classes_ || std::exchange(job.class_remembered, true)) return;
+  origins_.push_back({job.id, job.pending_class});
+}
+
+void StateEditor::RestoreClasses() {
+  touched_.clear();
+  for (const Origin& origin : origins_) {
+    Job& job = state_.jobs_.At(origin.job);
+    job.class_remembered = false;
+    if (job.pending_class == origin.pending_class) continue;
+    if (job.pending_class != ClassId{}) state_.pending_.Remove(job.pending_class, KeyOf(job));
+    job.pending_class = origin.pending_class;
+    if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
+  }
+  origins_.clear();
 }
 
 void StateEditor::RefreshTimer(Job& job) {

@@ -41,6 +41,15 @@ class StateEditor {
   // Brings the pending index (and, with kFacts, the timers) up to date with the edits so far.
   void Sync();
 
+  // Planning: all edits of this editor will be undone, and then RestoreClasses puts every job back
+  // into the class in which it was, which is cheaper than finding it anew.
+  void RememberClasses() { remembers_classes_ = true; }
+  // Every edit so far has been undone.
+  void RestoreClasses();
+  // Between these, the order of FreeIndex does not follow edits, and nobody may look at it.
+  void HoldOrder() { state_.free_.Hold(); }
+  void ReleaseOrder() { state_.free_.Release(); }
+
   // Tasks and jobs. Ids must exist. Both return the old value. About 200 ns and no allocation in
   // the common case.
   Task SetTask(TaskKey key, const Task& value);
@@ -162,6 +171,7 @@ class StateEditor {
   void DeriveQueue(Queue& queue);
   void RefreshPending(Job& job);
   void LeavePending(Job& job);
+  void RememberClass(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);
@@ -171,6 +181,13 @@ class StateEditor {
   ClusterState& state_;
   EditMode mode_;
   std::vector<JobId> touched_;  // may repeat
+  // Classes of jobs before they first changed, in that order.
+  struct Origin {
+    JobId job;
+    ClassId pending_class;
+  };
+  bool remembers_classes_ = false;
+  std::vector<Origin> origins_;
 };
 
 // The earliest time after `after` at which the job needs a look though nothing happens: its start
