@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -106,6 +107,10 @@ class StateEditor {
   // Classes that Block was told of after missed() had `from` entries were never tried: they return
   // to ready().
   void ReopenMissed(size_t from) { state_.pending_.ReopenMissed(from); }
+  // Nodes that came, or are not what they were (NodeSpec), since the last call; may repeat, and
+  // name nodes that have gone again. They have no marks.
+  std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }
+  void SetNodeMarks(NodeId id, FreeIndex::Marks marks) { state_.free_.SetMarks(id, marks); }
   // PendingIndex::missed() has been dealt with.
   void ForgetMissed() { state_.pending_.missed_.clear(); }
   // Queues whose demand, specification, usage or children are not what they were at the last call,
@@ -116,6 +121,7 @@ class StateEditor {
   void ForgetVerdicts() {
     state_.pending_.ReopenAll();
     state_.planning_cache_.reset();
+    state_.free_.ClearMarks();
   }
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
