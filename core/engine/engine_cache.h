@@ -5,12 +5,14 @@
 #include <memory>
 
 #include "core/engine/fair_share.h"
+#include "core/engine/node_marks.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
 
 struct EngineCache final : PlanningCache {
   FairShares shares;
+  NodeMarks marks;
 };
 
 // The state's own; made when first asked for.

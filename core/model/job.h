@@ -326,6 +326,13 @@ struct JobStatus {
   bool operator==(const JobStatus&) const = default;
 };
 
+// What binding a gang changes of a status.
+struct GangStart {
+  JobState state = JobState::kPending;
+  uint32_t starts = 0;
+  Time bound = absl::InfinitePast();
+};
+
 // How many of a group's tasks are in each state. Derived.
 struct GroupTally {
   std::array<int32_t, kTaskStates> count{};
@@ -383,6 +390,7 @@ struct Job {
   ClassId pending_class;                       // 0 = asks for nothing now
   int32_t occupying = 0;                       // tasks
   bool has_timer = false;
+  bool class_remembered = false;  // by the editor that is planning
   const JobTemplate* shared = nullptr;
 };
 
@@ -392,8 +400,8 @@ inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
 
 // When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
-// start, or from its bind while that is still to come. May have passed: it is then being stopped.
-// For jobs that occupy.
+// start, or from its bind while that is still to come; before its first bind it has no end. May
+// have passed: it is then being stopped. For jobs that occupy.
 Time PlannedEnd(const Job& job);
 
 // Over all groups.

@@ -174,6 +174,8 @@ class PendingIndex {
   friend class StateEditor;
 
   ClassId Add(const Demand& demand, OrderKey key);
+  // A job of the class that was only taken out for a while.
+  void Return(ClassId id, OrderKey key);
   void Remove(ClassId id, OrderKey key);
   void Block(ClassId id, BlockedVerdict verdict);
   void ReopenAll();

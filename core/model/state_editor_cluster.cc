@@ -260,6 +260,7 @@ void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
   node.spec = std::move(spec);
   BERTH_CHECK(state_.node_names_.emplace(node.spec.name, id).second);
   if (state_.next_node_id_ <= id) state_.next_node_id_ = NodeId{id.value + 1};
+  state_.new_nodes_.push_back(id);
   DeriveNode(node);
   CountCapacity(node, true);
   SetNodeStatus(id, std::move(status));
@@ -293,6 +294,8 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   DeriveNode(node);
   CountCapacity(node, true);
   ReindexNode(node);
+  state_.free_.SetMarks(id, 0);
+  state_.new_nodes_.push_back(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
   AnythingCouldHelp();
 }

@@ -19,14 +19,6 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Policies AllActions() {
-  PolicyConfig config;
-  config.actions = {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
-  auto policies = Policies::Create(config);
-  if (!policies.ok()) Fail(std::string(policies.status().message()));
-  return *std::move(policies);
-}
-
 struct Machine {
   const char* model;
   int64_t gpu_memory_gib;
@@ -109,8 +101,6 @@ uint64_t Dice::Roll() {
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
   return mixed ^ (mixed >> 31);
 }
-
-CoreCluster::CoreCluster() : policies_(AllActions()) {}
 
 void CoreCluster::Apply(EventBody body) {
   const absl::Status status = berth::Apply(state_, {now_, std::move(body)});
@@ -201,14 +191,45 @@ void CoreCluster::RunAll() {
   } while (ReportAll());
 }
 
-void CoreCluster::Finish(JobId id) {
+void CoreCluster::Report(JobId id, TaskState in, ReportState what) {
   const auto tasks = static_cast<uint32_t>(state_.jobs().At(id).tasks.size());
   for (uint32_t i = 0; i < tasks; ++i) {
-    Apply(TaskReported{.task = {id, i},
-                       .attempt = state_.jobs().At(id).tasks[i].attempt,
-                       .state = ReportState::kExited});
+    const Task& task = state_.jobs().At(id).tasks[i];
+    if (task.state != in) continue;
+    Apply(TaskReported{.task = {id, i}, .attempt = task.attempt, .state = what});
   }
+}
+
+void CoreCluster::Finish(JobId id) {
+  Report(id, TaskState::kRunning, ReportState::kExited);
   Settle();
+}
+
+void CoreCluster::FinishAll() {
+  std::vector<JobId> running;
+  state_.jobs().ForEach([&](JobId id, const Job& job) {
+    if (job.occupying > 0) running.push_back(id);
+  });
+  for (JobId id : running) Report(id, TaskState::kRunning, ReportState::kExited);
+  (void)state_.TakeDirty();
+}
+
+void CoreCluster::CordonAll(bool cordoned) {
+  for (uint32_t node = 1; node < state_.next_node_id().value; ++node) {
+    Apply(NodeSteered{.id = NodeId{node}, .cordoned = cordoned});
+  }
+  (void)state_.TakeDirty();
+}
+
+void CoreCluster::RunThrough() {
+  constexpr int kMostRounds = 1000;
+  for (int round = 0; round < kMostRounds && state_.pending().job_count() > 0; ++round) {
+    RunAll();
+    FinishAll();
+    Advance(absl::Minutes(10));
+  }
+  RunAll();
+  if (state_.jobs().size() != 0) Fail("some jobs never ended");
 }
 
 void CoreCluster::Check() const {
@@ -299,6 +320,7 @@ JobSpec Workload::Next() {
   spec.preemptible = habit.preemptible;
   spec.walltime = habit.walltime;
   spec.checkpoint_interval = absl::Minutes(30);
+  spec.ttl_after_finished = absl::Minutes(5);
   return spec;
 }
 

@@ -7,11 +7,15 @@
 namespace berth::bench {
 namespace {
 
-// A backlog of jobs, looked at already, waits for nodes; then the nodes are there, and cycles
-// follow until nothing more is placed. What waits asks for `offered` times all GPUs.
+// A cluster has been in use, and then was not, for maintenance: its nodes are cordoned, and a
+// backlog of jobs, looked at already, waits. Then the nodes are there again, and cycles follow
+// until nothing more is placed. What waits asks for `offered` times all GPUs.
 struct Fill {
   int64_t nodes = 0;
   double offered = 1;
+  int64_t Gpus() const {
+    return static_cast<int64_t>(static_cast<double>(nodes * kGpusPerNode) * offered);
+  }
 };
 
 int64_t Placements(const Plan& plan) {
@@ -35,12 +39,14 @@ double LookAgainMs(CoreCluster& cluster) {
 Figures Measure(const Fill& fill) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
-  const int64_t gpus = fill.nodes * kGpusPerNode;
-  Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/7);
-  const int64_t jobs =
-      workload.SubmitGpus(cluster, static_cast<int64_t>(static_cast<double>(gpus) * fill.offered));
-  cluster.Settle();
+  Workload workload(AddTeams(cluster, fill.nodes * kGpusPerNode / 40), /*seed=*/7);
   cluster.AddNodes(fill.nodes);
+  workload.SubmitGpus(cluster, fill.Gpus());
+  cluster.RunThrough();
+  cluster.CordonAll(true);
+  const int64_t jobs = workload.SubmitGpus(cluster, fill.Gpus());
+  cluster.Settle();
+  cluster.CordonAll(false);
   const double resident_mib = OwnResidentMib() - before_mib;
   const size_t classes = cluster.state().pending().classes().size();
   double plan_s = 0, apply_s = 0;
