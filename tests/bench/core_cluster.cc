@@ -52,7 +52,7 @@ NodeSpec FleetNode(int64_t node) {
                             .numa_node = static_cast<int32_t>(gpu / 4),
                             .pci_bus_id = absl::StrFormat("0000:%02x:00.0", 16 + gpu)});
   }
-  spec.labels = {{"zone", absl::StrCat("z", node / kBlock % 4)},
+  spec.labels = {{"zone", absl::StrCat("z", node / 16 % 4)},
                  {"rack", absl::StrCat("r", node / 16)},
                  {"arch", "amd64"}};
   if (node / kBlock % 32 == 5) spec.taints = {{"dedicated", "inference"}};
@@ -228,6 +228,10 @@ void CoreCluster::RunThrough() {
     FinishAll();
     Advance(absl::Minutes(10));
   }
+  for (int last = 0; last < 2; ++last) {  // they end, and are then forgotten
+    RunAll();
+    Advance(absl::Minutes(10));
+  }
   RunAll();
   if (state_.jobs().size() != 0) Fail("some jobs never ended");
 }
@@ -250,8 +254,9 @@ void CoreCluster::Check() const {
 }
 
 int64_t CoreCluster::GpusHeld() const {
-  const auto gpu = state_.interner().FindKind("gpu");
-  return gpu.has_value() ? state_.queues().At(kRootQueue).allocated[*gpu] : 0;
+  int64_t held = 0;
+  state_.nodes().ForEach([&](NodeId, const Node& node) { held += node.devices_used.Count(); });
+  return held;
 }
 
 int64_t CoreCluster::Gpus() const {
@@ -296,10 +301,14 @@ Workload::Habit Workload::MakeHabit(QueueId queue, const std::string& user) {
   shape.devices = {{.kind = "gpu", .count = gpus}};
   shape.cpu_millis = gpus * (8'000 + 2'000 * static_cast<int64_t>(dice_.Below(3)));
   shape.memory_bytes = gpus * (64 + 32 * static_cast<int64_t>(dice_.Below(2))) << 30;
-  const size_t model = dice_.Below(10);
-  if (model < 3) shape.devices[0].models = {"H100", "H200"};
-  if (model == 3) shape.devices[0].models = {"A100"};
-  if (model == 4) shape.devices[0].models = {"H200"};
+  const size_t model = dice_.Below(100);
+  if (model < 35) {
+    shape.devices[0].models = {"H100", "H200"};
+  } else if (model < 45) {
+    shape.devices[0].models = {"A100", "H100"};
+  } else if (model < 50) {
+    shape.devices[0].models = {"H200"};
+  }
   if (dice_.Percent(10)) shape.match_labels = {{"zone", absl::StrCat("z", dice_.Below(4))}};
   if (dice_.Percent(20)) shape.tolerations = {{"dedicated", "inference"}};
   habit.priority = static_cast<int32_t>(dice_.Below(3)) * 10;

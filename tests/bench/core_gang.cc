@@ -95,7 +95,7 @@ std::vector<Row> CoreGang(const Options& options) {
 }
 
 std::vector<Row> CoreIdleCycle(const Options& options) {
-  const int64_t nodes = Scaled(options, 10'000, 320), jobs = Scaled(options, 1'000'000, 10'000);
+  const int64_t nodes = Scaled(options, 10'000, 640), jobs = Scaled(options, 1'000'000, 10'000);
   return {FiguresRow("core.idle_cycle", "us", "us",
                      Runs(options, 3, [=] { return MeasureIdle(nodes, jobs); }))};
 }

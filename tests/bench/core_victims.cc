@@ -130,7 +130,7 @@ Figures MeasureLarge(int64_t nodes, int32_t tasks) {
 }  // namespace
 
 std::vector<Row> CoreVictims(const Options& options) {
-  const int64_t nodes = Scaled(options, 4'000, 320);
+  const int64_t nodes = Scaled(options, 4'000, 640);
   const auto tasks = static_cast<int32_t>(Scaled(options, 128, 8));
   std::vector<Row> rows;
   for (const bool reclaim : {true, false}) {
