@@ -39,6 +39,8 @@ void Transaction::UndoLast() {
   const Edited kind = edits_.back();
   edits_.pop_back();
   if (kind == Edited::kTask) {
+    constexpr size_t kAhead = 8;
+    if (tasks_.size() > kAhead) editor_.Prefetch(tasks_[tasks_.size() - kAhead].key.job);
     editor_.SetTask(tasks_.back().key, tasks_.back().task);
     tasks_.pop_back();
   } else if (kind == Edited::kStatus) {
@@ -89,6 +91,9 @@ void Transaction::BindPlaced(JobId job, bool gang) {
         {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
     edits_.push_back(Edited::kStart);
   }
+  // At once, as they are large and there may be very many; memory that is not used costs nothing.
+  constexpr size_t kMany = 64, kMost = 1 << 16;
+  if (decisions_.size() == kMany) decisions_.reserve(kMost);
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
   placed_.clear();
 }

@@ -364,34 +364,39 @@ struct OrderKey {
 
 struct JobTemplate;  // core/model/interner.h
 
+// What planning reads and writes of every job that it places stands together, first: jobs are many
+// and far apart in memory (StateEditor fetches this part of the next ones ahead).
 struct Job {
   JobId id;
-  std::string name;
   QueueId queue;
   int32_t priority = 0;
   int32_t min_available = 0;
-  int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool preemptible = false;
   Strategy strategy = Strategy::kDefault;
-  std::string user;
-  Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Duration checkpoint_interval;
-  Time submit, start_after, deadline;
-  uint64_t revision = 0;                       // batch sequence of its last change; the etag
-  absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
-  absl::Span<const LifecyclePolicy> policies;  // likewise
-  absl::InlinedVector<Task, 1> tasks;          // most jobs have one
-  std::vector<JobDependency> dependencies;
-  std::map<std::string, std::string> labels;
-  JobStatus status;
   // Derived.
-  absl::InlinedVector<GroupTally, 1> tallies;  // parallel to groups
-  ClassId pending_class;                       // 0 = asks for nothing now
-  int32_t occupying = 0;                       // tasks
   bool has_timer = false;
   bool class_remembered = false;  // by the editor that is planning
-  const JobTemplate* shared = nullptr;
+  ClassId pending_class;          // 0 = asks for nothing now
+  int32_t occupying = 0;          // tasks
+  Duration walltime;
+  Time deadline;
+  absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
+  absl::InlinedVector<GroupTally, 1> tallies;  // derived; parallel to groups
+  absl::InlinedVector<Task, 1> tasks;          // most jobs have one
+  JobStatus status;
+
+  std::string name;
+  std::string user;
+  int32_t max_retries = 0;
+  Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
+  Duration checkpoint_interval;
+  Time submit, start_after;
+  uint64_t revision = 0;                       // batch sequence of its last change; the etag
+  absl::Span<const LifecyclePolicy> policies;  // as groups
+  std::vector<JobDependency> dependencies;
+  std::map<std::string, std::string> labels;
+  const JobTemplate* shared = nullptr;  // derived
 };
 
 inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.id}; }

@@ -10,6 +10,10 @@
 namespace berth {
 namespace {
 
+// What planning reads and writes of a job: its tasks, and its status up to `bound`.
+constexpr size_t kPlannedBytes = 384;
+constexpr size_t kAhead = 8;  // jobs
+
 GangStart StartOf(const JobStatus& status) {
   return {.state = status.state, .starts = status.starts, .bound = status.bound};
 }
@@ -412,6 +416,10 @@ void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
   RememberClass(job);
   state_.pending_.Remove(job.pending_class, KeyOf(job));
+  if (!facts()) {  // the next one of the class will soon be looked at
+    const auto& equal = state_.pending_.Class(job.pending_class).jobs;
+    if (!equal.empty()) state_.jobs_.Prefetch(equal.begin()->job, kPlannedBytes);
+  }
   job.pending_class = ClassId{};
 }
 
@@ -420,9 +428,13 @@ void StateEditor::RememberClass(Job& job) {
   origins_.push_back({job.id, job.pending_class});
 }
 
+void StateEditor::Prefetch(JobId id) const { state_.jobs_.Prefetch(id, kPlannedBytes); }
+
 void StateEditor::RestoreClasses() {
   touched_.clear();
-  for (const Origin& origin : origins_) {
+  for (size_t i = 0; i < origins_.size(); ++i) {
+    if (i + kAhead < origins_.size()) state_.jobs_.Prefetch(origins_[i + kAhead].job, 64);
+    const Origin& origin = origins_[i];
     Job& job = state_.jobs_.At(origin.job);
     job.class_remembered = false;
     if (job.pending_class == origin.pending_class) continue;

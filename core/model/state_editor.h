@@ -47,6 +47,8 @@ class StateEditor {
   void RememberClasses() { remembers_classes_ = true; }
   // Every edit so far has been undone.
   void RestoreClasses();
+  // The job will soon be edited.
+  void Prefetch(JobId id) const;
   // Between these, the order of FreeIndex does not follow edits, and nobody may look at it.
   void HoldOrder() { state_.free_.Hold(); }
   void ReleaseOrder() { state_.free_.Release(); }
