@@ -181,23 +181,30 @@ void NodeSearch::Walk(Look* look, Strategy strategy) {
                                });
 }
 
-// Tightest first, nodes that could have room for so many tasks.
+// Tightest first, nodes that could have room for so many tasks. Most often one of the first will
+// do; only then is it worth it to look among those alone that pass what is fixed.
 void NodeSearch::WalkUp(Look* look, int64_t tasks) {
+  constexpr int64_t kTries = 8;  // nodes that do not pass
   const ShapeEntry& entry = look->prepared.entry;
   const auto devices = static_cast<int>(entry.device_count * tasks);
   const int64_t cpu_millis = entry.resources[kCpu] * tasks;
-  const auto visit = [&](NodeId id, const Resources&) {
-    Consider(look, id, tasks);
-    return !look->Done();
-  };
+  const FreeIndex& free = state_.free();
   const FreeIndex::Marks mark = look->prepared.fixed.mark();
-  look->marked = mark != 0;
-  if (look->marked) {
-    state_.free().ForEachMarked(mark, devices, cpu_millis, visit);
-  } else {
-    state_.free().ForEach(devices, cpu_millis, visit);
+  std::optional<FreeIndex::Key> last;
+  free.ForEach(devices, cpu_millis, [&](NodeId id, const Resources&) {
+    Consider(look, id, tasks);
+    if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
+    return !look->Done() && !last.has_value();
+  });
+  if (!look->Done() && last.has_value()) {
+    editor_->SyncMarks();
+    look->marked = true;
+    free.ForEachMarked(mark, *last, cpu_millis, [&](NodeId id, const Resources&) {
+      Consider(look, id, tasks);
+      return !look->Done();
+    });
+    look->marked = false;
   }
-  look->marked = false;
   NoteVain(look);
 }
 

@@ -6,8 +6,9 @@ namespace berth {
 namespace {
 
 // In what the job asks for.
-bool Over(const Resources& request, const Resources& allocated, const Resources& share) {
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+bool Over(const Resources& request, const Resources& allocated, const Resources& share,
+          size_t kinds) {
+  for (size_t i = 0; i < kinds; ++i) {
     if (request.amount[i] > 0 && allocated.amount[i] > share.amount[i]) return true;
   }
   return false;
@@ -36,7 +37,11 @@ bool ServiceOrder::Rank::operator<(const Rank& other) const {
 }
 
 ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer)
-    : state_(cycle.state()), shares_(cycle.shares()), offer_(offer), root_(EntryOf(kRootQueue)) {
+    : state_(cycle.state()),
+      shares_(cycle.shares()),
+      offer_(offer),
+      kinds_(state_.interner().kind_count()),
+      root_(EntryOf(kRootQueue)) {
   for (const auto& order : cycle.policies().job_orders()) {
     JobCompare compare = order->Prepare(state_, cycle.now());
     if (compare == nullptr) break;  // the leaf's own order is total
@@ -75,7 +80,7 @@ ServiceOrder::Entry& ServiceOrder::EntryOf(QueueId id) {
 // Works out the leaf's head, then on the way up its rank among its siblings and who is first.
 void ServiceOrder::Place(Entry& leaf) {
   leaf.touched = false;
-  leaf.head = LeafHead(leaf.queue);
+  leaf.head = LeafHead(leaf);
   leaf.first = leaf.head.has_value() ? &leaf : nullptr;
   if (leaf.head.has_value()) leaf.request = RequestOf(*leaf.head);
   for (Entry* entry = &leaf; entry->parent != nullptr; entry = entry->parent) {
@@ -122,13 +127,14 @@ void ServiceOrder::Settle(std::vector<Entry*>& heap, Entry& child) {
   child.seat = at;
 }
 
-std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Queue& queue) const {
+std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Entry& leaf) const {
+  const Queue& queue = leaf.queue;
   const PendingIndex& pending = state_.pending();
-  std::optional<Head> best = BestOf(queue, pending.ready(), /*gangs_only=*/false);
+  std::optional<Head> best = BestOf(leaf, pending.ready(), /*gangs_only=*/false);
   bool ready = true;
   const auto consider = [&](const PendingIndex::ByQueue& blocked, bool short_of_room) {
-    std::optional<Head> other = BestOf(queue, blocked, /*gangs_only=*/true);
-    if (!other.has_value() || (best.has_value() && Before(queue, *best, *other))) return;
+    std::optional<Head> other = BestOf(leaf, blocked, /*gangs_only=*/true);
+    if (!other.has_value() || (best.has_value() && Before(leaf, *best, *other))) return;
     best = other;
     best->short_of_room = short_of_room;
     ready = false;
@@ -143,9 +149,10 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Queue& queue) con
 
 // Without configured orders, of each user's classes the first one stands for the others, and only
 // those of the first priority and deadline matter. So it costs O(users log classes).
-std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
+std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
                                                        const PendingIndex::ByQueue& list,
                                                        bool gangs_only) const {
+  const Queue& queue = leaf.queue;
   const auto found = list.find(queue.id);
   if (found == list.end()) return std::nullopt;
   const PendingIndex::Classes& classes = found->second;
@@ -159,7 +166,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
       continue;
     }
     const Head head{.id = it->second, .job = key.job, .queue = queue.id};
-    if (!best.has_value() || Before(queue, head, *best)) best = head;
+    if (!best.has_value() || Before(leaf, head, *best)) best = head;
     if (!orders_.empty()) {
       ++it;
     } else if (by_user) {
@@ -175,7 +182,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
   return best;
 }
 
-bool ServiceOrder::Before(const Queue& queue, const Head& a, const Head& b) const {
+bool ServiceOrder::Before(const Entry& leaf, const Head& a, const Head& b) const {
   const Job& job = state_.jobs().At(a.job);
   const Job& other = state_.jobs().At(b.job);
   for (const JobCompare& compare : orders_) {
@@ -184,17 +191,17 @@ bool ServiceOrder::Before(const Queue& queue, const Head& a, const Head& b) cons
   ClassKey key = ClassKeyOf(state_.pending().Class(a.id).demand, KeyOf(job));
   ClassKey other_key = ClassKeyOf(state_.pending().Class(b.id).demand, KeyOf(other));
   if (SameTurn(key, other_key) && key.user != other_key.user) {
-    const int order = Compare(UserShare(queue, job.user), UserShare(queue, other.user));
+    const int order = Compare(UserShare(leaf, job.user), UserShare(leaf, other.user));
     if (order != 0) return order < 0;
     key.user = other_key.user = {};
   }
   return key < other_key;
 }
 
-Share ServiceOrder::UserShare(const Queue& queue, const std::string& user) const {
-  const auto found = queue.user_allocated.find(user);
-  if (found == queue.user_allocated.end()) return {};
-  return DominantShare(found->second, Entitlement(queue, shares_.At(queue.id)));
+Share ServiceOrder::UserShare(const Entry& leaf, const std::string& user) const {
+  const auto found = leaf.queue.user_allocated.find(user);
+  if (found == leaf.queue.user_allocated.end()) return {};
+  return DominantShare(found->second, leaf.entitled, kinds_);
 }
 
 ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
@@ -202,11 +209,11 @@ ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
   const Resources& request = entry.first->request;
   const Resources with_job = queue.allocated + request;
   const FairShares::OfQueue& share = shares_.At(queue.id);
-  return {.over = Over(request, queue.allocated, share.fair_share),
-          .beyond_deserved = Over(request, with_job, share.deserved),
+  return {.over = Over(request, queue.allocated, share.fair_share, kinds_),
+          .beyond_deserved = Over(request, with_job, share.deserved, kinds_),
           .priority = queue.spec.priority,
-          .with_job = DominantShare(with_job, entry.entitled),
-          .without_job = DominantShare(queue.allocated, entry.entitled),
+          .with_job = DominantShare(with_job, entry.entitled, kinds_),
+          .without_job = DominantShare(queue.allocated, entry.entitled, kinds_),
           .queue = queue.id};
 }
 

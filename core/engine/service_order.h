@@ -93,17 +93,18 @@ class ServiceOrder {
   void Place(Entry& leaf);
   static void Seat(std::vector<Entry*>& heap, Entry& child);
   static void Settle(std::vector<Entry*>& heap, Entry& child);
-  std::optional<Head> LeafHead(const Queue& queue) const;
-  std::optional<Head> BestOf(const Queue& queue, const PendingIndex::ByQueue& list,
+  std::optional<Head> LeafHead(const Entry& leaf) const;
+  std::optional<Head> BestOf(const Entry& leaf, const PendingIndex::ByQueue& list,
                              bool gangs_only) const;
-  bool Before(const Queue& queue, const Head& a, const Head& b) const;  // both of the queue
-  Share UserShare(const Queue& queue, const std::string& user) const;
+  bool Before(const Entry& leaf, const Head& a, const Head& b) const;  // both of the leaf
+  Share UserShare(const Entry& leaf, const std::string& user) const;
   Rank RankOf(const Entry& entry) const;
   Resources RequestOf(const Head& head) const;
 
   const ClusterState& state_;
   const FairShares& shares_;
   const Offer offer_;
+  const size_t kinds_;  // of resources that are known: others are asked for by nobody
   std::vector<JobCompare> orders_;
   absl::flat_hash_map<QueueId, std::unique_ptr<Entry>> entries_;  // looked up only
   Entry& root_;

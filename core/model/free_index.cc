@@ -30,38 +30,49 @@ void FreeIndex::Follow(NodeId node, Entry& entry) {
     if (!std::exchange(entry.waits, true)) waiting_.push_back(node);
     return;
   }
-  if (entry.in_order) Erase(node, entry);
+  if (entry.in_order) nodes_.erase(Key{entry.key_room, node});
+  if (entry.listed) nodes_.insert(Key{entry.room, node});
   entry.in_order = entry.listed;
   entry.key_room = entry.room;
-  if (entry.in_order) Insert(node, entry);
+  if (entry.marks != 0) MarksStale(node, entry);
 }
 
-void FreeIndex::Insert(NodeId node, Entry& entry) {
-  const Key key{entry.key_room, node};
-  nodes_.insert(key);
-  if (entry.marks != 0) by_marks_[entry.marks].insert(key);
+void FreeIndex::MarksStale(NodeId node, Entry& entry) {
+  if (!std::exchange(entry.stale, true)) stale_marks_.push_back(node);
 }
 
-void FreeIndex::Erase(NodeId node, Entry& entry) {
-  const Key key{entry.key_room, node};
-  nodes_.erase(key);
-  if (entry.marks == 0) return;
-  const auto marked = by_marks_.find(entry.marks);
-  marked->second.erase(key);
-  if (marked->second.empty()) by_marks_.erase(marked);
+void FreeIndex::SyncMarks() {
+  for (NodeId node : stale_marks_) {
+    Entry& entry = entries_[node.value];
+    entry.stale = false;
+    const Marks keep_by = entry.in_order ? entry.marks : 0;
+    if (keep_by == entry.kept_by && entry.key_room == entry.kept_room) continue;
+    if (entry.kept_by != 0) {
+      const auto kept = by_marks_.find(entry.kept_by);
+      kept->second.erase(Key{entry.kept_room, node});
+      if (kept->second.empty()) by_marks_.erase(kept);
+    }
+    if (keep_by != 0) by_marks_[keep_by].insert(Key{entry.key_room, node});
+    entry.kept_by = keep_by;
+    entry.kept_room = entry.key_room;
+  }
+  stale_marks_.clear();
 }
 
 void FreeIndex::SetMarks(NodeId node, Marks marks) {
   Entry& entry = EntryOf(node);
   if (entry.marks == marks) return;
-  if (entry.in_order) Erase(node, entry);
   entry.marks = marks;
-  if (entry.in_order) Insert(node, entry);
+  MarksStale(node, entry);
 }
 
 void FreeIndex::ClearMarks() {
   by_marks_.clear();
-  for (Entry& entry : entries_) entry.marks = 0;
+  stale_marks_.clear();
+  for (Entry& entry : entries_) {
+    entry.marks = entry.kept_by = 0;
+    entry.stale = false;
+  }
 }
 
 FreeIndex::Entry& FreeIndex::EntryOf(NodeId node) {

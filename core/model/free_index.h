@@ -4,7 +4,8 @@
 // the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
 //
 // Planning may mark nodes (core/engine/node_marks.h). Nodes of equal marks have an order of their
-// own as well, so that those with certain marks are found without walking past the others.
+// own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
+// found without walking past the others.
 #ifndef BERTH_CORE_MODEL_FREE_INDEX_H_
 #define BERTH_CORE_MODEL_FREE_INDEX_H_
 
@@ -16,6 +17,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/inlined_vector.h"
+#include "core/base/check.h"
 #include "core/model/ids.h"
 #include "core/model/node.h"
 #include "core/model/resources.h"
@@ -58,9 +60,11 @@ class FreeIndex {
     }
   }
 
-  // The same, in the same order, for the nodes alone that have all of these marks.
+  // The same, in the same order, for the nodes alone that have all of these marks and come after
+  // that one. After StateEditor::SyncMarks.
   template <class Visit>
-  void ForEachMarked(Marks marks, int devices, int64_t cpu_millis, Visit&& visit) const {
+  void ForEachMarked(Marks marks, const Key& after, int64_t cpu_millis, Visit&& visit) const {
+    BERTH_CHECK(stale_marks_.empty());
     struct Cursor {
       const Order* nodes;
       Order::const_iterator at;
@@ -68,8 +72,7 @@ class FreeIndex {
     absl::InlinedVector<Cursor, 16> cursors;  // none at an end
     for (const auto& [of, nodes] : by_marks_) {
       if ((of & marks) != marks) continue;
-      const auto first = nodes.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
-      const auto at = Sufficient(nodes, first, cpu_millis);
+      const auto at = Sufficient(nodes, nodes.upper_bound(after), cpu_millis);
       if (at != nodes.end()) cursors.push_back({&nodes, at});
     }
     while (!cursors.empty()) {
@@ -103,6 +106,8 @@ class FreeIndex {
   }
   // The node must be listed.
   const Resources& FreeOf(NodeId node) const { return entries_[node.value].free; }
+  // Where the node stands in the order; it must be listed.
+  Key KeyOf(NodeId node) const { return {entries_[node.value].key_room, node}; }
   // Of any node; those that are not listed keep theirs.
   Marks MarksOf(NodeId node) const {
     return node.value < entries_.size() ? entries_[node.value].marks : 0;
@@ -147,8 +152,11 @@ class FreeIndex {
     bool listed = false;
     bool in_order = false;  // nodes_ holds it, by `key_room`
     bool waits = false;     // listed in waiting_
+    bool stale = false;     // listed in stale_marks_
     uint64_t key_room = 0;
     Marks marks = 0;
+    Marks kept_by = 0;  // by_marks_ holds it there, by `kept_room`; 0: it does not
+    uint64_t kept_room = 0;
   };
   Entry& EntryOf(NodeId node);
   void Put(NodeId node, const Resources& free, uint64_t room);
@@ -158,13 +166,14 @@ class FreeIndex {
   void Hold() { held_ = true; }
   void Release();
   void Follow(NodeId node, Entry& entry);
-  void Insert(NodeId node, Entry& entry);
-  void Erase(NodeId node, Entry& entry);
+  void MarksStale(NodeId node, Entry& entry);
+  void SyncMarks();
   void SetMarks(NodeId node, Marks marks);
   void ClearMarks();
 
   Order nodes_;
   absl::btree_map<Marks, Order> by_marks_;  // of marked nodes; none is empty
+  std::vector<NodeId> stale_marks_;         // whose place in by_marks_ may be another
   std::vector<Entry> entries_;              // by node id
   Resources total_;
   bool held_ = false;

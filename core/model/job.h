@@ -384,6 +384,7 @@ struct Job {
   absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
   absl::InlinedVector<GroupTally, 1> tallies;  // derived; parallel to groups
   absl::InlinedVector<Task, 1> tasks;          // most jobs have one
+  std::vector<JobDependency> dependencies;
   JobStatus status;
 
   std::string name;
@@ -394,7 +395,6 @@ struct Job {
   Time submit, start_after;
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const LifecyclePolicy> policies;  // as groups
-  std::vector<JobDependency> dependencies;
   std::map<std::string, std::string> labels;
   const JobTemplate* shared = nullptr;  // derived
 };

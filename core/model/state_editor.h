@@ -113,6 +113,8 @@ class StateEditor {
   // name nodes that have gone again. They have no marks.
   std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }
   void SetNodeMarks(NodeId id, FreeIndex::Marks marks) { state_.free_.SetMarks(id, marks); }
+  // Before FreeIndex::ForEachMarked, after any edit.
+  void SyncMarks() { state_.free_.SyncMarks(); }
   // PendingIndex::missed() has been dealt with.
   void ForgetMissed() { state_.pending_.missed_.clear(); }
   // Queues whose demand, specification, usage or children are not what they were at the last call,

@@ -119,6 +119,7 @@ void StateEditor::DeriveNode(Node& node) {
   }
   node.healthy = DeviceSet{};
   node.kinds.clear();
+  node.alike.clear();
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     const Device& device = node.spec.devices[i];
     const ResourceKind kind = state_.interner_.AddKind(device.kind);
@@ -128,6 +129,16 @@ void StateEditor::DeriveNode(Node& node) {
     // Sorted by kind: a kind's devices are neighbours.
     if (node.kinds.empty() || node.kinds.back().kind != kind) node.kinds.push_back({kind, {}});
     node.kinds.back().devices.Add(i);
+    const auto is_alike = [&](const AlikeDevices& others) {
+      const Device& other = node.spec.devices[others.first];
+      return others.kind == kind && other.model == device.model &&
+             other.memory_bytes == device.memory_bytes;
+    };
+    auto alike = std::find_if(node.alike.begin(), node.alike.end(), is_alike);
+    if (alike == node.alike.end()) {
+      alike = node.alike.insert(alike, {.kind = kind, .first = i, .devices = {}});
+    }
+    alike->devices.Add(i);
   }
 }
 

@@ -81,7 +81,7 @@ Figures Measure(const Fill& fill) {
 }  // namespace
 
 std::vector<Row> CoreFill(const Options& options) {
-  const Fill fill{.nodes = Scaled(options, 10'000, 640), .offered = 0.9};
+  const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9};
   return {FiguresRow("core.fill", "placements/s", "placements_per_s",
                      Runs(options, 5, [&fill] { return Measure(fill); }))};
 }

@@ -97,6 +97,7 @@ JobSpec OneGpuJob(int64_t number, QueueId queue) {
   group.shape.cpu_millis = 8'000;
   group.shape.memory_bytes = int64_t{64} << 30;
   group.shape.devices = {{.kind = "gpu", .count = 1}};
+  group.shape.tolerations = {{"dedicated", "inference"}};
   spec.groups = {std::move(group)};
   spec.user = absl::StrCat("user-", number % 40);
   spec.preemptible = true;
