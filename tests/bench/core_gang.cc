@@ -1,5 +1,6 @@
 // One large gang among many nodes; and a cycle that has nothing to do.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/bench/core_cluster.h"
@@ -57,12 +58,15 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/13);
-  cluster.AddNodes(nodes);
-  workload.SubmitGpus(cluster, gpus * 5 / 4);
-  cluster.RunAll();
-  while (cluster.state().pending().job_count() < static_cast<size_t>(backlog)) {
-    cluster.Submit(workload.Next());
+  // All are there before the nodes are, so that everyone gets a fair share at once.
+  int64_t waiting = -gpus;  // GPUs asked for, beyond those that there are
+  for (int64_t jobs = 0; jobs < backlog || waiting < gpus / 4; ++jobs) {
+    JobSpec spec = workload.Next();
+    waiting += spec.groups[0].shape.devices[0].count;
+    cluster.Submit(std::move(spec));
   }
+  cluster.Settle();
+  cluster.AddNodes(nodes);
   cluster.RunAll();
   const double state_mib = OwnResidentMib() - before_mib;
   constexpr int kCycles = 1001;
