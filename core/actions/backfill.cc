@@ -44,6 +44,7 @@ class Backfill {
   const ClusterState& state_;
   Placer placer_;
   std::optional<ServiceOrder> order_;
+  bool served_ = false;
   size_t held_ = 0;  // reservations at the last look
   absl::btree_set<ClassId> asked_;
   absl::btree_set<Mate> mates_;
@@ -52,10 +53,12 @@ class Backfill {
 void Backfill::Run() {
   for (const auto& [id, reservation] : state_.reservations())
     Enlist(state_.jobs().At(id).pending_class);
-  bool served = false;
+  // Each cycle serves a job that is not known to be blocked, or decides something: else, cut at the
+  // same place each time, it would go on for ever.
+  const size_t decisions = cycle_.transaction().decisions();
   for (auto head = Next(); head.has_value() || !mates_.empty(); head = Next()) {
-    if (served && cycle_.SpentUp()) return cycle_.Cut();
-    served = true;
+    const bool moved_on = served_ || cycle_.transaction().decisions() > decisions;
+    if (moved_on && cycle_.SpentUp()) return cycle_.Cut();
     if (MateGoesBefore(head)) {
       ReserveForMate();
     } else if (head->short_of_room) {
@@ -87,6 +90,7 @@ bool Backfill::MateGoesBefore(const std::optional<Head>& head) const {
 }
 
 void Backfill::Serve(const Head& head) {
+  served_ = true;
   ++cycle_.counters().jobs_considered;
   cycle_.CountWork(1);
   const Job& job = state_.jobs().At(head.job);

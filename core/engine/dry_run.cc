@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/engine/cycle.h"
+#include "core/engine/engine_cache.h"
 #include "core/engine/nomination_stage.h"
 #include "core/engine/reserve.h"
 #include "core/model/apply.h"
@@ -19,7 +20,8 @@ class TrialJob {
   TrialJob(ClusterState& state, std::optional<JobId> withdrawn)
       : state_(state),
         editor_(state, EditMode::kTentative),
-        missed_(state.pending().missed().size()) {
+        missed_(state.pending().missed().size()),
+        progress_(CacheOf(editor_).missed) {
     if (withdrawn.has_value()) Withdraw(*withdrawn);
   }
   ~TrialJob();
@@ -43,6 +45,7 @@ class TrialJob {
   ClusterState& state_;
   StateEditor editor_;
   const size_t missed_;
+  const MissedProgress progress_;
   JobId id_;  // 0: none was added
   JobId withdrawn_;
   JobStatus status_;
@@ -71,6 +74,7 @@ TrialJob::~TrialJob() {
   }
   editor_.Sync();
   editor_.ReopenMissed(missed_);
+  CacheOf(editor_).missed = progress_;
   StateEditor(state_).Sync();  // as facts: drops the classes that were for the trial only
 }
 

@@ -2,15 +2,23 @@
 #ifndef BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 #define BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "core/engine/fair_share.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
 
+// How many of PendingIndex::missed() each action has dealt with, by name. A cycle that was cut goes
+// on from there.
+using MissedProgress = std::map<std::string, size_t>;
+
 struct EngineCache final : PlanningCache {
   FairShares shares;
+  MissedProgress missed;
 };
 
 // The state's own; made when first asked for.

@@ -43,6 +43,7 @@ class Rivals {
     shape.priority = dice_.Below(3);
     shape.preemptible = dice_.Chance(90);
     contest_.Submit(absl::StrCat("j", ++submitted_), shape);
+    took_from_.clear();
   }
 
   // Agents do what they were told, at once; running tasks go on.
@@ -62,7 +63,8 @@ class Rivals {
         continue;
       }
       ++evictions_;
-      // Whoever lost a place to another must not have taken it from that one before.
+      // Whoever lost a place to another has not taken it from that one before. Only as long as the
+      // same jobs are there: shares follow demand.
       REQUIRE_FALSE(took_from_.contains({released->job, released->beneficiary}));
       took_from_.insert({released->beneficiary, released->job});
     }
@@ -93,7 +95,9 @@ class Rivals {
       case TaskState::kReleasing:
         return contest_.Report(id, task, ReportState::kExited, 143, ExitCause::kKilled);
       case TaskState::kRunning:
-        if (finish && dice_.Chance(20)) contest_.Report(id, task, ReportState::kExited);
+        if (!finish || !dice_.Chance(20)) return;
+        contest_.Report(id, task, ReportState::kExited);
+        took_from_.clear();
         return;
       default:
         return;
