@@ -182,6 +182,7 @@ absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policie
   {
     Cycle cycle(state, policies, now, budget);
     whole = RunStages(cycle);
+    result.work = cycle.counters().work;
     for (EventBody& decision : cycle.transaction().Commit()) {
       std::visit(Reading{job.id, result}, decision);
     }
