@@ -83,7 +83,8 @@ class Store {
   virtual absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const = 0;
 
   // Lets log entries up to `sequence` age out, but never the last one. Bases up to there go too,
-  // except for the last of them: it stays, with the log that follows it. Thread-safe beside Append.
+  // except for the last of them: it stays, with the log that follows it. A log that is whole stays
+  // so until there is such a base, if there are any. Thread-safe beside Append.
   virtual absl::Status TrimLog(uint64_t sequence) = 0;
 
   // ---- Bases: copies of the records as they were after some batch. From there the log can be

@@ -107,6 +107,8 @@ absl::Status MemoryStore::TrimLog(uint64_t sequence) {
     --kept;
     sequence = kept->first;
     bases_.erase(bases_.begin(), kept);
+  } else if (!bases_.empty() && log_.contains(1)) {
+    return absl::OkStatus();
   }
   log_.erase(log_.begin(), log_.upper_bound(std::min(sequence, last_sequence_ - 1)));
   return absl::OkStatus();

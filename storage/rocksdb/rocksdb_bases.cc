@@ -229,7 +229,11 @@ absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
   const absl::StatusOr<std::vector<uint64_t>> bases = Bases();
   if (!bases.ok()) return bases.status();
   auto kept = std::upper_bound(bases->begin(), bases->end(), sequence);
-  if (kept != bases->begin()) sequence = *--kept;
+  if (kept != bases->begin()) {
+    sequence = *--kept;
+  } else if (!bases->empty() && ReadLog(0, 1).ok()) {
+    return absl::OkStatus();  // whole, and no base is old enough to take the beginning's place
+  }
   const uint64_t last = last_sequence_.load();
   const std::string begin = SequenceKey(0);
   const std::string end = SequenceKey(std::min(sequence, last == 0 ? 0 : last - 1) + 1);

@@ -227,6 +227,8 @@ TEMPLATE_TEST_CASE("a base keeps the records as they were, and the log that foll
   };
   CHECK(absl::IsNotFound(fixture.store().LoadBase(7, none)));
 
+  REQUIRE(fixture.store().TrimLog(4).ok());  // no base is so old: the log stays whole
+  CHECK(FirstLogged(fixture.store()).value() == 1);
   REQUIRE(fixture.store().TrimLog(9).ok());  // the base at 5 is the last so old
   CHECK(FirstLogged(fixture.store()).value() == 6);
   CHECK(fixture.store().Bases().value() == std::vector<uint64_t>{5, 10});
