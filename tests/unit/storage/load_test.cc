@@ -141,7 +141,9 @@ TEST_CASE("the log folds from a base as it does from the beginning") {
   const auto page = world.store->ReadLog(world.base, 10'000);
   REQUIRE(page.ok());
   for (const LogEntry& entry : *page) {
-    for (const Event& event : DecodeTurn(entry.turn)->events) REQUIRE(Apply(state, event).ok());
+    const auto turn = DecodeTurn(entry.turn);
+    REQUIRE(turn.ok());
+    for (const Event& event : turn->events) REQUIRE(Apply(state, event).ok());
     state.StampDirty(entry.sequence);
     state.TakeDirty();
   }
