@@ -7,8 +7,8 @@
 //   A{j1 j4} B{j2} C{j3}     j1 fits -> A{j4} moves behind;  j2 does not -> B blocked;  j3 ...
 //
 // Where backfill is configured, allocate stops at the first gang for which there is no room, found
-// now or in an earlier cycle: who may go around it is for backfill to say. Queues that may not have
-// more stop nobody else.
+// now or in an earlier cycle, and at one that is found to be over a limit: who may go around these
+// is for backfill to say.
 //
 // Cost: decisions + classes not known to be blocked, whatever the number of jobs that wait.
 #include <optional>
@@ -63,7 +63,7 @@ void AllocateAction::Run(Cycle& cycle) const {
     auto verdict = placer.Serve(cycle.state().jobs().At(head->job));
     if (!verdict.has_value()) continue;
     const bool gang = cycle.state().pending().Class(head->id).demand.gang;
-    if (in_order && gang && LacksRoom(*verdict)) return;  // backfill serves it again
+    if (in_order && gang && WaitsForEnds(*verdict)) return;  // backfill serves it again
     cycle.transaction().editor().Block(head->id, *std::move(verdict));
   }
 }

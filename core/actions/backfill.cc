@@ -1,7 +1,7 @@
-// backfill: goes on in order of service where allocate stopped, at the first job that lacks room.
-// The first such jobs (of each queue one, EASY; or all of them, conservative) are kept the places
-// where they can start earliest; who comes after them may start now only if that delays none of
-// these.
+// backfill: goes on in order of service where allocate stopped, at the first job that lacks room,
+// or that a limit of its queue keeps waiting. The first such jobs (of each queue one, EASY; or all
+// of them, conservative) are kept the places where they can start earliest; who comes after them
+// may start now only if that delays none of these.
 //
 //   8 devices, 6 in use until 10:00      waiting: A wants 8    B wants 2 for 1 h, C wants 2 for a
 //   day 9:00   A is kept all 8 from 10:00    B starts (gone by 10:00)    C waits: reserved for A
@@ -97,7 +97,7 @@ void Backfill::Serve(const Head& head) {
   std::optional<BlockedVerdict> verdict = placer_.Serve(job);
   if (!verdict.has_value()) return;
   asked_.insert(head.id);
-  const bool reserved = LacksRoom(*verdict) && ReserveFor(cycle_, placer_, job);
+  const bool reserved = WaitsForEnds(*verdict) && ReserveFor(cycle_, placer_, job);
   cycle_.transaction().editor().Block(head.id, *std::move(verdict));
   if (reserved) Enlist(head.id);
 }

@@ -15,7 +15,7 @@ bool MayBeHelped(const ClusterState& state, ClassId id) {
   if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
   const auto code = static_cast<WaitCode>(c->blocked->code);
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
-         code == WaitCode::kGuaranteeKept;
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
 }
 
 const Job& FirstJob(const ClusterState& state, ClassId id) {

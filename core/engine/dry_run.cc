@@ -32,7 +32,11 @@ class TrialJob {
     id_ = state_.next_job_id();
     editor_.AddJob(id_, spec, now);
     editor_.Sync();
-    return state_.jobs().At(id_);
+    const Job& job = state_.jobs().At(id_);
+    // As a fact it may reopen its class, to take room from those less important than itself.
+    const PendingClass* of = state_.pending().FindClass(job.pending_class);
+    if (of != nullptr && of->jobs.begin()->job == id_) editor_.Reopen(job.pending_class);
+    return job;
   }
   void Hold(JobStatus status) {
     editor_.SetJobStatus(id_, std::move(status));

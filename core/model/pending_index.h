@@ -173,7 +173,8 @@ class PendingIndex {
  private:
   friend class StateEditor;
 
-  ClassId Add(const Demand& demand, OrderKey key);
+  // `fact`: not a trial, nor its undoing.
+  ClassId Add(const Demand& demand, OrderKey key, bool fact);
   void Remove(ClassId id, OrderKey key);
   void Block(ClassId id, BlockedVerdict verdict);
   void ReopenAll();

@@ -380,7 +380,7 @@ void StateEditor::RefreshPending(Job& job) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);
   }
-  job.pending_class = state_.pending_.Add(demand, KeyOf(job));
+  job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
 }
 
 void StateEditor::LeavePending(Job& job) {
