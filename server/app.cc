@@ -14,6 +14,7 @@
 #include "server/convert_values.h"
 #include "server/history.h"
 #include "server/load.h"
+#include "server/planning/policy_record.h"
 #include "server/scheduling_config.h"
 #include "support/log.h"
 #include "support/tls.h"
@@ -115,6 +116,7 @@ void App::Wire() {
   dispatch_executor_ = std::make_unique<ThreadExecutor>();
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();
+  log_executor_ = std::make_unique<ThreadExecutor>();
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
   const AgentGatewayOptions agents{.heartbeat_interval =
                                        DurationFrom(config_.heartbeat_interval())};
@@ -174,14 +176,22 @@ void App::RunLoop() {
                                               DurationFrom(config_.coalescing_window()));
   loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
-  loop_thread_->AddPeriodic(kTrimPeriod, [this] {
-    read_executor_->Run([this] {
-      const absl::Status status = TrimHistory(*store_, SystemClock().Now(), history_.Get());
-      if (!status.ok()) LogWarn("the log history cannot be trimmed", {{"error", status}});
-    });
-  });
+  loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { KeepLog(); }); });
   Housekeeping();
   loop_thread_->Start();
+}
+
+// A log that cannot be verified from its beginning is better than one that fills the disk.
+void App::KeepLog() {
+  const Time now = SystemClock().Now();
+  const absl::Duration history = history_.Get();
+  const absl::StatusOr<bool> renewed = RenewBase(*store_, now, history);
+  if (!renewed.ok() && !absl::IsUnimplemented(renewed.status())) {
+    LogWarn("no base is kept for verifying the log", {{"error", renewed.status()}});
+  }
+  if (renewed.ok() && *renewed) loop_->PlanAnew();
+  const absl::Status trimmed = TrimHistory(*store_, now, history);
+  if (!trimmed.ok()) LogWarn("the log history cannot be trimmed", {{"error", trimmed}});
 }
 
 absl::Status App::Listen() {
@@ -263,6 +273,7 @@ void App::StopCalls() {
   if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
     LogWarn("calls are still waiting for the disk; they are given up");
     loop_thread_->Stop();
+    log_executor_.reset();  // it may want planning to begin anew
     committer_->Stop();
     loop_.reset();
   }
@@ -281,6 +292,7 @@ void App::Stop() {
   dispatch_executor_.reset();
   watch_executor_.reset();
   read_executor_.reset();
+  log_executor_.reset();
   server_.reset();
 }
 

@@ -78,6 +78,7 @@ class App {
   absl::Status Load(const StoreOpener& open_store);
   void Wire();
   void Adopt(const config::v1::Server& config);
+  void KeepLog();
   absl::Status Listen();
   void RunLoop();
   HttpAnswer Health() const;
@@ -104,7 +105,8 @@ class App {
   std::unique_ptr<GroupCommitter> committer_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<LeaseKeeper> leases_;
-  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_;
+  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
+      log_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<AgentGateway> gateway_;
   std::unique_ptr<LogRelay> logs_;

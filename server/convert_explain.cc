@@ -169,6 +169,8 @@ void RenderWait(const Remedy& remedy, v1::Remedy* out) {
 
 void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResult& plan,
                 v1::PlanJobResponse* out) {
+  out->set_exhausted(plan.exhausted);
+  if (plan.exhausted) return;
   out->set_starts_now(plan.StartsNow());
   for (const Placement& place : plan.placements) {
     RenderPlace(state, spec, place, out->add_placements());
@@ -183,7 +185,6 @@ void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResu
   if (plan.reservation.has_value()) {
     RenderReservation(state, *plan.reservation, out->mutable_reservation());
   }
-  out->set_exhausted(plan.exhausted);
 }
 
 void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remedy,

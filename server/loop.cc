@@ -33,7 +33,7 @@ class Loop::ActiveTurn final : public Turn {
     asked_ = true;
     return state_;
   }
-  // Classes of waiting jobs may be open again that cannot be placed: a cycle closes them.
+  // Planning's caches are not what they were.
   bool asked() const { return asked_; }
 
   absl::Status Emit(EventBody body) override {
@@ -79,11 +79,12 @@ Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions opt
       recorder_(state_, deps_.preserved),
       revision_(revision),
       policies_(deps_.policies),
+      policy_record_(deps_.policy_record),
       sequence_(revision),
       handed_over_(revision),
       budget_(options.cycle_target),
       outbox_(revision) {
-  recorder_.NotePolicies(deps_.policy_record);
+  recorder_.NotePolicies(policy_record_);
 }
 
 Loop::~Loop() = default;
@@ -146,16 +147,35 @@ void Loop::SetPolicies(std::shared_ptr<const Policies> policies, std::string pol
   Wake();
 }
 
+void Loop::PlanAnew() {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    if (!new_policies_.has_value()) new_policies_ = NewPolicies{};
+  }
+  Wake();
+}
+
 std::optional<Loop::NewPolicies> Loop::TakePolicies() {
   absl::MutexLock lock(&queue_mutex_);
   return std::exchange(new_policies_, std::nullopt);
 }
 
+// Planning goes on from what the recorder notes here and from the facts alone, so that a replay can
+// begin with this turn.
 void Loop::Switch(NewPolicies policies) {
-  owned_policies_ = std::move(policies.policies);
-  policies_ = owned_policies_.get();
-  recorder_.NotePolicies(std::move(policies.record));
-  StateEditor(state_).ForgetVerdicts();
+  if (policies.policies != nullptr) {
+    owned_policies_ = std::move(policies.policies);
+    policies_ = owned_policies_.get();
+    policy_record_ = std::move(policies.record);
+  }
+  recorder_.NotePolicies(policy_record_);
+  ForgetVerdicts();
+}
+
+void Loop::ForgetVerdicts() {
+  StateEditor editor(state_);
+  editor.ForgetVerdicts();
+  editor.ForgetMissed();
 }
 
 std::vector<Loop::Pending> Loop::TakeCommands() {
@@ -181,6 +201,10 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   for (Pending& command : commands) std::move(command.run)(turn);
   counters_.commands += commands.size();
 
+  if (turn.asked()) {  // what planning knows must follow from the log
+    recorder_.NoteQuestions();
+    ForgetVerdicts();
+  }
   const bool plan = !output.events.empty() || turn.asked() || plan_again_ || now_ >= wake_at_;
   if (plan) RunCycle(turn);
   counters_.events += output.events.size();

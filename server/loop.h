@@ -119,6 +119,9 @@ class Loop {
   // Thread-safe.
   void SetPolicies(std::shared_ptr<const Policies> policies, std::string policy_record)
       ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  // As SetPolicies with those in force: from the next turn on, decisions follow from what the log
+  // says, without the turns before it. Thread-safe.
+  void PlanAnew() ABSL_LOCKS_EXCLUDED(queue_mutex_);
 
   // One turn. One thread at a time calls it, and never from an effect.
   TurnResult RunTurn();
@@ -166,12 +169,13 @@ class Loop {
 
   // Policies as SetPolicies gave them, on their way to the loop thread.
   struct NewPolicies {
-    std::shared_ptr<const Policies> policies;
+    std::shared_ptr<const Policies> policies;  // null: those in force, anew
     std::string record;
   };
 
   // Before the turn's cycle.
   void Switch(NewPolicies policies) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void ForgetVerdicts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   std::optional<NewPolicies> TakePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   // The turn proper: all that happens under the state lock.
@@ -200,8 +204,9 @@ class Loop {
   // Loop thread only.
   const Policies* policies_;
   std::shared_ptr<const Policies> owned_policies_;  // of policies_, unless it is from LoopDeps
-  uint64_t sequence_;                               // as revision_
-  std::atomic<uint64_t> handed_over_;               // as sequence_, for other threads
+  std::string policy_record_;
+  uint64_t sequence_;                  // as revision_
+  std::atomic<uint64_t> handed_over_;  // as sequence_, for other threads
   Time now_ = absl::InfinitePast();
   Time wake_at_ = absl::InfinitePast();
   bool plan_again_ = true;  // once at the start

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "server/convert_values.h"
+#include "server/planning/policy_record.h"
 #include "server/validation/job.h"
 #include "server/validation/values.h"
 
@@ -15,8 +16,6 @@ using Names = google::protobuf::RepeatedPtrField<std::string>;
 void Default(const std::vector<std::string>& names, Names* field) {
   if (field->empty()) field->Assign(names.begin(), names.end());
 }
-
-std::vector<std::string> NamesFrom(const Names& names) { return {names.begin(), names.end()}; }
 
 void FillEviction(const EvictionParameters& defaults, config::v1::Eviction& eviction) {
   if (!eviction.has_min_runtime()) ToProto(defaults.min_runtime, eviction.mutable_min_runtime());
@@ -60,22 +59,6 @@ void CheckBackfill(const FieldPath& path, const config::v1::Backfill& backfill,
   CheckRange({path, "conservative_depth"}, backfill.conservative_depth(), 0, 100'000, findings);
 }
 
-BackfillParameters BackfillFrom(const config::v1::Backfill& backfill) {
-  const bool all = backfill.mode() == config::v1::Backfill::CONSERVATIVE;
-  return {.mode = all ? BackfillMode::kConservative : BackfillMode::kEasy,
-          .reservations_per_queue = backfill.reservations_per_queue(),
-          .reservations = backfill.reservations(),
-          .conservative_depth = backfill.conservative_depth()};
-}
-
-EvictionParameters EvictionFrom(const config::v1::Eviction& eviction) {
-  return {.min_runtime = DurationFrom(eviction.min_runtime()),
-          .cooldown = DurationFrom(eviction.cooldown()),
-          .min_gain = DurationFrom(eviction.min_gain()),
-          .max_victims = eviction.max_victims(),
-          .gang_grace = DurationFrom(eviction.gang_grace())};
-}
-
 }  // namespace
 
 void FillScheduling(Scheduling& scheduling) {
@@ -106,35 +89,12 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
              -kMaxPriority, kMaxPriority + 1, findings);
 }
 
-PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
-  const Scheduling& scheduling = config.scheduling();
-  PolicyConfig policies;
-  policies.actions = NamesFrom(scheduling.actions());
-  policies.filters = NamesFrom(scheduling.filters());
-  policies.scores = NamesFrom(scheduling.scores());
-  policies.job_orders = NamesFrom(scheduling.job_orders());
-  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
-  policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
-                         .usage_weight = scheduling.fair_share().usage_weight()};
-  policies.backfill = BackfillFrom(scheduling.backfill());
-  policies.eviction = EvictionFrom(scheduling.eviction());
-  return policies;
-}
-
 JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   JobDefaults defaults{.finished_job_ttl = DurationFrom(config.finished_job_ttl())};
   if (config.scheduling().has_preemptible_below_priority()) {
     defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
   }
   return defaults;
-}
-
-std::string PolicyRecordFrom(const config::v1::Server& config) {
-  config::v1::Server record;
-  record.set_drain_after_refusals(config.drain_after_refusals());
-  *record.mutable_scheduling() = config.scheduling();
-  record.mutable_scheduling()->clear_preemptible_below_priority();  // the events tell what it made
-  return record.SerializeAsString();
 }
 
 }  // namespace berth

@@ -3,10 +3,7 @@
 #ifndef BERTH_SERVER_SCHEDULING_CONFIG_H_
 #define BERTH_SERVER_SCHEDULING_CONFIG_H_
 
-#include <string>
-
 #include "berth/config/v1/config.pb.h"
-#include "core/engine/policies.h"
 #include "server/convert_job.h"
 #include "server/validation/findings.h"
 
@@ -18,12 +15,8 @@ void FillScheduling(config::v1::Scheduling& scheduling);
 void CheckScheduling(const FieldPath& path, const config::v1::Scheduling& scheduling,
                      Findings& findings);
 
-// All of these only of a completed configuration.
-PolicyConfig PolicyConfigFrom(const config::v1::Server& config);
+// Only of a completed configuration. What planning itself makes of it: planning/policy_record.h.
 JobDefaults JobDefaultsFrom(const config::v1::Server& config);
-// What LogTurn.policies says: the fields that PolicyConfigFrom reads, and no others. A replay
-// parses it as a config.v1.Server and gives it to PolicyConfigFrom.
-std::string PolicyRecordFrom(const config::v1::Server& config);
 
 }  // namespace berth
 

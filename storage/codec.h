@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,19 @@ absl::StatusOr<StoredRequest> DecodeRequestRecord(absl::string_view key, absl::s
 void EncodeEvent(const Event& event, Time turn_time, store::v1::LogEvent* message);
 absl::StatusOr<Event> DecodeEvent(const store::v1::LogEvent& message, Time turn_time);
 
+// A planning cycle that decided nothing in a turn that changed nothing.
+struct QuietCycle {
+  Time time = absl::InfinitePast();
+  uint64_t budget = 0;
+  bool asked = false;  // as in LoggedTurn
+};
+
+// What planning still knew beside the facts when it began anew (StateEditor::ForgetVerdicts).
+struct Remembered {
+  Time passed_time = absl::InfinitePast();  // ClusterState::passed_time
+  std::vector<JobId> unsettled;             // ClusterState::unsettled
+};
+
 // A whole turn of the log.
 struct LoggedTurn {
   uint64_t sequence = 0;
@@ -138,8 +152,13 @@ struct LoggedTurn {
   std::vector<Event> events;
   // For a replay of its planning cycle; a budget of 0: none ran.
   uint64_t cycle_budget = 0, cycle_work = 0;
-  size_t events_before_cycle = 0;  // of `events`; the others are the cycle's decisions
-  std::string policies;            // in force from this cycle on; empty: those before
+  size_t events_before_cycle = 0;        // of `events`; the others are the cycle's decisions
+  std::string policies;                  // in force from `quiet_cycles` on; empty: those before
+  std::vector<QuietCycle> quiet_cycles;  // since the turn logged before, in order
+  bool loaded = false;                   // the first logged by a process, which loaded the state
+  std::optional<Remembered> remembered;  // planning began anew, with `policies`
+  std::string version;                   // with `loaded`: of the program
+  bool asked = false;  // planning forgot its verdicts right before the cycle (Turn::Trial)
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
 // The message, for watchers; DATA_LOSS if it does not parse.

@@ -1,5 +1,7 @@
 // Events of the log. One Set and one Get per event; the variant and the oneof are parallel.
+#include <optional>
 #include <variant>
+#include <vector>
 
 #include "storage/codec.h"
 #include "storage/codec_common.h"
@@ -333,6 +335,32 @@ absl::StatusOr<pb::LogTurn> ParseTurn(absl::string_view turn) {
   return message;
 }
 
+namespace {
+
+std::vector<QuietCycle> GetQuietCycles(const pb::LogTurn& turn, codec::Reader& reader) {
+  std::vector<QuietCycle> cycles;
+  for (const pb::QuietCycle& cycle : turn.quiet_cycles()) {
+    cycles.push_back({.time = reader.GetTime(cycle.has_time(), cycle.time(), absl::InfinitePast(),
+                                             "quiet cycle"),
+                      .budget = cycle.budget(),
+                      .asked = cycle.asked()});
+  }
+  return cycles;
+}
+
+std::optional<Remembered> GetRemembered(const pb::LogTurn& turn, codec::Reader& reader) {
+  if (!turn.has_remembered()) return std::nullopt;
+  const pb::Remembered& message = turn.remembered();
+  Remembered remembered{
+      .passed_time = reader.GetTime(message.has_passed_time(), message.passed_time(),
+                                    absl::InfinitePast(), "passed time"),
+      .unsettled = {}};
+  for (uint64_t job : message.unsettled()) remembered.unsettled.push_back(JobId{job});
+  return remembered;
+}
+
+}  // namespace
+
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
   absl::StatusOr<pb::LogTurn> message = ParseTurn(turn);
   if (!message.ok()) return message.status();
@@ -345,7 +373,12 @@ absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
       .cycle_budget = message->cycle_budget(),
       .cycle_work = message->cycle_work(),
       .events_before_cycle = message->events_before_cycle(),
-      .policies = message->policies()};
+      .policies = message->policies(),
+      .quiet_cycles = GetQuietCycles(*message, reader),
+      .loaded = message->loaded(),
+      .remembered = GetRemembered(*message, reader),
+      .version = message->version(),
+      .asked = message->asked()};
   absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
   if (!status.ok()) return status;
   logged.events.reserve(static_cast<size_t>(message->events_size()));

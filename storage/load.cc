@@ -2,7 +2,9 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/state_editor.h"
 #include "storage/keys.h"
 
@@ -149,6 +151,40 @@ absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
       });
   if (!status.ok()) return status;
   return loader.Finish();
+}
+
+absl::StatusOr<uint64_t> FirstLogged(const Store& store) {
+  uint64_t before = 0;                        // gone
+  uint64_t there = store.LastSequence() + 1;  // kept, or not written yet
+  while (there - before > 1) {
+    const uint64_t middle = before + (there - before) / 2;
+    const auto entry = store.ReadLog(middle - 1, 1);
+    if (!entry.ok() && !absl::IsOutOfRange(entry.status())) return entry.status();
+    (entry.ok() ? there : before) = middle;
+  }
+  return there;
+}
+
+absl::StatusOr<uint64_t> LoadEarliest(Store& store, ClusterState& state) {
+  const absl::StatusOr<uint64_t> first = FirstLogged(store);
+  if (!first.ok()) return first.status();
+  if (*first == 1) return uint64_t{0};
+  const absl::StatusOr<std::vector<uint64_t>> bases = store.Bases();
+  if (!bases.ok()) return bases.status();
+  for (uint64_t base : *bases) {
+    if (base + 1 < *first) continue;
+    const auto no_requests = [](StoredRequest) {};
+    Loader loader(state, no_requests, nullptr);
+    absl::Status status =
+        store.LoadBase(base, [&](RecordKind kind, absl::string_view key, absl::string_view value) {
+          return loader.Take(kind, key, value);
+        });
+    if (status.ok()) status = loader.Finish().status();
+    if (!status.ok()) return status;
+    return base;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the log begins with batch ", *first, ", and there is no base to begin with"));
 }
 
 }  // namespace berth

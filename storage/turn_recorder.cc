@@ -13,6 +13,7 @@
 #include "core/model/state_editor.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
+#include "support/version.h"
 
 namespace berth {
 namespace {
@@ -51,6 +52,7 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   now_ = now;
   cycle_budget_ = cycle_work_ = 0;
   events_ = events_before_cycle_ = 0;
+  asked_ = false;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
@@ -154,20 +156,55 @@ void TurnRecorder::Put(Record record) {
   batch_.records.push_back(std::move(record));
 }
 
+void TurnRecorder::NotePolicies(std::string policies) {
+  policies_ = std::move(policies);
+  quiet_cycles_.clear();  // what they found out is forgotten
+  if (!cycle_ran_) return;
+  remembered_ = Remembered{.passed_time = state_.passed_time(),
+                           .unsettled = {state_.unsettled().begin(), state_.unsettled().end()}};
+}
+
 void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
+  cycle_ran_ = true;
   cycle_budget_ = budget;
   cycle_work_ = work;
   events_before_cycle_ = events_;
 }
 
-std::optional<Batch> TurnRecorder::Finish() {
-  if (empty_) return std::nullopt;
-  pb::LogTurn tail;  // fields of one message, after its events
+// Fields of one message, after its events.
+void TurnRecorder::AppendTail() {
+  pb::LogTurn tail;
   tail.set_cycle_budget(cycle_budget_);
   tail.set_cycle_work(cycle_work_);
   tail.set_events_before_cycle(cycle_budget_ == 0 ? events_ : events_before_cycle_);
   tail.set_policies(std::exchange(policies_, {}));
+  for (const QuietCycle& cycle : std::exchange(quiet_cycles_, {})) {
+    pb::QuietCycle* message = tail.add_quiet_cycles();
+    codec::SetTime(cycle.time, message->mutable_time());
+    message->set_budget(cycle.budget);
+    message->set_asked(cycle.asked);
+  }
+  if (std::exchange(loaded_, false)) {
+    tail.set_loaded(true);
+    tail.set_version(kBerthVersion);
+  }
+  tail.set_asked(asked_);
+  if (const auto remembered = std::exchange(remembered_, std::nullopt); remembered.has_value()) {
+    pb::Remembered* message = tail.mutable_remembered();
+    if (remembered->passed_time != absl::InfinitePast()) {
+      codec::SetTime(remembered->passed_time, message->mutable_passed_time());
+    }
+    for (JobId job : remembered->unsettled) message->add_unsettled(job.value);
+  }
   tail.AppendToString(&batch_.log);
+}
+
+std::optional<Batch> TurnRecorder::Finish() {
+  if (empty_ && quiet_cycles_.size() < kMaxQuietCycles) {
+    if (cycle_budget_ > 0) quiet_cycles_.push_back({now_, cycle_budget_, asked_});
+    return std::nullopt;
+  }
+  AppendTail();
   state_.StampDirty(batch_.sequence);
   PutChanged(state_.TakeDirty());
   PutNextIds();

@@ -107,7 +107,7 @@ std::string BlockingSentence(const v1::GroupConstraints& group) {
 std::string GroupText(const v1::GroupConstraints& group, const Session& session) {
   std::string text =
       absl::StrCat(Count(group.nodes(), "node"), " with ", Count(group.devices(), "free device"),
-                   "; each rejects:\n", ConstraintTable(group, session));
+                   ", rejected by:\n", ConstraintTable(group, session));
   std::vector<std::string> parts;
   if (const std::string blocking = BlockingSentence(group); !blocking.empty()) {
     parts.push_back(blocking);

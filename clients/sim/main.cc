@@ -9,6 +9,8 @@
 #include "clients/sim/scenario_file.h"
 #include "clients/sim/scenario_runner.h"
 #include "clients/sim/update.h"
+#include "clients/sim/verify.h"
+#include "storage/rocksdb/offline_store.h"
 
 namespace berth {
 namespace {
@@ -93,8 +95,25 @@ int RunFile(const RunArguments& arguments, const std::string& file) {
   return kBroken;
 }
 
+int Verify(const std::string& directory, const std::string& format) {
+  const auto offline = OfflineStore::Open(directory);
+  if (!offline.ok()) {
+    std::cerr << offline.status().message() << "\n";
+    return kBroken;
+  }
+  const absl::StatusOr<sim::v1::VerifyResult> result = VerifyLog((*offline)->store());
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << PrintedVerify(*result, format);
+  return result->has_difference() ? kDiffers : 0;
+}
+
 int Main(int argc, char** argv) {
-  CLI::App app{"Runs the scheduler without a cluster: scenarios, with what they expect."};
+  CLI::App app{
+      "Runs the scheduler without a cluster: scenarios, with what they expect, and the log of a "
+      "stopped berthd, with what it decided."};
   app.require_subcommand(1);
   RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run scenarios and print what they come to");
@@ -108,7 +127,15 @@ int Main(int argc, char** argv) {
   run->add_flag("--check", arguments.check,
                 "Compare with what is expected; run each scenario again and shuffled");
   run->add_flag("--update", arguments.update, "Write what is into the files' expectations");
+  std::string directory, verify_format = "table";
+  CLI::App* verify =
+      app.add_subcommand("verify", "Plan again what a stopped berthd planned, and compare");
+  verify->add_option("DIR", directory, "The store: data_directory of its configuration")
+      ->required();
+  verify->add_option("-o,--output", verify_format, "table, json or yaml")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
   CLI11_PARSE(app, argc, argv);
+  if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));
   return code;

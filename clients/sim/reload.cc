@@ -10,16 +10,20 @@
 namespace berth {
 namespace {
 
+// In order, without numbers.
 template <class Id, class Value>
 std::vector<Id> Shuffled(const IdMap<Id, Value>& map, Random* numbers) {
   std::vector<Id> ids;
   map.ForEach([&](Id id, const Value&) { ids.push_back(id); });
-  for (size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[numbers->Below(i)]);
+  for (size_t i = ids.size(); i > 1 && numbers != nullptr; --i) {
+    std::swap(ids[i - 1], ids[numbers->Below(i)]);
+  }
   return ids;
 }
 
 class Loading {
  public:
+  // `numbers` may be null: in order.
   Loading(const ClusterState& from, Random* numbers, ClusterState* to)
       : from_(from), numbers_(numbers), editor_(*to) {}
 
@@ -88,6 +92,10 @@ class Loading {
 absl::Status LoadShuffled(const ClusterState& state, uint64_t seed, ClusterState* loaded) {
   Random numbers(seed);
   return Loading(state, &numbers, loaded).Run();
+}
+
+absl::Status LoadInOrder(const ClusterState& state, ClusterState* loaded) {
+  return Loading(state, nullptr, loaded).Run();
 }
 
 }  // namespace berth

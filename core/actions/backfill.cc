@@ -1,7 +1,7 @@
-// backfill: goes on in order of service where allocate stopped, at the first job that lacks room.
-// The first such jobs (of each queue one, EASY; or all of them, conservative) are kept the places
-// where they can start earliest; who comes after them may start now only if that delays none of
-// these.
+// backfill: goes on in order of service where allocate stopped, at the first job that lacks room,
+// or that a limit of its queue keeps waiting. The first such jobs (of each queue one, EASY; or all
+// of them, conservative) are kept the places where they can start earliest; who comes after them
+// may start now only if that delays none of these.
 //
 //   8 devices, 6 in use until 10:00      waiting: A wants 8    B wants 2 for 1 h, C wants 2 for a
 //   day 9:00   A is kept all 8 from 10:00    B starts (gone by 10:00)    C waits: reserved for A
@@ -44,6 +44,7 @@ class Backfill {
   const ClusterState& state_;
   Placer placer_;
   std::optional<ServiceOrder> order_;
+  bool served_ = false;
   size_t held_ = 0;  // reservations at the last look
   absl::btree_set<ClassId> asked_;
   absl::btree_set<Mate> mates_;
@@ -52,10 +53,12 @@ class Backfill {
 void Backfill::Run() {
   for (const auto& [id, reservation] : state_.reservations())
     Enlist(state_.jobs().At(id).pending_class);
-  bool served = false;
+  // Each cycle serves a job that is not known to be blocked, or decides something: else, cut at the
+  // same place each time, it would go on for ever.
+  const size_t decisions = cycle_.transaction().decisions();
   for (auto head = Next(); head.has_value() || !mates_.empty(); head = Next()) {
-    if (served && cycle_.SpentUp()) return cycle_.Cut();
-    served = true;
+    const bool moved_on = served_ || cycle_.transaction().decisions() > decisions;
+    if (moved_on && cycle_.SpentUp()) return cycle_.Cut();
     if (MateGoesBefore(head)) {
       ReserveForMate();
     } else if (head->short_of_room) {
@@ -87,13 +90,14 @@ bool Backfill::MateGoesBefore(const std::optional<Head>& head) const {
 }
 
 void Backfill::Serve(const Head& head) {
+  served_ = true;
   ++cycle_.counters().jobs_considered;
   cycle_.CountWork(1);
   const Job& job = state_.jobs().At(head.job);
   std::optional<BlockedVerdict> verdict = placer_.Serve(job);
   if (!verdict.has_value()) return;
   asked_.insert(head.id);
-  const bool reserved = LacksRoom(*verdict) && ReserveFor(cycle_, placer_, job);
+  const bool reserved = WaitsForEnds(*verdict) && ReserveFor(cycle_, placer_, job);
   cycle_.transaction().editor().Block(head.id, *std::move(verdict));
   if (reserved) Enlist(head.id);
 }

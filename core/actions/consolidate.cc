@@ -90,7 +90,7 @@ class ConsolidateAction final : public Action {
   absl::string_view name() const override { return "consolidate"; }
   void Run(Cycle& cycle) const override {
     Consolidation consolidation(cycle);
-    ForEachMissed(cycle, [&](const Job& job, const JobNeeds& needs) {
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
       return consolidation.MakeRoom(job, needs);
     });
   }

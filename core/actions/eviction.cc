@@ -1,8 +1,10 @@
 #include "core/actions/eviction.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/engine/engine_cache.h"
 #include "core/engine/plan.h"
 
 namespace berth {
@@ -13,7 +15,7 @@ bool MayBeHelped(const ClusterState& state, ClassId id) {
   if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
   const auto code = static_cast<WaitCode>(c->blocked->code);
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
-         code == WaitCode::kGuaranteeKept;
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
 }
 
 const Job& FirstJob(const ClusterState& state, ClassId id) {
@@ -47,32 +49,42 @@ RoomMade Help(const Job& job, const MakeRoom& make_room) {
   return best;
 }
 
-}  // namespace
-
-void ForEachMissed(Cycle& cycle, const MakeRoom& make_room) {
+// The first job of the class, and the next ones, as long as they are helped. False: the budget
+// ended.
+bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool* served,
+               const MakeRoom& make_room) {
   const ClusterState& state = cycle.state();
   StateEditor& editor = cycle.transaction().editor();
-  const std::vector<ClassId> missed = state.pending().missed();
+  const ClassId id = missed[at];
+  RoomMade made{.decided = true};
+  while (made.decided && MayBeHelped(state, id)) {
+    if (*served && cycle.SpentUp()) return false;
+    *served = true;
+    cycle.CountWork(1);
+    made = Help(FirstJob(state, id), make_room);
+    if (!made.decided || !MayBeHelped(state, id)) break;
+    if (OthersFirst(state, id, missed, at + 1)) break;
+  }
+  if (!MayBeHelped(state, id)) return true;
+  if (made.decided) {
+    editor.Reopen(id);
+    return true;
+  }
+  editor.Revisit(id, made.again);
+  const QueueId queue = state.pending().Class(id).demand.queue;
+  if (made.when_queue_shrinks) editor.RevisitWith(id, queue);
+  return true;
+}
+
+}  // namespace
+
+void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_room) {
+  const std::vector<ClassId> missed = cycle.state().pending().missed();
+  size_t& done = CacheOf(cycle.transaction().editor()).missed[std::string(action)];
   absl::flat_hash_set<ClassId> seen;
-  for (size_t i = 0; i < missed.size(); ++i) {
-    const ClassId id = missed[i];
-    if (!seen.insert(id).second) continue;
-    RoomMade made{.decided = true};
-    while (made.decided && MayBeHelped(state, id)) {
-      if (cycle.SpentUp()) return cycle.Cut();
-      cycle.CountWork(1);
-      made = Help(FirstJob(state, id), make_room);
-      if (!made.decided || !MayBeHelped(state, id)) break;
-      if (OthersFirst(state, id, missed, i + 1)) break;
-    }
-    if (!MayBeHelped(state, id)) continue;
-    if (made.decided) {
-      editor.Reopen(id);
-      continue;
-    }
-    editor.Revisit(id, made.again);
-    const QueueId queue = state.pending().Class(id).demand.queue;
-    if (made.when_queue_shrinks) editor.RevisitWith(id, queue);
+  for (bool served = false; done < missed.size(); ++done) {
+    if (!seen.insert(missed[done]).second) continue;
+    if (!HelpClass(cycle, missed, done, &served, make_room)) return cycle.Cut();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/engine/cycle.h"
 #include "core/engine/victim_plan.h"
 #include "core/model/pending_index.h"
@@ -25,10 +26,13 @@ using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 // were found, which is that of service. A parked class costs nothing. The needs of a job that only
 // grows are offered one by one.
 //
+// A cycle that is cut goes on, next time, after the last class that `action` has dealt with: one at
+// least in each.
+//
 // A class that was helped goes on with its next job, unless another class of its queue comes first;
 // then it is tried again in the next cycle. One that was not helped is looked at again when
 // RoomMade says so.
-void ForEachMissed(Cycle& cycle, const MakeRoom& make_room);
+void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_room);
 
 }  // namespace berth
 

@@ -27,9 +27,11 @@ class ExpireGangsAction final : public Action {
   absl::string_view name() const override { return "expire_gangs"; }
   void Run(Cycle& cycle) const override {
     const Duration grace = cycle.policies().eviction().gang_grace;
+    bool served = false;
     for (const auto& [since, id] : cycle.state().short_jobs()) {
       if (since + grace > cycle.now()) return cycle.WakeBy(since + grace);
-      if (cycle.SpentUp()) return cycle.Cut();
+      if (served && cycle.SpentUp()) return cycle.Cut();
+      served = true;
       cycle.CountWork(1);
       // As of the facts; this cycle may have helped it, or restarted it for another reason.
       if (ShortSince(cycle.state().jobs().At(id)) + grace <= cycle.now()) Expire(cycle, id);

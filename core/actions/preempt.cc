@@ -29,7 +29,7 @@ class PreemptAction final : public Action {
  public:
   absl::string_view name() const override { return "preempt"; }
   void Run(Cycle& cycle) const override {
-    ForEachMissed(cycle, [&cycle](const Job& job, const JobNeeds& needs) {
+    ForEachMissed(cycle, name(), [&cycle](const Job& job, const JobNeeds& needs) {
       return Preempt(cycle, job, needs);
     });
   }

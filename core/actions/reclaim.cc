@@ -57,8 +57,9 @@ class ReclaimAction final : public Action {
   absl::string_view name() const override { return "reclaim"; }
   void Run(Cycle& cycle) const override {
     Reclaim reclaim(cycle);
-    ForEachMissed(
-        cycle, [&](const Job& job, const JobNeeds& needs) { return reclaim.MakeRoom(job, needs); });
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
+      return reclaim.MakeRoom(job, needs);
+    });
   }
 };
 

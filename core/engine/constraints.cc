@@ -61,11 +61,6 @@ class Counter {
   const uint32_t group_;
 };
 
-bool KeepsApart(const Group& group, uint32_t index) {
-  const auto& apart = group.apart_from;
-  return std::find(apart.begin(), apart.end(), index) != apart.end();
-}
-
 Counter::Counter(const ClusterState& state, const Policies& policies, Reservations& reservations,
                  const Job& job, uint32_t group, int64_t needed, Time now)
     : state_(state),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/engine/cycle.h"
+#include "core/engine/engine_cache.h"
 #include "core/engine/nomination_stage.h"
 #include "core/engine/reserve.h"
 #include "core/model/apply.h"
@@ -19,7 +20,8 @@ class TrialJob {
   TrialJob(ClusterState& state, std::optional<JobId> withdrawn)
       : state_(state),
         editor_(state, EditMode::kTentative),
-        missed_(state.pending().missed().size()) {
+        missed_(state.pending().missed().size()),
+        progress_(CacheOf(editor_).missed) {
     if (withdrawn.has_value()) Withdraw(*withdrawn);
   }
   ~TrialJob();
@@ -30,7 +32,11 @@ class TrialJob {
     id_ = state_.next_job_id();
     editor_.AddJob(id_, spec, now);
     editor_.Sync();
-    return state_.jobs().At(id_);
+    const Job& job = state_.jobs().At(id_);
+    // As a fact it may reopen its class, to take room from those less important than itself.
+    const PendingClass* of = state_.pending().FindClass(job.pending_class);
+    if (of != nullptr && of->jobs.begin()->job == id_) editor_.Reopen(job.pending_class);
+    return job;
   }
   void Hold(JobStatus status) {
     editor_.SetJobStatus(id_, std::move(status));
@@ -43,6 +49,7 @@ class TrialJob {
   ClusterState& state_;
   StateEditor editor_;
   const size_t missed_;
+  const MissedProgress progress_;
   JobId id_;  // 0: none was added
   JobId withdrawn_;
   JobStatus status_;
@@ -71,6 +78,7 @@ TrialJob::~TrialJob() {
   }
   editor_.Sync();
   editor_.ReopenMissed(missed_);
+  CacheOf(editor_).missed = progress_;
   StateEditor(state_).Sync();  // as facts: drops the classes that were for the trial only
 }
 
@@ -178,6 +186,7 @@ absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policie
   {
     Cycle cycle(state, policies, now, budget);
     whole = RunStages(cycle);
+    result.work = cycle.counters().work;
     for (EventBody& decision : cycle.transaction().Commit()) {
       std::visit(Reading{job.id, result}, decision);
     }

@@ -35,6 +35,7 @@ struct DryRunResult {
   // Why it does not start at once; empty if it does.
   std::vector<WaitReason> blockers;
   bool exhausted = false;  // the budget ended before its turn had come
+  uint64_t work = 0;       // spent
   bool StartsNow() const { return !placements.empty(); }
 };
 

@@ -151,6 +151,7 @@ void Search::QueuesLose(const Job& job, const QueueUse& use) {
 void Search::ReleasingGo() {
   std::map<JobId, int32_t> gone;  // tasks
   for (TaskKey key : state_.releasing()) {
+    if (key.job == job_.id) continue;  // a task that is let go waits, and would be placed itself
     const Job& job = state_.jobs().At(key.job);
     TaskGoes(job, key.task);
     const Resources& each =

@@ -2,7 +2,10 @@
 #ifndef BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 #define BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "core/engine/fair_share.h"
 #include "core/engine/node_marks.h"
@@ -10,9 +13,14 @@
 
 namespace berth {
 
+// How many of PendingIndex::missed() each action has dealt with, by name. A cycle that was cut goes
+// on from there.
+using MissedProgress = std::map<std::string, size_t>;
+
 struct EngineCache final : PlanningCache {
   FairShares shares;
   NodeMarks marks;
+  MissedProgress missed;
 };
 
 // The state's own; made when first asked for.

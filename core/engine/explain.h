@@ -77,8 +77,8 @@ struct Explanation {
 };
 inline constexpr size_t kMaxHolders = 5;
 
-// The job must exist. Work is bounded by kQuestionBudget for each dry run, at most kMaxTrials of
-// them, and O(nodes) for each group.
+// The job must exist. Work: about kQuestionBudget each for the estimate and for all remedies, of
+// which at most kMaxTrials are tried, and O(nodes) for each group.
 Explanation Explain(ClusterState& state, const Policies& policies, JobId job, Time now);
 inline constexpr int kMaxTrials = 40;
 

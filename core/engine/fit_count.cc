@@ -19,6 +19,7 @@ bool IsShort(const Resources& room, const Resources& request) {
 FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs)
     : cycle_(cycle),
       state_(cycle.state()),
+      job_(job.id),
       slot_(state_.next_node_id().value, 0),
       request_(RequestOf(state_, job, needs)) {
   for (const GroupNeed& need : needs.groups) {
@@ -61,6 +62,7 @@ void FitCount::CountFree() {
 
 void FitCount::CountReleasing() {
   for (TaskKey key : state_.releasing()) {
+    if (key.job == job_) continue;  // see VictimPlan::VanishAll
     const Job& job = state_.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
     if (task.moves) continue;

@@ -18,8 +18,8 @@
 namespace berth {
 
 // Free at first: what is free, and what tasks that are being released without a place to move to
-// will leave. The state must not change while it is used. A few bytes per node of the cluster, and
-// O(nodes with room) to make.
+// will leave; not those of the job itself. The state must not change while it is used. A few bytes
+// per node of the cluster, and O(nodes with room) to make.
 class FitCount {
  public:
   FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs);
@@ -60,6 +60,7 @@ class FitCount {
 
   Cycle& cycle_;
   const ClusterState& state_;
+  const JobId job_;
   absl::InlinedVector<Shape, 2> shapes_;
   std::vector<AtNode> touched_;
   std::vector<uint32_t> slot_;  // by node id: 1 + index in touched_; 0 = untouched

@@ -52,6 +52,8 @@ Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity
 
 }  // namespace
 
+bool KeepsApart(const Group& group, uint32_t index) { return Names(group.apart_from, index); }
+
 int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) bound = std::min(bound, amounts.amount[i] / request.amount[i]);
@@ -311,8 +313,9 @@ bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
   return prepared.Passes({node, free, TakenDevices(node)});
 }
 
-EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
+EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
   const Prepared& prepared = Prepare(shape);
+  const int64_t most = one_per_node ? 1 : bound;
   EmptyFit fit;
   for (auto id = state_.nodes().NextFrom(NodeId{0}); id.has_value() && fit.tasks < bound;
        id = state_.nodes().NextFrom(NodeId{id->value + 1})) {
@@ -321,7 +324,7 @@ EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
     if (!prepared.entry.resources.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
     fit.any_node = true;
     fit.tasks +=
-        prepared.devices.SetsIn(offer, TimesIn(prepared.entry.resources, offer.free, bound));
+        prepared.devices.SetsIn(offer, TimesIn(prepared.entry.resources, offer.free, most));
   }
   return fit;
 }

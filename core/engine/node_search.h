@@ -39,6 +39,9 @@ struct EmptyFit {
   int64_t tasks = 0;      // that all nodes could hold, counted up to the bound asked for
 };
 
+// The group's tasks keep apart from each other: each on another node. `index` is its own.
+bool KeepsApart(const Group& group, uint32_t index);
+
 // How many times the request fits into the amounts, at most `bound`.
 int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound);
 
@@ -71,7 +74,7 @@ class NodeSearch {
   int64_t FitsIn(ShapeId shape, const Offer& offer, int64_t bound);
 
   // Walks the nodes, taking or not, until `bound` tasks have room.
-  EmptyFit IfEmpty(ShapeId shape, int64_t bound, uint64_t* work);
+  EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
 
   // What the nodes that could hold a task of any of the shapes have, if nothing ran there.
   Resources EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work);

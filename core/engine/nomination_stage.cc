@@ -69,15 +69,24 @@ bool MayWaitThere(const JobStatus& status) {
   return waits && !status.suspended && !status.cancelled;
 }
 
+// A group that waits for another again, as that was restarted, has no use for places.
+bool AnyClosed(const Job& job) {
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.tallies[g].Nominated() > 0 && !GroupOpen(job, g)) return true;
+  }
+  return false;
+}
+
 // Nominations make up the job's and its groups' minimums: they can start it.
 bool WholeGang(const Job& job) {
+  if (AnyClosed(job)) return false;
   if (job.status.state != JobState::kPending) return true;
   int32_t all = 0;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const GroupTally& tally = job.tallies[g];
     const int32_t present = tally.Nominated() + tally.In(TaskState::kSucceeded);
     const bool open = GroupOpen(job, static_cast<uint32_t>(g));
-    if (open ? present < job.groups[g].min_available : tally.Nominated() > 0) return false;
+    if (open && present < job.groups[g].min_available) return false;
     all += open ? present : job.groups[g].min_available;
   }
   return all >= job.min_available;

@@ -28,6 +28,10 @@ bool LacksRoom(const BlockedVerdict& verdict) {
   return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved;
 }
 
+bool WaitsForEnds(const BlockedVerdict& verdict) {
+  return LacksRoom(verdict) || static_cast<WaitCode>(verdict.code) == WaitCode::kQueueLimit;
+}
+
 int32_t TasksIn(const JobNeeds& needs) {
   int32_t tasks = 0;
   for (const GroupNeed& need : needs.groups) tasks += need.count;

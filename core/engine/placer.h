@@ -62,6 +62,9 @@ class Placer {
 // It lacks room, and nothing else; or room is kept for others.
 bool LacksRoom(const BlockedVerdict& verdict);
 
+// It lacks what others give back when they end: room, or use of a queue that is at its limit.
+bool WaitsForEnds(const BlockedVerdict& verdict);
+
 // How many tasks these needs are.
 int32_t TasksIn(const JobNeeds& needs);
 

@@ -3,6 +3,7 @@
 
 #include "core/base/check.h"
 #include "core/engine/cycle.h"
+#include "core/engine/engine_cache.h"
 #include "core/engine/lifecycle.h"
 #include "core/engine/nomination_stage.h"
 #include "core/engine/plan.h"
@@ -50,6 +51,11 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   return std::min(wake, NextReservedStart(state, cycle.now()));
 }
 
+void ForgetMissed(StateEditor& editor) {
+  editor.ForgetMissed();
+  CacheOf(editor).missed.clear();
+}
+
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
   Plan plan;
   Cycle cycle(state, policies, now, budget);
@@ -64,7 +70,7 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }
-  if (!cycle.cut()) cycle.transaction().editor().ForgetMissed();
+  if (!cycle.cut()) ForgetMissed(cycle.transaction().editor());
   plan.decisions = cycle.transaction().Commit();
   plan.counters = cycle.counters();
   plan.exhausted = cycle.cut();

@@ -52,13 +52,15 @@ class Finder {
   const bool never_;
   const Time now_;
   int trials_ = 0;
+  uint64_t work_ = 0;
   std::vector<Remedy> found_;
 };
 
 bool Finder::Helps(Remedy* remedy) {
-  if (++trials_ > kMaxTrials) return false;
+  if (++trials_ > kMaxTrials || work_ >= kQuestionBudget) return false;
   const auto tried = DryRun(state_, policies_, Applied(*remedy, spec_), now_, id_);
   if (!tried.ok()) return false;
+  work_ += tried->work;
   remedy->starts_now = tried->StartsNow();
   if (remedy->starts_now || !never_ || tried->exhausted) return remedy->starts_now;
   return !tried->nominated.empty() || (!tried->blockers.empty() && !Never(tried->blockers.front()));

@@ -106,7 +106,8 @@ void Reservations::Index() {
             {.job = id, .window = WindowOf(reservation), .devices = {}, .amounts = {}});
       }
       const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
-      if (!AnyDevicesDo(state_.interner().Shape(shape).shape)) {
+      const Node* node = state_.nodes().Find(place.node);
+      if (node != nullptr && !AnyDevicesDo(*node, state_.interner().Shape(shape).shape)) {
         claims.back().devices |= place.devices;
       }
       claims.back().amounts += RequestOfTask(state_, job, place.task);

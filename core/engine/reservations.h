@@ -9,8 +9,9 @@
 //   node of 8 cpus   now: A 4 until 10:00, B 2 for ever      reserved from 10:00: 5
 //   a job of 1 cpu fits for ever (2 + 5 + 1 = 8); one of 2 only if it ends by 10:00
 //
-// Devices that are not told apart by the reserved task's request are such amounts as well; of a
-// picky one, the very devices are kept.
+// Devices of a node that the reserved task's request does not tell apart are such amounts as well;
+// of a picky one (by uuid, or by model on a mixed node), the very devices are kept. Where both
+// kinds meet on one node, those that are only counted may find too few of theirs left, and move.
 //
 // Use falls at ends and rises at starts only, so these are all the moments to look at. A job's own
 // reservation never bars it. One that is overdue (its start has passed, the job still waits) claims

@@ -88,7 +88,7 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
   for (const GroupNeed& need : needs.groups) {
     const Group& group = job.groups[need.group];
     const int64_t tasks = NeededOfShape(job, needs, group.shape);
-    const EmptyFit fit = search.IfEmpty(group.shape, tasks, work);
+    const EmptyFit fit = search.IfEmpty(group.shape, tasks, KeepsApart(group, need.group), work);
     if (fit.tasks >= tasks) continue;
     const Resources& each = state.interner().Shape(group.shape).resources;
     BlockedVerdict verdict =

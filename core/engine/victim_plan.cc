@@ -225,9 +225,11 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
   return best;
 }
 
+// Not what is being released of the job itself: it would wait, and be placed in the others' stead.
 void VictimPlan::VanishAll(const Indexes& units) {
   std::map<JobId, std::vector<uint32_t>> tasks;
   for (TaskKey key : state_.releasing()) {
+    if (key.job == goal_.job.id) continue;
     if (!state_.jobs().At(key.job).tasks[key.task].moves) tasks[key.job].push_back(key.task);
   }
   for (size_t i : units) {

@@ -15,7 +15,7 @@ std::optional<OrderKey> FirstOf(const PendingClass& c) {
 
 }  // namespace
 
-ClassId PendingIndex::Add(const Demand& demand, OrderKey key) {
+ClassId PendingIndex::Add(const Demand& demand, OrderKey key, bool fact) {
   const auto [known, fresh] = by_demand_.try_emplace(demand, next_class_);
   const ClassId id = known->second;
   if (fresh) {
@@ -25,7 +25,7 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key) {
   const std::optional<OrderKey> before = FirstOf(classes_.At(id));
   Return(id, key);
   // A more important job may take room from others where those before it could not.
-  if (before.has_value() && key.priority > before->priority) Reopen(id);
+  if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
   return id;
 }
 

@@ -409,7 +409,7 @@ void StateEditor::RefreshPending(Job& job) {
     LeavePending(job);
   }
   RememberClass(job);
-  job.pending_class = state_.pending_.Add(demand, KeyOf(job));
+  job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
 }
 
 void StateEditor::LeavePending(Job& job) {

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/transitions.h"
 #include "server/convert_values.h"
 
 namespace berth {
@@ -114,10 +115,11 @@ void LaunchCapture::AddByState(TaskKey key) {
   }
 }
 
-// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing.
+// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing;
+// one that was bound and released in one turn needs the Kill alone: it is no member any more.
 void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, ReleaseReason reason) {
   const Task& task = job.tasks.at(index);
-  if (!Occupies(task.state)) return;
+  if (!Occupies(task.state) || (kind != OrderKind::kKill && Releasing(task))) return;
   const Node& node = state_.nodes().At(task.node);
   LaunchOrder order{.kind = kind,
                     .node = task.node,

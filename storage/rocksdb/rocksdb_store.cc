@@ -354,17 +354,6 @@ absl::Status RocksDbStore::DiskFull() const {
       absl::StrCat("disk full: ", where.empty() ? place_.directory : where));
 }
 
-absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
-  const auto database = Get();
-  if (!database.ok()) return database.status();
-  const uint64_t last = last_sequence_.load();
-  const std::string begin = SequenceKey(0);
-  const std::string end = SequenceKey(std::min(sequence, last == 0 ? 0 : last - 1) + 1);
-  const rocksdb::Status status = (*database)->db().DeleteRange(
-      rocksdb::WriteOptions(), (*database)->Family(RecordKind::kLog), begin, end);
-  return ToStatus(status, place_);
-}
-
 absl::Status RocksDbStore::LostBatches() const {
   return Damaged(absl::StrCat("the last batch is ", last_sequence_.load(), ", but ", kWalListName,
                               " says that batch ", wals_->acknowledged(), " was acknowledged"));

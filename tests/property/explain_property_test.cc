@@ -2,7 +2,8 @@
 //   - a dry run leaves nothing behind, and the submit that follows gets what it said
 //   - every remedy that is offered does what it says once the job is withdrawn for it
 //   - counts of nodes and devices add up; constraints block if and only if tasks lack room
-//   - with nobody new, a job starts by the time that was foreseen
+//   - with nobody new, the jobs of one queue without limits start by the time that was foreseen;
+//     between queues the order of service may change until then
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -25,15 +26,20 @@ bool SaysNever(const WaitReason& reason) {
 
 class World {
  public:
-  explicit World(uint32_t seed)
-      : dice_(seed), line_({.mode = BackfillMode::kConservative}), cluster_(line_.cluster) {
+  explicit World(uint32_t seed, bool one_queue = false)
+      : one_queue_(one_queue),
+        dice_(seed),
+        line_({.mode = BackfillMode::kConservative}),
+        cluster_(line_.cluster) {
     for (int i = 0; i < 5; ++i) {
       testing::NodeShape shape{.cpu = dice_.Between(4, 12), .gpus = dice_.Between(0, 4)};
       shape.model = dice_.Chance(50) ? "H100" : "A100";
       if (dice_.Chance(70)) shape.labels = {{"zone", "a"}};
       cluster_.AddNode(absl::StrCat("n", i), shape);
     }
-    cluster_.AddQueue("a", {.limit = {{"gpu", dice_.Between(2, 8)}}});
+    const int limit = dice_.Between(2, 8);
+    cluster_.AddQueue(
+        "a", one_queue_ ? testing::QueueShape{} : testing::QueueShape{.limit = {{"gpu", limit}}});
     cluster_.AddQueue("b", {.deserved = {{"gpu", dice_.Between(2, 8)}}});
     if (dice_.Chance(50)) {
       cluster_.Must(NodeSteered{.id = cluster_.node_id("n0"), .cordoned = true});
@@ -136,7 +142,7 @@ class World {
 
  private:
   JobShape RandomShape() {
-    JobShape shape{.queue = dice_.Chance(50) ? "a" : "b",
+    JobShape shape{.queue = one_queue_ || dice_.Chance(50) ? "a" : "b",
                    .groups = {{.replicas = dice_.Chance(50) ? 1 : dice_.Between(2, 5),
                                .cpu = dice_.Between(0, 5),
                                .gpus = dice_.Below(4)}},
@@ -178,6 +184,7 @@ class World {
     REQUIRE((!tried->nominated.empty() || !SaysNever(tried->blockers.at(0))));
   }
 
+  const bool one_queue_;
   Dice dice_;
   Timeline line_;
   TestCluster& cluster_;
@@ -224,7 +231,7 @@ TEST_CASE("jobs start by the time that was foreseen, with nobody new") {
   int estimated = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    World world(seed);
+    World world(seed, /*one_queue=*/true);
     world.CheckEstimates();
     estimated += world.estimated();
   }

@@ -403,7 +403,9 @@ class FullDescent {
     std::sort(all.begin(), all.end(), before);
     for (const Waiting& one : all) {
       if (one.of->blocked == nullptr) return one;
-      if (queue.spec.order == QueueOrder::kFifoStrict && one.of->demand.gang) return std::nullopt;
+      const bool never = one.of->blocked->wake == WakeOn::kChange;  // it keeps nobody waiting
+      const bool strict = queue.spec.order == QueueOrder::kFifoStrict;
+      if (strict && one.of->demand.gang && !never) return std::nullopt;
     }
     return std::nullopt;
   }
@@ -530,6 +532,7 @@ TEST_CASE("where the budget cuts does not change who goes first") {
     for (const uint64_t budget : {TestCluster::kNoBudget, uint64_t{1}, uint64_t{7}}) {
       Dice dice(seed);
       PolicyConfig config;
+      config.actions = {"allocate", "backfill"};
       if (dice.Chance(30)) config.fair_share.half_life = absl::Hours(1);
       TestCluster cluster(*Policies::Create(config));
       RandomTree tree(cluster, dice);

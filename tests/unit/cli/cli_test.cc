@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tests/unit/cli/cli_harness.h"
 
 namespace berth {
@@ -412,51 +411,6 @@ TEST_CASE("a watched list is shown at every change") {
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 2);
 }
 
-TEST_CASE("queues as a tree") {
-  Cli cli;
-  v1::ListQueuesResponse list;
-  for (const auto& entry : std::vector<std::pair<std::string, std::string>>{
-           {"research", ""}, {"vision", "research"}, {"llm", "research"}, {"default", ""}}) {
-    v1::Queue& queue = *list.add_queues();
-    queue.set_name(entry.first);
-    queue.mutable_spec()->set_parent(entry.second);
-    queue.mutable_status()->set_state(v1::QUEUE_OPEN);
-  }
-  (*list.mutable_queues(0)->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 64;
-  list.mutable_queues(2)->mutable_status()->set_running_jobs(3);
-  cli.script.Answer("ListQueues", list);
-  CHECK(cli.Run({"queue", "list"}) == 0);
-  CHECK(cli.out() ==
-        "NAME      STATE  RUNNING  PENDING  HELD  ALLOCATED  LIMIT\n"
-        "default   Open         0        0     0  -          -\n"
-        "research  Open         0        0     0  -          gpu 64\n"
-        "  llm     Open         3        0     0  -          -\n"
-        "  vision  Open         0        0     0  -          -\n");
-}
-
-TEST_CASE("the wide list of queues shows how they share") {
-  Cli cli;
-  v1::ListQueuesResponse list;
-  v1::Queue& queue = *list.add_queues();
-  queue.set_name("q");
-  v1::QueueSpec& spec = *queue.mutable_spec();
-  (*spec.mutable_deserved()->mutable_counts())["gpu"] = 32;
-  (*spec.mutable_guarantee()->mutable_counts())["gpu"] = 8;
-  spec.set_weight(3);
-  spec.set_priority(-1);
-  spec.set_reclaimable(false);
-  spec.set_order(v1::QueueSpec::FIFO_STRICT);
-  spec.set_user_fairness(v1::QueueSpec::DRF);
-  spec.set_strategy(v1::SPREAD);
-  cli.script.Answer("ListQueues", list);
-  CHECK(cli.Run({"queue", "list", "-o", "wide"}) == 0);
-  for (const char* words : {"DESERVED  GUARANTEE  WEIGHT  PRIORITY  RECLAIMABLE  ORDER",
-                            "gpu 32    gpu 8           3        -1  no           FifoStrict"}) {
-    INFO(cli.out());
-    CHECK(cli.out().find(words) != std::string::npos);
-  }
-}
-
 TEST_CASE("cluster reload tells the difference") {
   Cli cli;
   v1::ReloadConfigResponse response;
@@ -503,46 +457,6 @@ TEST_CASE("describe shows what is kept for a job and who it made room for") {
                             "preempted 4 tasks for job bert: priority 9 over 1", "Preemptible:"}) {
     CHECK(cli.out().find(words) != std::string::npos);
   }
-}
-
-TEST_CASE("queue create and update send what is given") {
-  Cli cli;
-  v1::Queue queue;
-  queue.set_name("q");
-  cli.script.Answer("CreateQueue", queue);
-  cli.script.Answer("UpdateQueue", queue);
-  CHECK(cli.Run({"queue", "create", "q", "--parent", "p", "--limit", "gpu=64", "--limit",
-                 "memory=1Ti", "--max-jobs", "9"}) == 0);
-  CHECK(cli.out() == "queue/q created\n");
-  const v1::QueueSpec spec =
-      cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].queue().spec();
-  CHECK(spec.parent() == "p");
-  CHECK(spec.limit().counts().at("gpu") == 64);
-  CHECK(spec.limit().memory_bytes() == int64_t{1} << 40);
-  CHECK(spec.max_jobs() == 9);
-  CHECK(cli.Run({"queue", "update", "q", "--max-running-jobs", "3"}) == 0);
-  CHECK(cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0].update_mask().paths(0) ==
-        "spec.max_running_jobs");
-  CHECK(cli.Run({"queue", "update", "q", "--deserved", "gpu=32", "--guarantee", "none=", "--weight",
-                 "0", "--priority", "-2", "--reclaimable", "false", "--order", "fifo-strict",
-                 "--user-fairness", "drf", "--strategy", "spread"}) == 0);
-  const auto update = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[1];
-  const v1::QueueSpec& changed = update.queue().spec();
-  CHECK(absl::StrJoin(update.update_mask().paths(), " ") ==
-        "spec.deserved spec.guarantee spec.weight spec.priority spec.reclaimable spec.order "
-        "spec.user_fairness spec.strategy");
-  CHECK(changed.deserved().counts().at("gpu") == 32);
-  CHECK(changed.guarantee().counts().empty());
-  CHECK(changed.has_weight());
-  CHECK(changed.weight() == 0);
-  CHECK(changed.priority() == -2);
-  CHECK_FALSE(changed.reclaimable());
-  CHECK(changed.order() == v1::QueueSpec::FIFO_STRICT);
-  CHECK(changed.user_fairness() == v1::QueueSpec::DRF);
-  CHECK(changed.strategy() == v1::SPREAD);
-  CHECK(cli.Run({"queue", "update", "q", "--order", "random"}) == 4);
-  CHECK(cli.Run({"queue", "update", "q"}) == 2);
-  CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);
 }
 
 TEST_CASE("nodes") {
@@ -600,6 +514,8 @@ berth() { echo job/llama; }
 [[ $(complete_line berth job logs ll) == llama ]] || exit 14
 [[ $(complete_line berth submit --outp) == --output ]] || exit 15
 [[ $(complete_line berth -o json queue op) == open ]] || exit 16
+[[ $(complete_line berth job expl) == explain ]] || exit 17
+[[ $(complete_line berth queue shares ll) == llama ]] || exit 18
 )");
   CHECK(std::system(("bash " + script.path()).c_str()) == 0);
 }

@@ -405,11 +405,20 @@ TEST_CASE("with backfill configured, allocate overtakes no gang that lacks room"
   CHECK(Served(cluster) == "b-urgent");
 }
 
-TEST_CASE("with backfill configured, neither limits nor growth stop allocate") {
+TEST_CASE("with backfill configured, a gang over its queue's limit is not overtaken either") {
   TestCluster cluster = OneNodeInOrder(4);
   cluster.AddQueue("a");
   cluster.AddQueue("b", {.limit = Gpu(3), .priority = 1});
-  cluster.Submit("b-over", Gpus("b", 4));
+  cluster.Submit("b-first", Gpus("b", 1));
+  cluster.Submit("b-over", Gpus("b", 3));
+  cluster.Submit("b-small", Gpus("b", 1));  // would have it wait for longer
+  CHECK(Served(cluster) == "b-first");
+}
+
+TEST_CASE("with backfill configured, growth does not stop allocate") {
+  TestCluster cluster = OneNodeInOrder(4);
+  cluster.AddQueue("a");
+  cluster.AddQueue("b", {.priority = 1});
   JobShape elastic = Gpus("b", 2, 2);
   elastic.groups[0].min_available = 1;
   cluster.Submit("b-elastic", elastic);

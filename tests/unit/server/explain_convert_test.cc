@@ -192,6 +192,12 @@ TEST_CASE("explain: a plan names groups, nodes and devices, whom it evicts and w
   REQUIRE(out.reservation().nodes_size() == 1);
   CHECK(out.reservation().nodes(0) == "n1");
   CHECK_FALSE(out.reservation().has_end());
+
+  blocked.exhausted = true;  // then nothing else is sure
+  out.Clear();
+  RenderPlan(scene.world.state(), spec, blocked, &out);
+  CHECK(out.exhausted());
+  CHECK(out.blockers().empty());
 }
 
 TEST_CASE("explain: what cannot be said of a start is absent") {

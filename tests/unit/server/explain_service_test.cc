@@ -101,8 +101,8 @@ v1::ExplainJobResponse MustExplain(ServiceWorld& world, const std::string& job) 
 // By task: where it is, or would be.
 using Places = std::map<std::string, std::pair<std::string, std::vector<std::string>>>;
 
-template <class Task, class Uuids>
-void AddPlace(const Task& task, const Uuids& uuids, Places* places) {
+template <class PlacedTask, class Uuids>
+void AddPlace(const PlacedTask& task, const Uuids& uuids, Places* places) {
   const std::vector<std::string> devices(uuids.begin(), uuids.end());
   (*places)[absl::StrCat(task.group(), "-", task.index())] = std::make_pair(task.node(), devices);
 }

@@ -51,9 +51,11 @@ void World::Start() {
   REQUIRE(Load(
               store, loaded, [](StoredRequest) {}, nullptr)
               .ok());
-  loop = std::make_unique<Loop>(
-      LoopDeps{.clock = &clock, .committer = &committer, .policies = &policies}, std::move(loaded),
-      store.LastSequence(), loop_options);
+  loop = std::make_unique<Loop>(LoopDeps{.clock = &clock,
+                                         .committer = &committer,
+                                         .policies = &policies,
+                                         .policy_record = policy_record},
+                                std::move(loaded), store.LastSequence(), loop_options);
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   LeaseOptions keeping = lease_options;

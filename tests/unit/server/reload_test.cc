@@ -9,6 +9,7 @@
 #include "berth/store/v1/store.pb.h"
 #include "server/config.h"
 #include "server/convert_values.h"
+#include "server/planning/policy_record.h"
 #include "server/scheduling_config.h"
 #include "storage/codec.h"
 #include "support/yaml_proto.h"

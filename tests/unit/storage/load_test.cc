@@ -2,6 +2,9 @@
 #include "storage/load.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -93,6 +96,93 @@ TEST_CASE("a restart in the middle changes nothing") {
     CHECK(LoadedFingerprint(*store) == Fingerprint(cluster.state()));
   }
   CHECK(FoldedFingerprint(*store) == Fingerprint(cluster.state()));
+}
+
+// ---- Bases
+
+struct BaseWorld {
+  explicit BaseWorld(uint64_t seed) : cluster(seed) {
+    RocksDbOptions options;
+    options.directory = path;
+    store = RocksDbStore::Open(options).value();
+    Run(cluster, *store, 60);
+    base = store->KeepBase().value();
+    Run(cluster, *store, 60);
+  }
+  std::string BaseFile() const {
+    std::string digits = std::to_string(base);
+    digits.insert(0, 20 - digits.size(), '0');
+    return path + "/bases/" + digits + ".sst";
+  }
+  absl::Status Check(std::string* text) {
+    store.reset();
+    std::ostringstream report;
+    absl::Status status = Fsck(path, report);
+    *text = report.str();
+    return status;
+  }
+
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  RandomCluster cluster;
+  std::unique_ptr<RocksDbStore> store;
+  uint64_t base = 0;
+};
+
+TEST_CASE("the log folds from a base as it does from the beginning") {
+  BaseWorld world(7);
+  ClusterState whole;
+  CHECK(LoadEarliest(*world.store, whole).value() == 0);
+  CHECK(Fingerprint(whole) == Fingerprint(ClusterState{}));
+
+  REQUIRE(world.store->TrimLog(world.base + 3).ok());
+  ClusterState state;
+  REQUIRE(LoadEarliest(*world.store, state).value() == world.base);
+  const auto page = world.store->ReadLog(world.base, 10'000);
+  REQUIRE(page.ok());
+  for (const LogEntry& entry : *page) {
+    const auto turn = DecodeTurn(entry.turn);
+    REQUIRE(turn.ok());
+    for (const Event& event : turn->events) REQUIRE(Apply(state, event).ok());
+    state.StampDirty(entry.sequence);
+    state.TakeDirty();
+  }
+  CHECK(Fingerprint(state) == Fingerprint(world.cluster.state()));
+
+  std::string text;
+  REQUIRE(world.Check(&text).ok());
+  CHECK_THAT(text, Contains(absl::StrCat("the log's events after batch ", world.base,
+                                         " give the same state")));
+}
+
+TEST_CASE("a base that is damaged, or of another store, is found") {
+  BaseWorld world(8);
+  REQUIRE(world.store->TrimLog(world.base + 3).ok());
+  std::string text;
+  SECTION("a flipped byte") {
+    std::fstream file(world.BaseFile(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(200);
+    const char byte = static_cast<char>(file.get() ^ 0x40);
+    file.seekp(200);
+    file.put(byte);
+    file.close();
+    CHECK(absl::IsDataLoss(world.Check(&text)));
+  }
+  SECTION("another store's") {
+    BaseWorld other(9);
+    while (other.base != world.base) {  // bring them to one batch
+      BaseWorld& behind = other.base < world.base ? other : world;
+      const auto batch = behind.cluster.Turn(behind.store->LastSequence() + 1, 8);
+      if (batch.has_value()) REQUIRE(behind.store->Append({&*batch}).ok());
+      behind.base = behind.store->KeepBase().value();
+    }
+    Run(world.cluster, *world.store, 3);
+    REQUIRE(world.store->TrimLog(world.base).ok());
+    std::filesystem::copy_file(other.BaseFile(), world.BaseFile(),
+                               std::filesystem::copy_options::overwrite_existing);
+    CHECK(absl::IsDataLoss(world.Check(&text)));
+    CHECK_THAT(text, Contains("the log does not follow from it"));
+  }
 }
 
 // ---- What is written
