@@ -46,7 +46,7 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const Device& device = node.spec.devices[i];
       const bool asked = device.kind == request.kind && node.healthy.Has(i);
-      if (asked && !Suits(device, request)) return false;
+      if (asked && !(ModelSuits(device, request) && NameSuits(device, request))) return false;
     }
   }
   return true;
