@@ -59,8 +59,9 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   const int64_t gpus = nodes * kGpusPerNode;
   Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/13);
   // All are there before the nodes are, so that everyone gets a fair share at once.
-  int64_t waiting = -gpus;  // GPUs asked for, beyond those that there are
-  for (int64_t jobs = 0; jobs < backlog || waiting < gpus / 4; ++jobs) {
+  int64_t waiting = -gpus;                   // GPUs asked for, beyond those that there are
+  const int64_t most = backlog + nodes * 5;  // some of them will run
+  for (int64_t jobs = 0; jobs < most || waiting < gpus / 4; ++jobs) {
     JobSpec spec = workload.Next();
     waiting += spec.groups[0].shape.devices[0].count;
     cluster.Submit(std::move(spec));
