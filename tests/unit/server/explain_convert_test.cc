@@ -94,6 +94,7 @@ TEST_CASE("explain: a remedy is a field of the job, the value for it, and words"
 
   remedy.kind = RemedyKind::kDeviceModel;
   remedy.text = "H100";
+  remedy.device_kind = "gpu";
   check(v1::Remedy::DEVICE_MODEL, "groups[1].resources.devices[1].model", "H100",
         "gpu H100 would do");
 
