@@ -59,7 +59,7 @@ class CustomPolicy(unittest.TestCase):
 
     def submit(self, name, cpu, tolerations="[]"):
         self.cluster.berth("submit", self.cluster.manifest(
-            f"apiVersion: berth/v1\nkind: Job\nname: {name}\nqueue: q\ngroups:\n- name: w\n"
+            f"apiVersion: berth/v1\nkind: Job\nname: {name}\nqueue: q\ngroups:\n- name: w\n  replicas: 1\n"
             f"  resources: {{cpu: {cpu}}}\n  command: [run]\n  tolerations: {tolerations}\n"))
 
     def runs_on(self, name):
