@@ -70,12 +70,24 @@ std::vector<GroupConstraints> ConstraintsOf(ClusterState& state, const Policies&
   return groups;
 }
 
+// Its turn has not come since something changed: what a cycle would say now.
+std::vector<WaitReason> ReasonsOf(ClusterState& state, const Policies& policies, const Job& job,
+                                  Time now) {
+  std::vector<WaitReason> reasons = WhyWaiting(state, job, now);
+  const bool has_places = job.occupying > 0 || TallyOf(job).Nominated() > 0;
+  if (reasons.empty() || reasons.front().code != WaitCode::kNotConsidered) return reasons;
+  if (job.status.state != JobState::kPending || has_places) return reasons;
+  auto tried = DryRun(state, policies, SpecOf(state, job), now, job.id);
+  if (!tried.ok() || tried->blockers.empty()) return reasons;
+  return std::move(tried->blockers);
+}
+
 }  // namespace
 
 Explanation Explain(ClusterState& state, const Policies& policies, JobId id, Time now) {
   Explanation explanation;
   const Job& job = state.jobs().At(id);
-  explanation.reasons = WhyWaiting(state, job, now);
+  explanation.reasons = ReasonsOf(state, policies, job, now);
   if (explanation.reasons.empty() || job.pending_class == ClassId{}) return explanation;
   FindPosition(state, job, &explanation);
   explanation.groups = ConstraintsOf(state, policies, job, now);

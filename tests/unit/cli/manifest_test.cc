@@ -98,7 +98,7 @@ TEST_CASE("errors of all documents are told together") {
         "maxRetries, retryBackoff, "
         "dependencies, checkpoint, onNodeLoss, strategy, killGrace, killSignal, labels, "
         "annotations, suspended, "
-        "prepareTimeout\n"
+        "prepareTimeout, user\n"
         "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
@@ -284,18 +284,18 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
        "team}\nspec:\n  priorityClassName: "
        "high\n",
        "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
-       "f.yaml:5:22: Berth has no classes of priorities: write a number instead of \"high\"\n"
-       "f.yaml:4:1: \"spec.tasks\" is missing"},
+       "f.yaml:4:1: \"spec.tasks\" is missing\n"
+       "f.yaml:5:22: Berth has no classes of priorities: write a number instead of \"high\""},
       {VolcanoTask("networkTopology: {}"),
        "f.yaml:6:5: unsupported key \"networkTopology\": Berth has no constraints of topology yet; "
        "remove it or pass --ignore networkTopology"},
       {VolcanoTask("replicas: 6\n    partitionPolicy: {totalPartitions: 2, partitionSize: 2}\n"
                    "    template: {spec: {containers: [{command: [a]}]}}"),
-       "f.yaml:7:22: totalPartitions times partitionSize must be replicas, 6, not 4"},
+       "f.yaml:7:5: totalPartitions times partitionSize must be replicas, 6, not 4"},
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, annotations: "
        "{volcano.sh/preemptable: maybe}}\nspec: {tasks: [{template: {spec: {containers: "
        "[{command: [a]}]}}}]}\n",
-       "f.yaml:3:57: volcano.sh/preemptable must be \"true\" or \"false\", not \"maybe\""},
+       "f.yaml:3:59: volcano.sh/preemptable must be \"true\" or \"false\", not \"maybe\""},
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec: {}\n",
        "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"

@@ -418,7 +418,7 @@ TEST_CASE("with backfill configured, a gang over its queue's limit is not overta
 TEST_CASE("with backfill configured, growth does not stop allocate") {
   TestCluster cluster = OneNodeInOrder(4);
   cluster.AddQueue("a");
-  cluster.AddQueue("b", {.priority = 1});
+  cluster.AddQueue("b", {.limit = Gpu(3), .priority = 1});
   JobShape elastic = Gpus("b", 2, 2);
   elastic.groups[0].min_available = 1;
   cluster.Submit("b-elastic", elastic);

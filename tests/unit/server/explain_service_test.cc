@@ -98,6 +98,18 @@ v1::ExplainJobResponse MustExplain(ServiceWorld& world, const std::string& job) 
   return response;
 }
 
+// Until planning has looked at the job since it last decided something.
+void AwaitVerdict(ServiceWorld& world, const std::string& job) {
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (absl::Now() < end) {
+    const v1::Job got = world.MustGetJob(job);
+    REQUIRE(got.status().reasons_size() > 0);
+    if (got.status().reasons(0).code() != v1::WaitReason::NOT_CONSIDERED) return;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  FAIL("planning does not come to rest");
+}
+
 // By task: where it is, or would be.
 using Places = std::map<std::string, std::pair<std::string, std::vector<std::string>>>;
 
@@ -245,6 +257,7 @@ TEST_CASE("service: an explanation has numbers that add up, and a remedy that wo
   MakeHalfFull(world, absl::Hours(1));
   v1::Job job = GpuJob("wide", 2, 4);
   MustSubmit(world, job);
+  AwaitVerdict(world, "wide");
   const v1::ExplainJobResponse answer = MustExplain(world, "wide");
   CHECK(answer.job() == "wide");
   CHECK(answer.state() == v1::JOB_PENDING);

@@ -50,7 +50,7 @@ TEST_CASE("what is not built is refused by name") {
 }
 
 TEST_CASE("what cannot be is refused where it stands") {
-  CHECK(absl::StartsWith(Refusal("jobs:\n- {name: j, queue: nowhere}\n"), "f:2:19: "));
+  CHECK(absl::StartsWith(Refusal("jobs:\n- {name: j, queue: nowhere}\n"), "f:2:20: "));
   const std::string twice =
       "nodes: [{name: n0, gpus: 1}]\n"
       "jobs:\n- {name: a, gpus: 1, on: n0}\n- {name: b, gpus: 1, on: n0}\n";
