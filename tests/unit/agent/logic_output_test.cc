@@ -10,6 +10,7 @@ using testing::Agent;
 using testing::Id;
 using testing::Key;
 using testing::SentReports;
+using Calls = std::vector<std::string>;
 using v1::TaskReport;
 
 TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow bound") {
