@@ -9,10 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "core/base/check.h"
 #include "server/config.h"
 #include "server/convert_values.h"
 #include "server/history.h"
 #include "server/load.h"
+#include "server/planning/policy_record.h"
+#include "server/scheduling_config.h"
 #include "support/log.h"
 #include "support/tls.h"
 #include "support/version.h"
@@ -42,17 +45,19 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, absl::Duration g
           .granted_before = granted_before};
 }
 
-absl::StatusOr<Policies> PoliciesFrom(const config::v1::Server& config) {
-  PolicyConfig policies;
-  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
-  return Policies::Create(policies);
-}
-
 }  // namespace
 
+App::App(const config::v1::Server& config, Reloader::Read reread)
+    : config_(config),
+      job_defaults_(JobDefaultsFrom(config)),
+      history_(DurationFrom(config.history())),
+      reloader_(config, std::move(reread),
+                [this](const config::v1::Server& changed) { Adopt(changed); }) {}
+
 absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
-                                                const StoreOpener& open_store) {
-  std::unique_ptr<App> app(new App(config));
+                                                const StoreOpener& open_store,
+                                                Reloader::Read reread) {
+  std::unique_ptr<App> app(new App(config, std::move(reread)));
   if (absl::Status status = app->StartHttp(); !status.ok()) return status;
   if (absl::Status status = app->Load(open_store); !status.ok()) return status;
   app->Wire();
@@ -90,13 +95,14 @@ absl::Status App::Load(const StoreOpener& open_store) {
   const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
   if (!granted.ok()) return granted.status();
   granted_lease_ = *granted;
-  absl::StatusOr<Policies> policies = PoliciesFrom(config_);
+  absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
   committer_ = std::make_unique<GroupCommitter>(store_.get());
   const LoopDeps deps{.clock = &SystemClock(),
                       .committer = committer_.get(),
                       .policies = &policies_,
+                      .policy_record = PolicyRecordFrom(config_),
                       .preserved = &preserved_};
   loop_ = std::make_unique<Loop>(deps, std::move(state), store_->LastSequence(),
                                  LoopOptionsFrom(config_));
@@ -105,11 +111,12 @@ absl::Status App::Load(const StoreOpener& open_store) {
 
 void App::Wire() {
   Clock* clock = &SystemClock();
-  leases_ = std::make_unique<LeaseKeeper>(loop_.get(), clock,
-                                          LeaseOptionsFrom(config_, granted_lease_));
+  leases_ =
+      std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_, granted_lease_));
   dispatch_executor_ = std::make_unique<ThreadExecutor>();
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();
+  log_executor_ = std::make_unique<ThreadExecutor>();
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
   const AgentGatewayOptions agents{.heartbeat_interval =
                                        DurationFrom(config_.heartbeat_interval())};
@@ -135,17 +142,31 @@ void App::Wire() {
               .requests = &requests_,
               .edits = &edits_,
               .limits = limits,
-              .defaults = {.finished_job_ttl = DurationFrom(config_.finished_job_ttl())}};
+              .defaults = &job_defaults_};
   job_service_ = std::make_unique<JobService>(&context_, logs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
   node_service_ = std::make_unique<NodeService>(&context_);
   watch_service_ = std::make_unique<WatchService>(watches_.get());
-  cluster_service_ = std::make_unique<ClusterService>(&context_, start_);
+  cluster_service_ = std::make_unique<ClusterService>(&context_, start_, &reloader_);
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
+  explain_service_ = std::make_unique<ExplainService>(&context_);
   if (http_ != nullptr) {
     http_->SetHandler("/metrics", [this] {
       return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
     });
+  }
+}
+
+// A completed configuration: its policies and its level exist.
+void App::Adopt(const config::v1::Server& config) {
+  absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config));
+  BERTH_CHECK(policies.ok());
+  loop_->SetPolicies(std::make_shared<const Policies>(*std::move(policies)),
+                     PolicyRecordFrom(config));
+  job_defaults_.Set(JobDefaultsFrom(config));
+  history_.Set(DurationFrom(config.history()));
+  if (absl::Status level = SetLogLevel(config.log().level()); !level.ok()) {
+    LogWarn("the log level stays as it is", {{"error", level}});
   }
 }
 
@@ -155,15 +176,22 @@ void App::RunLoop() {
                                               DurationFrom(config_.coalescing_window()));
   loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
-  loop_thread_->AddPeriodic(kTrimPeriod, [this] {
-    read_executor_->Run([this] {
-      const absl::Status status =
-          TrimHistory(*store_, SystemClock().Now(), DurationFrom(config_.history()));
-      if (!status.ok()) LogWarn("the log history cannot be trimmed", {{"error", status}});
-    });
-  });
+  loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { KeepLog(); }); });
   Housekeeping();
   loop_thread_->Start();
+}
+
+// A log that cannot be verified from its beginning is better than one that fills the disk.
+void App::KeepLog() {
+  const Time now = SystemClock().Now();
+  const absl::Duration history = history_.Get();
+  const absl::StatusOr<bool> renewed = RenewBase(*store_, now, history);
+  if (!renewed.ok() && !absl::IsUnimplemented(renewed.status())) {
+    LogWarn("no base is kept for verifying the log", {{"error", renewed.status()}});
+  }
+  if (renewed.ok() && *renewed) loop_->PlanAnew();
+  const absl::Status trimmed = TrimHistory(*store_, now, history);
+  if (!trimmed.ok()) LogWarn("the log history cannot be trimmed", {{"error", trimmed}});
 }
 
 absl::Status App::Listen() {
@@ -181,7 +209,8 @@ absl::Status App::Listen() {
   AddAgentKeepalive(DurationFrom(config_.lease()), builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
-           cluster_service_.get(), agent_service_.get(), &hyper_node_service_, &explain_service_}) {
+           cluster_service_.get(), agent_service_.get(), explain_service_.get(),
+           &hyper_node_service_}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
@@ -244,6 +273,7 @@ void App::StopCalls() {
   if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
     LogWarn("calls are still waiting for the disk; they are given up");
     loop_thread_->Stop();
+    log_executor_.reset();  // it may want planning to begin anew
     committer_->Stop();
     loop_.reset();
   }
@@ -262,6 +292,7 @@ void App::Stop() {
   dispatch_executor_.reset();
   watch_executor_.reset();
   read_executor_.reset();
+  log_executor_.reset();
   server_.reset();
 }
 

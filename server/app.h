@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "berth/config/v1/config.pb.h"
@@ -25,11 +26,14 @@
 #include "server/controllers/log_relay.h"
 #include "server/event_log.h"
 #include "server/http.h"
+#include "server/live.h"
 #include "server/loop.h"
 #include "server/loop_thread.h"
 #include "server/metrics.h"
+#include "server/reload.h"
 #include "server/services/agent_service.h"
 #include "server/services/cluster_service.h"
+#include "server/services/explain_service.h"
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
 #include "server/services/queue_service.h"
@@ -46,8 +50,10 @@ class App {
  public:
   // `config` is completed (CompleteConfig). The health pages answer from the beginning, "loading"
   // until the store is open and loaded. Returns when calls are taken.
+  // `reread` reads and completes the configuration anew, for Reload; null: it cannot.
   static absl::StatusOr<std::unique_ptr<App>> Start(const config::v1::Server& config,
-                                                    const StoreOpener& open_store);
+                                                    const StoreOpener& open_store,
+                                                    Reloader::Read reread = nullptr);
   // Stop().
   ~App();
 
@@ -57,17 +63,22 @@ class App {
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
+  // server/reload.h. Thread-safe.
+  absl::StatusOr<std::vector<ConfigChange>> Reload() { return reloader_.Reload(false); }
+
   int port() const { return port_; }
   int http_port() const { return http_ != nullptr ? http_->port() : 0; }
   Loop& loop() { return *loop_; }
   WatchHub& watch_hub() { return *watches_; }
 
  private:
-  explicit App(const config::v1::Server& config) : config_(config) {}
+  App(const config::v1::Server& config, Reloader::Read reread);
 
   absl::Status StartHttp();
   absl::Status Load(const StoreOpener& open_store);
   void Wire();
+  void Adopt(const config::v1::Server& config);
+  void KeepLog();
   absl::Status Listen();
   void RunLoop();
   HttpAnswer Health() const;
@@ -77,7 +88,10 @@ class App {
   bool AwaitAnswers();
 
   // In order of need: what comes later uses what comes earlier.
-  config::v1::Server config_;
+  const config::v1::Server config_;  // at the start
+  Live<JobDefaults> job_defaults_;
+  Live<absl::Duration> history_;
+  Reloader reloader_;
   Time start_ = SystemClock().Now();
   std::atomic<bool> ready_{false};
   std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last sign of life
@@ -91,7 +105,8 @@ class App {
   std::unique_ptr<GroupCommitter> committer_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<LeaseKeeper> leases_;
-  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_;
+  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
+      log_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<AgentGateway> gateway_;
   std::unique_ptr<LogRelay> logs_;
@@ -106,8 +121,8 @@ class App {
   std::unique_ptr<WatchService> watch_service_;
   std::unique_ptr<ClusterService> cluster_service_;
   std::unique_ptr<AgentService> agent_service_;
+  std::unique_ptr<ExplainService> explain_service_;
   HyperNodeService hyper_node_service_;
-  ExplainService explain_service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;

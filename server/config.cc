@@ -5,9 +5,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert_values.h"
+#include "server/scheduling_config.h"
 #include "server/validation/findings.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
+#include "support/log.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -129,6 +131,7 @@ absl::Status CompleteConfig(Server& config) {
   FillTexts(config);
   FillDurations(config);
   FillNumbers(config);
+  FillScheduling(*config.mutable_scheduling());
   Findings findings;
   const FieldPath root;
   CheckListen(root, config, findings);
@@ -139,6 +142,12 @@ absl::Status CompleteConfig(Server& config) {
                      absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));
   }
   CheckRange({root, "drain_after_refusals"}, config.drain_after_refusals(), 1, 1000, findings);
+  const FieldPath log(root, "log");
+  if (!IsLogLevel(config.log().level())) {
+    findings.Invalid({log, "level"}, absl::StrCat("must be trace, debug, info, warn or error, is ",
+                                                  Quoted(config.log().level())));
+  }
+  CheckScheduling({root, "scheduling"}, config.scheduling(), findings);
   return findings.ToStatus();
 }
 

@@ -32,6 +32,8 @@ Meaning JobMeaning(const LogEvent& event) {
       return {ChangeEvent::JOB_CHANGED, event.job_suspended().id()};
     case LogEvent::kJobDeleted:
       return {ChangeEvent::JOB_DELETED, event.job_deleted().id()};
+    case LogEvent::kJobReserved:
+      return {ChangeEvent::JOB_CHANGED, event.job_reserved().job()};
     case LogEvent::kJobStatusChanged:
       return {ChangeEvent::JOB_CHANGED, event.job_status_changed().job(),
               &event.job_status_changed().status().message()};
@@ -49,9 +51,13 @@ Meaning TaskMeaning(const LogEvent& event) {
     case LogEvent::kTasksStarted:
       return {{}, event.tasks_started().job()};
     case LogEvent::kTasksReleased:
-      return {{}, event.tasks_released().job()};
+      return {{}, event.tasks_released().job(), &event.tasks_released().detail()};
     case LogEvent::kTasksRequeued:
       return {{}, event.tasks_requeued().job()};
+    case LogEvent::kTasksNominated:
+      return {{}, event.tasks_nominated().job()};
+    case LogEvent::kTasksUnnominated:
+      return {{}, event.tasks_unnominated().job()};
     default:
       return {};
   }

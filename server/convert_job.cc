@@ -111,14 +111,29 @@ std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
   return result;
 }
 
+// Indexes of groups by name, sorted: equal asks are one class.
+std::vector<uint32_t> GroupIndexes(const v1::JobSpec& spec,
+                                   const google::protobuf::RepeatedPtrField<std::string>& names) {
+  std::vector<uint32_t> indexes;
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    const bool named = std::find(names.begin(), names.end(), spec.groups(g).name()) != names.end();
+    if (named) indexes.push_back(static_cast<uint32_t>(g));
+  }
+  return indexes;
+}
+
 GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   GroupSpec result;
   result.name = group.name();
   result.replicas = group.replicas();
-  result.min_available = group.min_available() > 0 ? group.min_available() : group.replicas();
+  result.min_available = MinAvailableOf(group);
   result.shape = ShapeFrom(group);
   result.policies = PoliciesFrom(group.policies());
   result.depends_on = GroupDependenciesFrom(spec, group);
+  result.partition_size = group.partition().size();
+  result.strategy = StrategyFrom(group.strategy());
+  result.near_groups = GroupIndexes(spec, group.affinity().near_groups());
+  result.apart_from = GroupIndexes(spec, group.affinity().apart_from_groups());
   return result;
 }
 
@@ -132,6 +147,10 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   result.ttl_after_finished = defaults.finished_job_ttl;
   if (spec.has_walltime()) result.walltime = DurationFrom(spec.walltime());
   if (spec.has_start_after()) result.start_after = TimeFrom(spec.start_after());
+  if (spec.has_deadline()) result.deadline = TimeFrom(spec.deadline());
+  if (spec.checkpoint().has_interval()) {
+    result.checkpoint_interval = DurationFrom(spec.checkpoint().interval());
+  }
   if (spec.has_retry_backoff()) result.retry_backoff = DurationFrom(spec.retry_backoff());
   if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
   if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
@@ -141,6 +160,14 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
 }
 
 }  // namespace
+
+int32_t MinAvailableOf(const v1::TaskGroup& group) {
+  if (group.min_available() > 0) return group.min_available();
+  const int64_t partitioned =
+      int64_t{group.partition().min_partitions()} * group.partition().size();
+  if (partitioned > 0 && partitioned <= group.replicas()) return static_cast<int32_t>(partitioned);
+  return group.replicas();
+}
 
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {
   if (condition == v1::JobDependency::AFTER_ANY) return DependencyCondition::kAfterAny;
@@ -163,6 +190,12 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.max_retries = spec.max_retries();
   result.on_node_loss = NodeLossFrom(spec.on_node_loss());
   result.suspended = spec.suspended();
+  result.preemptible = spec.has_preemptible()
+                           ? spec.preemptible()
+                           : defaults.preemptible_below_priority.has_value() &&
+                                 spec.priority() < *defaults.preemptible_below_priority;
+  result.strategy = StrategyFrom(spec.strategy());
+  result.user = spec.user();
   SetTimes(spec, defaults, result);
   return result;
 }

@@ -4,6 +4,9 @@
 #ifndef BERTH_SERVER_CONVERT_JOB_H_
 #define BERTH_SERVER_CONVERT_JOB_H_
 
+#include <optional>
+#include <string>
+
 #include "berth/v1/job.pb.h"
 #include "core/engine/plan.h"
 #include "core/model/cluster_state.h"
@@ -14,7 +17,12 @@ namespace berth {
 // What a field that was left out means.
 struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
+  // Jobs of lower priority are preemptible; absent: none are.
+  std::optional<int32_t> preemptible_below_priority = std::nullopt;
 };
+
+// Tasks that a group starts with.
+int32_t MinAvailableOf(const v1::TaskGroup& group);
 
 // The hot part, without name, queue and dependencies: these need the state (server/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
@@ -23,6 +31,7 @@ DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
 
 v1::JobState JobStateToApi(JobState state);
 v1::TaskState TaskStateToApi(TaskState state);
+v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason);
 
 // All that memory holds of the job: spec without its cold fields, status, etag. Reads the state:
 // reader lock.
@@ -32,6 +41,11 @@ void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out
 void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out);
 
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
+void RenderReservation(const ClusterState& state, const Reservation& reservation,
+                       v1::Reservation* out);
+
+// The job's name, or a hint at one that is no longer there.
+std::string JobNameOf(const ClusterState& state, JobId id);
 
 // "worker-3"
 std::string ApiTaskName(const Job& job, uint32_t index);

@@ -1,6 +1,7 @@
 #include "server/convert_queue.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/convert_values.h"
@@ -13,6 +14,16 @@ void RenderQueueSpec(const ClusterState& state, const Queue& queue, v1::QueueSpe
     out->set_parent(state.queues().At(queue.spec.parent).spec.name);
   }
   if (!queue.spec.limit.empty()) ToProto(queue.spec.limit, out->mutable_limit());
+  if (!queue.spec.deserved.empty()) ToProto(queue.spec.deserved, out->mutable_deserved());
+  if (!queue.spec.guarantee.empty()) ToProto(queue.spec.guarantee, out->mutable_guarantee());
+  out->set_weight(queue.spec.weight);
+  out->set_priority(queue.spec.priority);
+  out->set_reclaimable(queue.spec.reclaimable);
+  const bool strict = queue.spec.order == QueueOrder::kFifoStrict;
+  out->set_order(strict ? v1::QueueSpec::FIFO_STRICT : v1::QueueSpec::FIFO_SKIP);
+  const bool drf = queue.spec.user_fairness == UserFairness::kDrf;
+  out->set_user_fairness(drf ? v1::QueueSpec::DRF : v1::QueueSpec::NONE);
+  out->set_strategy(StrategyToApi(queue.spec.strategy));
   out->set_max_jobs(queue.spec.max_jobs);
   out->set_max_running_jobs(queue.spec.max_running_jobs);
   ToProto(queue.spec.labels, out->mutable_labels());
@@ -27,6 +38,10 @@ void RenderQueueStatus(const ClusterState& state, const Queue& queue, v1::QueueS
   out->set_running_jobs(queue.running_jobs);
   out->set_held_jobs(queue.held_jobs);
   out->set_ended_jobs(queue.jobs - queue.active_jobs);
+  constexpr int64_t kUsageScale = 1024;  // Queue::usage
+  std::vector<NamedAmount> usage = queue.usage;
+  for (NamedAmount& one : usage) one.amount = (one.amount + kUsageScale / 2) / kUsageScale;
+  if (!usage.empty()) ToProto(usage, out->mutable_usage());
   for (const QueueId child : queue.children) {
     out->add_children(state.queues().At(child).spec.name);
   }
@@ -37,10 +52,19 @@ void RenderQueueStatus(const ClusterState& state, const Queue& queue, v1::QueueS
 QueueSpec QueueSpecFrom(const v1::Queue& queue) {
   QueueSpec result;
   result.name = queue.name();
-  result.limit = AmountsFrom(queue.spec().limit());
-  result.max_jobs = queue.spec().max_jobs();
-  result.max_running_jobs = queue.spec().max_running_jobs();
-  result.labels = LabelsFrom(queue.spec().labels());
+  const v1::QueueSpec& spec = queue.spec();
+  result.limit = AmountsFrom(spec.limit());
+  result.deserved = AmountsFrom(spec.deserved());
+  result.guarantee = AmountsFrom(spec.guarantee());
+  if (spec.has_weight()) result.weight = spec.weight();
+  result.priority = spec.priority();
+  if (spec.has_reclaimable()) result.reclaimable = spec.reclaimable();
+  if (spec.order() == v1::QueueSpec::FIFO_STRICT) result.order = QueueOrder::kFifoStrict;
+  if (spec.user_fairness() == v1::QueueSpec::DRF) result.user_fairness = UserFairness::kDrf;
+  result.strategy = StrategyFrom(spec.strategy());
+  result.max_jobs = spec.max_jobs();
+  result.max_running_jobs = spec.max_running_jobs();
+  result.labels = LabelsFrom(spec.labels());
   return result;
 }
 
@@ -48,6 +72,14 @@ void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& f
                      QueueSpec& to) {
   for (const std::string& path : mask.paths()) {
     if (path == "spec.limit") to.limit = from.limit;
+    if (path == "spec.deserved") to.deserved = from.deserved;
+    if (path == "spec.guarantee") to.guarantee = from.guarantee;
+    if (path == "spec.weight") to.weight = from.weight;
+    if (path == "spec.priority") to.priority = from.priority;
+    if (path == "spec.reclaimable") to.reclaimable = from.reclaimable;
+    if (path == "spec.order") to.order = from.order;
+    if (path == "spec.user_fairness") to.user_fairness = from.user_fairness;
+    if (path == "spec.strategy") to.strategy = from.strategy;
     if (path == "spec.max_jobs") to.max_jobs = from.max_jobs;
     if (path == "spec.max_running_jobs") to.max_running_jobs = from.max_running_jobs;
     if (path == "spec.labels") to.labels = from.labels;

@@ -54,6 +54,27 @@ void ToProto(const Resources& resources, const Interner& interner, v1::ResourceL
   }
 }
 
+Strategy StrategyFrom(v1::Strategy strategy) {
+  if (strategy == v1::SPREAD) return Strategy::kSpread;
+  if (strategy == v1::BINPACK) return Strategy::kBinpack;
+  if (strategy == v1::COLOCATE) return Strategy::kColocate;
+  return Strategy::kDefault;
+}
+
+v1::Strategy StrategyToApi(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kDefault:
+      break;
+    case Strategy::kBinpack:
+      return v1::BINPACK;
+    case Strategy::kSpread:
+      return v1::SPREAD;
+    case Strategy::kColocate:
+      return v1::COLOCATE;
+  }
+  return v1::STRATEGY_UNSPECIFIED;
+}
+
 std::string ShortName(absl::string_view enum_value_name, absl::string_view prefix) {
   return std::string(absl::StripPrefix(enum_value_name, prefix));
 }

@@ -47,6 +47,9 @@ inline void ToProto(const std::map<std::string, std::string>& labels,
   for (const auto& [key, value] : labels) (*out)[key] = value;
 }
 
+Strategy StrategyFrom(v1::Strategy strategy);
+v1::Strategy StrategyToApi(Strategy strategy);
+
 // "JOB_" + "RUNNING" -> "RUNNING": an enum value's name as map keys and metrics want it.
 std::string ShortName(absl::string_view enum_value_name, absl::string_view prefix);
 

@@ -45,4 +45,19 @@ absl::Status TrimHistory(Store& store, absl::Time now, absl::Duration history) {
   return store.TrimLog(*old);
 }
 
+absl::StatusOr<bool> RenewBase(Store& store, absl::Time now, absl::Duration history) {
+  const uint64_t last = store.LastSequence();
+  if (last == 0) return false;
+  const absl::StatusOr<std::vector<uint64_t>> bases = store.Bases();
+  if (!bases.ok()) return bases.status();
+  const uint64_t latest = bases->empty() ? 0 : bases->back();
+  if (latest == last) return false;
+  const absl::StatusOr<bool> due = IsBefore(store, latest + 1, now - history / 2);
+  if (!due.ok() || !*due) return due;
+  const absl::StatusOr<uint64_t> kept = store.KeepBase();
+  if (!kept.ok()) return kept.status();
+  LogDebug("base kept for verifying the log", {{"revision", *kept}});
+  return true;
+}
+
 }  // namespace berth

@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "core/base/check.h"
+#include "core/model/state_editor.h"
+#include "storage/keys.h"
 #include "support/errors.h"
 #include "support/log.h"
 
@@ -13,13 +15,26 @@ namespace berth {
 // One turn in progress: what its commands and decisions did.
 class Loop::ActiveTurn final : public Turn {
  public:
-  ActiveTurn(ClusterState& state, TurnRecorder& recorder, uint64_t revision, Time now,
-             TurnOutput& output)
-      : state_(state), recorder_(recorder), revision_(revision), now_(now), output_(output) {}
+  ActiveTurn(ClusterState& state, TurnRecorder& recorder, const Policies& policies,
+             uint64_t revision, Time now, TurnOutput& output)
+      : state_(state),
+        recorder_(recorder),
+        policies_(policies),
+        revision_(revision),
+        now_(now),
+        output_(output) {}
 
   const ClusterState& state() const override { return state_; }
   Time now() const override { return now_; }
   uint64_t revision() const override { return revision_; }
+  const Policies& policies() const override { return policies_; }
+
+  ClusterState& Trial() override {
+    asked_ = true;
+    return state_;
+  }
+  // Planning's caches are not what they were.
+  bool asked() const { return asked_; }
 
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});
@@ -50,21 +65,27 @@ class Loop::ActiveTurn final : public Turn {
  private:
   ClusterState& state_;
   TurnRecorder& recorder_;
+  const Policies& policies_;
   const uint64_t revision_;
   const Time now_;
   TurnOutput& output_;
+  bool asked_ = false;
 };
 
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
-    : deps_(deps),
+    : deps_(std::move(deps)),
       options_(options),
       state_(std::move(state)),
-      recorder_(state_, deps.preserved),
+      recorder_(state_, deps_.preserved),
       revision_(revision),
+      policies_(deps_.policies),
+      policy_record_(deps_.policy_record),
       sequence_(revision),
       handed_over_(revision),
       budget_(options.cycle_target),
-      outbox_(revision) {}
+      outbox_(revision) {
+  recorder_.NotePolicies(policy_record_);
+}
 
 Loop::~Loop() = default;
 
@@ -100,6 +121,8 @@ bool Loop::ShouldNotWait() const {
 TurnResult Loop::RunTurn() {
   if (sequence_ - outbox_.durable() >= options_.backlog_batches) return TurnResult::kBlocked;
   std::vector<Pending> commands = TakeCommands();
+  std::optional<NewPolicies> policies = TakePolicies();
+  if (policies.has_value()) plan_again_ = true;
   now_ = std::max(now_, deps_.clock->Now());
   if (commands.empty() && !plan_again_ && now_ < wake_at_) return TurnResult::kIdle;
 
@@ -107,12 +130,52 @@ TurnResult Loop::RunTurn() {
   TurnOutput output;
   {
     absl::MutexLock lock(&state_mutex_);
+    if (policies.has_value()) Switch(*std::move(policies));
     output = RunLocked(std::move(commands));
   }
   HandOver(std::move(output));
   ++counters_.turns;
   counters_.turn_seconds.Observe(deps_.clock->Steady() - begin);
   return TurnResult::kWorked;
+}
+
+void Loop::SetPolicies(std::shared_ptr<const Policies> policies, std::string policy_record) {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    new_policies_ = NewPolicies{std::move(policies), std::move(policy_record)};
+  }
+  Wake();
+}
+
+void Loop::PlanAnew() {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    if (!new_policies_.has_value()) new_policies_ = NewPolicies{};
+  }
+  Wake();
+}
+
+std::optional<Loop::NewPolicies> Loop::TakePolicies() {
+  absl::MutexLock lock(&queue_mutex_);
+  return std::exchange(new_policies_, std::nullopt);
+}
+
+// Planning goes on from what the recorder notes here and from the facts alone, so that a replay can
+// begin with this turn.
+void Loop::Switch(NewPolicies policies) {
+  if (policies.policies != nullptr) {
+    owned_policies_ = std::move(policies.policies);
+    policies_ = owned_policies_.get();
+    policy_record_ = std::move(policies.record);
+  }
+  recorder_.NotePolicies(policy_record_);
+  ForgetVerdicts();
+}
+
+void Loop::ForgetVerdicts() {
+  StateEditor editor(state_);
+  editor.ForgetVerdicts();
+  editor.ForgetMissed();
 }
 
 std::vector<Loop::Pending> Loop::TakeCommands() {
@@ -131,14 +194,19 @@ std::vector<Loop::Pending> Loop::TakeCommands() {
 Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
   recorder_.Begin(sequence_ + 1, now_);
-  ActiveTurn turn(state_, recorder_, sequence_ + 1, now_, output);
+  ActiveTurn turn(state_, recorder_, *policies_, sequence_ + 1, now_, output);
   size_t weight = 0;
   for (const Pending& command : commands) weight += command.weight;
   output.events.reserve(weight);
   for (Pending& command : commands) std::move(command.run)(turn);
   counters_.commands += commands.size();
 
-  if (!output.events.empty() || plan_again_ || now_ >= wake_at_) RunCycle(turn);
+  if (turn.asked()) {  // what planning knows must follow from the log
+    recorder_.NoteQuestions();
+    ForgetVerdicts();
+  }
+  const bool plan = !output.events.empty() || turn.asked() || plan_again_ || now_ >= wake_at_;
+  if (plan) RunCycle(turn);
   counters_.events += output.events.size();
 
   output.batch = recorder_.Finish();
@@ -155,7 +223,7 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
 void Loop::RunCycle(ActiveTurn& turn) {
   const uint64_t budget = budget_.Get();
   const absl::Duration begin = deps_.clock->Steady();
-  Plan plan = PlanCycle(state_, *deps_.policies, now_, budget);
+  Plan plan = PlanCycle(state_, *policies_, now_, budget);
   const absl::Duration elapsed = deps_.clock->Steady() - begin;
   budget_.Note(plan.counters.work, elapsed);
   recorder_.NoteCycle(budget, plan.counters.work);

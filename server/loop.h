@@ -70,6 +70,7 @@ struct LoopDeps {
   Clock* clock = nullptr;
   Committer* committer = nullptr;
   const Policies* policies = nullptr;
+  std::string policy_record = {};  // of these policies, for LogTurn.policies; may be empty
   Preserved* preserved = nullptr;  // as loaded with the state; may be null
 };
 
@@ -113,6 +114,14 @@ class Loop {
   void AddListener(DurableListener* listener) { outbox_.AddListener(listener); }
   // Called from any thread when RunTurn may have something to do. Must not block.
   void SetWaker(absl::AnyInvocable<void()> waker) { waker_ = std::move(waker); }
+
+  // The policies of all cycles after the turn under way; everything that waits is looked at anew.
+  // Thread-safe.
+  void SetPolicies(std::shared_ptr<const Policies> policies, std::string policy_record)
+      ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  // As SetPolicies with those in force: from the next turn on, decisions follow from what the log
+  // says, without the turns before it. Thread-safe.
+  void PlanAnew() ABSL_LOCKS_EXCLUDED(queue_mutex_);
 
   // One turn. One thread at a time calls it, and never from an effect.
   TurnResult RunTurn();
@@ -158,6 +167,16 @@ class Loop {
     std::optional<Batch> batch;  // nothing changed: none
   };
 
+  // Policies as SetPolicies gave them, on their way to the loop thread.
+  struct NewPolicies {
+    std::shared_ptr<const Policies> policies;  // null: those in force, anew
+    std::string record;
+  };
+
+  // Before the turn's cycle.
+  void Switch(NewPolicies policies) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void ForgetVerdicts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  std::optional<NewPolicies> TakePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   // The turn proper: all that happens under the state lock.
   TurnOutput RunLocked(std::vector<Pending> commands) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
@@ -175,6 +194,7 @@ class Loop {
   mutable absl::Mutex queue_mutex_;
   std::deque<Pending> queue_ ABSL_GUARDED_BY(queue_mutex_);
   size_t queued_weight_ ABSL_GUARDED_BY(queue_mutex_) = 0;
+  std::optional<NewPolicies> new_policies_ ABSL_GUARDED_BY(queue_mutex_);
 
   mutable absl::Mutex state_mutex_;
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
@@ -182,6 +202,9 @@ class Loop {
   uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn that changed something
 
   // Loop thread only.
+  const Policies* policies_;
+  std::shared_ptr<const Policies> owned_policies_;  // of policies_, unless it is from LoopDeps
+  std::string policy_record_;
   uint64_t sequence_;                  // as revision_
   std::atomic<uint64_t> handed_over_;  // as sequence_, for other threads
   Time now_ = absl::InfinitePast();

@@ -1,4 +1,5 @@
 // From the core to the API (server/convert_job.h).
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,17 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
                              ? v1::GroupDependency::COMPLETED
                              : v1::GroupDependency::RUNNING);
   }
+  out->set_strategy(StrategyToApi(group.strategy));
+  if (group.partition_size > 0) {
+    out->mutable_partition()->set_size(group.partition_size);
+    out->mutable_partition()->set_min_partitions(group.min_available / group.partition_size);
+  }
+  for (uint32_t other : group.near_groups) {
+    out->mutable_affinity()->add_near_groups(job.groups[other].name);
+  }
+  for (uint32_t other : group.apart_from) {
+    out->mutable_affinity()->add_apart_from_groups(job.groups[other].name);
+  }
 }
 
 v1::JobDependency::Condition ConditionToApi(DependencyCondition condition) {
@@ -117,18 +129,16 @@ v1::JobDependency::Condition ConditionToApi(DependencyCondition condition) {
 void RenderTimes(const Job& job, v1::JobSpec* out) {
   if (job.walltime != absl::InfiniteDuration()) ToProto(job.walltime, out->mutable_walltime());
   if (job.start_after != absl::InfinitePast()) ToProto(job.start_after, out->mutable_start_after());
+  if (job.deadline != absl::InfiniteFuture()) ToProto(job.deadline, out->mutable_deadline());
+  if (job.checkpoint_interval != absl::InfiniteDuration()) {
+    ToProto(job.checkpoint_interval, out->mutable_checkpoint()->mutable_interval());
+  }
   if (job.ttl_after_finished != absl::InfiniteDuration()) {
     ToProto(job.ttl_after_finished, out->mutable_ttl_after_finished());
   }
   ToProto(job.retry_backoff, out->mutable_retry_backoff());
   ToProto(job.kill_grace, out->mutable_kill_grace());
   ToProto(job.prepare_timeout, out->mutable_prepare_timeout());
-}
-
-// The job's name, or a hint at one that is no longer there.
-std::string JobNameOf(const ClusterState& state, JobId id) {
-  const Job* job = state.jobs().Find(id);
-  return job != nullptr ? job->name : absl::StrCat("(deleted, uid ", id.value, ")");
 }
 
 void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
@@ -149,6 +159,18 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
                                                                           : v1::FENCE);
   ToProto(job.labels, out->mutable_labels());
   out->set_suspended(job.status.suspended);
+  out->set_preemptible(job.preemptible);
+  out->set_strategy(StrategyToApi(job.strategy));
+  out->set_user(job.user);
+}
+
+void RenderEviction(const ClusterState& state, const Eviction& eviction, v1::Eviction* out) {
+  ToProto(eviction.time, out->mutable_time());
+  out->set_reason(EvictionReasonToApi(eviction.reason));
+  out->set_beneficiary(JobNameOf(state, eviction.beneficiary));
+  out->set_beneficiary_uid(eviction.beneficiary.value);
+  out->set_tasks(eviction.tasks);
+  out->set_detail(eviction.detail);
 }
 
 void RenderTallies(const Job& job, v1::JobStatus* out) {
@@ -178,9 +200,82 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
   if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());
   RenderTallies(job, out);
+  out->set_evictions(status.evictions);
+  if (status.evictions > 0) RenderEviction(state, status.eviction, out->mutable_last_eviction());
+  if (const auto kept = state.reservations().find(job.id); kept != state.reservations().end()) {
+    RenderReservation(state, kept->second, out->mutable_reservation());
+  }
+}
+
+// A code of the core that has none here does not compile.
+v1::WaitReason::Code CodeToApi(WaitCode code) {
+  switch (code) {
+    case WaitCode::kNone:
+      return v1::WaitReason::CODE_UNSPECIFIED;
+    case WaitCode::kInsufficientResources:
+      return v1::WaitReason::INSUFFICIENT_RESOURCES;
+    case WaitCode::kQueueLimit:
+      return v1::WaitReason::QUEUE_LIMIT;
+    case WaitCode::kQueueClosed:
+      return v1::WaitReason::QUEUE_CLOSED;
+    case WaitCode::kNoMatchingNode:
+      return v1::WaitReason::NO_MATCHING_NODE;
+    case WaitCode::kNeverFits:
+      return v1::WaitReason::NEVER_FITS;
+    case WaitCode::kDependency:
+      return v1::WaitReason::DEPENDENCY;
+    case WaitCode::kStartTime:
+      return v1::WaitReason::START_TIME;
+    case WaitCode::kUserHold:
+      return v1::WaitReason::USER_HOLD;
+    case WaitCode::kRetryBackoff:
+      return v1::WaitReason::RETRY_BACKOFF;
+    case WaitCode::kNotConsidered:
+      return v1::WaitReason::NOT_CONSIDERED;
+    case WaitCode::kQueueRunningJobs:
+      return v1::WaitReason::QUEUE_RUNNING_JOBS;
+    case WaitCode::kGroupDependency:
+      return v1::WaitReason::GROUP_DEPENDENCY;
+    case WaitCode::kNodeFencing:
+      return v1::WaitReason::NODE_FENCING;
+    case WaitCode::kNonPreemptibleQuota:
+      return v1::WaitReason::NON_PREEMPTIBLE_QUOTA;
+    case WaitCode::kGuaranteeKept:
+      return v1::WaitReason::GUARANTEE_KEPT;
+    case WaitCode::kBehindHead:
+      return v1::WaitReason::BEHIND_HEAD;
+    case WaitCode::kReserved:
+      return v1::WaitReason::RESERVED;
+  }
+  return v1::WaitReason::CODE_UNSPECIFIED;
 }
 
 }  // namespace
+
+std::string JobNameOf(const ClusterState& state, JobId id) {
+  const Job* job = state.jobs().Find(id);
+  return job != nullptr ? job->name : absl::StrCat("(deleted, uid ", id.value, ")");
+}
+
+v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason) {
+  if (reason == ReleaseReason::kReclaimed) return v1::Eviction::RECLAIMED;
+  if (reason == ReleaseReason::kPreempted) return v1::Eviction::PREEMPTED;
+  if (reason == ReleaseReason::kConsolidated) return v1::Eviction::CONSOLIDATED;
+  return v1::Eviction::REASON_UNSPECIFIED;
+}
+
+void RenderReservation(const ClusterState& state, const Reservation& reservation,
+                       v1::Reservation* out) {
+  const Time never = absl::InfiniteFuture();
+  if (reservation.start != never) ToProto(reservation.start, out->mutable_start());
+  if (reservation.end != never) ToProto(reservation.end, out->mutable_end());
+  std::set<std::string> nodes;
+  for (const Placement& place : reservation.places) {
+    const Node* node = state.nodes().Find(place.node);
+    if (node != nullptr) nodes.insert(node->spec.name);
+  }
+  for (const std::string& node : nodes) out->add_nodes(node);
+}
 
 v1::JobState JobStateToApi(JobState state) {
   return static_cast<v1::JobState>(static_cast<int>(state) + 1);
@@ -241,7 +336,11 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
     out->set_exit_signal(task.exit_signal);
     ToProto(task.since, out->mutable_end_time());
   }
-  if (task.attempt == 0) return;
+  if (task.moves) {
+    const Node* next = state.nodes().Find(task.next_node);
+    if (next != nullptr) out->set_next_node(next->spec.name);
+  }
+  if (task.attempt == 0 && !Reserves(task.state)) return;
   const Node* node = state.nodes().Find(task.node);
   if (node == nullptr) return;
   out->set_node(node->spec.name);
@@ -251,8 +350,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
 }
 
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out) {
-  static_assert(v1::WaitReason::NODE_FENCING == static_cast<int>(WaitCode::kNodeFencing));
-  out->set_code(static_cast<v1::WaitReason::Code>(reason.code));
+  out->set_code(CodeToApi(reason.code));
   out->set_resource(reason.resource);
   out->set_needed(reason.needed);
   out->set_free(reason.free);

@@ -46,6 +46,18 @@ absl::Status Disagreement(size_t job, const absl::Status& refusal) {
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 
+absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
+                             const config::v1::Limits& limits) {
+  Findings findings;
+  CheckSubmit(request, limits, findings);
+  if (findings.ok()) return absl::OkStatus();
+  view.Step([&](const ClusterState& state) {
+    CheckJobsAgainst(state, request, findings);
+    return 0;
+  });
+  return findings.ToStatus();
+}
+
 Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
     : request_(&request), active_jobs_limit_(limits.active_jobs()) {
@@ -158,17 +170,28 @@ JobId Submission::IdOf(size_t job, JobId first) const {
   return {first.value + (position_.empty() ? job : position_[job])};
 }
 
+// The job's spec with what only the state knows.
+JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, QueueId queue) {
+  JobSpec spec = std::move(specs_[job]);
+  spec.queue = queue;
+  if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
+  if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
+  return spec;
+}
+
+JobSpec Submission::TakeOnly(const ClusterState& state) {
+  BERTH_CHECK(specs_.size() == 1);
+  return Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id);
+}
+
 absl::Status Submission::Emit(Turn& turn, JobId first) {
   std::vector<QueueId> queue_ids;
   for (const QueueUse& use : queues_) queue_ids.push_back(turn.state().FindQueue(use.name)->id);
   for (size_t p = 0; p < specs_.size(); ++p) {
     const size_t i = order_.empty() ? p : static_cast<size_t>(order_[p]);
     const JobId id{first.value + p};
-    JobSpec& spec = specs_[i];
-    spec.queue = queue_ids[queue_of_[i]];
-    if (spec.name.empty()) spec.name = GivenJobName(id);
-    if (!order_.empty()) spec.dependencies = ResolveDependencies(turn.state(), i, first);
-    absl::Status status = turn.Emit(JobSubmitted{id, std::move(spec)});
+    absl::Status status =
+        turn.Emit(JobSubmitted{id, Take(turn.state(), i, first, queue_ids[queue_of_[i]])});
     if (!status.ok()) {
       turn.TakeBackJobs(first);
       return Disagreement(i, status);

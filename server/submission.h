@@ -13,11 +13,18 @@
 #include "berth/v1/job.pb.h"
 #include "core/model/cluster_state.h"
 #include "server/convert_job.h"
+#include "server/read_view.h"
 #include "server/request_table.h"
 #include "server/turn.h"
 #include "server/validation/job.h"
 
 namespace berth {
+
+// All that is wrong with the request: by itself and, if it is wrong by itself, against the state
+// too, so that its author sees everything at once. A request that is fine by itself meets the state
+// in Submission::Check.
+absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
+                             const config::v1::Limits& limits);
 
 class Submission {
  public:
@@ -34,6 +41,10 @@ class Submission {
   // gets its first answer. INTERNAL if Apply refuses what Check let pass.
   absl::Status Commit(Turn& turn, RequestTable& requests, v1::SubmitJobsResponse& response);
 
+  // Instead of Commit, of a submission of one job that Check had nothing against: the job as it
+  // would be submitted now. Once.
+  JobSpec TakeOnly(const ClusterState& state);
+
  private:
   struct QueueUse {
     std::string name;
@@ -48,6 +59,7 @@ class Submission {
   std::vector<JobDependency> ResolveDependencies(const ClusterState& state, size_t job,
                                                  JobId first) const;
   JobId IdOf(size_t job, JobId first) const;
+  JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue);
   absl::Status Emit(Turn& turn, JobId first);
   void Fill(JobId first, v1::SubmitJobsResponse& response) const;
 

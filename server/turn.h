@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
 #include "storage/store.h"
@@ -33,6 +34,12 @@ class Turn {
   virtual Time now() const = 0;
   // Sequence of the batch that will carry this turn: the revision of everything it changes.
   virtual uint64_t revision() const = 0;
+  // Those of this turn's cycle.
+  virtual const Policies& policies() const = 0;
+  // The state for questions (core/engine/dry_run.h, explain.h), which leave it as it was but for
+  // planning's caches: the turn then has a cycle, and no batch for the question's sake. What
+  // changes the cluster goes through Emit.
+  virtual ClusterState& Trial() = 0;
   // Applies the event and puts it into the turn's batch. On an error nothing has changed.
   virtual absl::Status Emit(EventBody event) = 0;
   // The jobs that the command has submitted, from `first` on, never were. It has emitted and put

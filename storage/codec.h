@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,13 @@ struct StoredQueue {
   QueueId id;
   QueueSpec spec;
   bool open = true;
+  std::vector<NamedAmount> usage;             // Queue::usage
+  Time usage_charged = absl::InfinitePast();  // the root's: ClusterState::usage_charged
   uint64_t revision = 0;
 };
-std::string EncodeQueueRecord(const QueueSpec& spec, bool open, uint64_t revision);
+std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
+                              const std::vector<NamedAmount>& usage, Time usage_charged,
+                              uint64_t revision);
 absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
                                               std::string* unknown);
 
@@ -90,11 +95,12 @@ struct StoredJobStatus {
   JobStatus status;
   int32_t priority = 0;
   std::map<std::string, std::string> labels;
+  Reservation reservation;  // without places: none
   uint64_t revision = 0;
 };
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  uint64_t revision);
+                                  const Reservation& reservation, uint64_t revision);
 absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                                                       absl::string_view value,
                                                       std::string* unknown);
@@ -126,11 +132,33 @@ absl::StatusOr<StoredRequest> DecodeRequestRecord(absl::string_view key, absl::s
 void EncodeEvent(const Event& event, Time turn_time, store::v1::LogEvent* message);
 absl::StatusOr<Event> DecodeEvent(const store::v1::LogEvent& message, Time turn_time);
 
+// A planning cycle that decided nothing in a turn that changed nothing.
+struct QuietCycle {
+  Time time = absl::InfinitePast();
+  uint64_t budget = 0;
+  bool asked = false;  // as in LoggedTurn
+};
+
+// What planning still knew beside the facts when it began anew (StateEditor::ForgetVerdicts).
+struct Remembered {
+  Time passed_time = absl::InfinitePast();  // ClusterState::passed_time
+  std::vector<JobId> unsettled;             // ClusterState::unsettled
+};
+
 // A whole turn of the log.
 struct LoggedTurn {
   uint64_t sequence = 0;
   Time time = absl::InfinitePast();
   std::vector<Event> events;
+  // For a replay of its planning cycle; a budget of 0: none ran.
+  uint64_t cycle_budget = 0, cycle_work = 0;
+  size_t events_before_cycle = 0;        // of `events`; the others are the cycle's decisions
+  std::string policies;                  // in force from `quiet_cycles` on; empty: those before
+  std::vector<QuietCycle> quiet_cycles;  // since the turn logged before, in order
+  bool loaded = false;                   // the first logged by a process, which loaded the state
+  std::optional<Remembered> remembered;  // planning began anew, with `policies`
+  std::string version;                   // with `loaded`: of the program
+  bool asked = false;  // planning forgot its verdicts right before the cycle (Turn::Trial)
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
 // The message, for watchers; DATA_LOSS if it does not parse.

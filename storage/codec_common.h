@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "berth/store/v1/store.pb.h"
+#include "core/model/event.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
@@ -44,7 +45,14 @@ void SetDevices(const DeviceSet& devices, google::protobuf::RepeatedField<uint64
 
 // Messages <-> core values that both records and events hold.
 void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out);
-QueueSpec GetQueueSpec(const pb::QueueSpec& message);
+QueueSpec GetQueueSpec(const pb::QueueSpec& message, class Reader& reader);
+Strategy GetStrategy(pb::Strategy strategy, class Reader& reader);
+void SetPlacements(const std::vector<Placement>& placements,
+                   google::protobuf::RepeatedPtrField<pb::Placement>* out);
+std::vector<Placement> GetPlacements(
+    const google::protobuf::RepeatedPtrField<pb::Placement>& messages, class Reader& reader);
+void SetReservation(const Reservation& reservation, pb::Reservation* out);
+Reservation GetReservation(const pb::Reservation& message, class Reader& reader);
 void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out);
 NodeSpec GetNodeSpec(const pb::NodeSpec& message, class Reader& reader);
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
@@ -52,6 +60,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
+ReleaseReason GetReleaseReason(pb::ReleaseReason reason, class Reader& reader);
 
 // Reads fields that may hold nonsense, and remembers the first that did, so that decoding is
 // straight-line code with one question at the end.

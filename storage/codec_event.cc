@@ -1,5 +1,7 @@
 // Events of the log. One Set and one Get per event; the variant and the oneof are parallel.
+#include <optional>
 #include <variant>
+#include <vector>
 
 #include "storage/codec.h"
 #include "storage/codec_common.h"
@@ -17,14 +19,6 @@ static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSE
 static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
 static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
 static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
-static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
-static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
-static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
-static_assert(static_cast<int>(ReleaseReason::kDrain) == pb::RELEASE_DRAIN);
-static_assert(static_cast<int>(ReleaseReason::kTimeout) == pb::RELEASE_TIMEOUT);
-static_assert(static_cast<int>(ReleaseReason::kCompleted) == pb::RELEASE_COMPLETED);
-static_assert(static_cast<int>(ReleaseReason::kFailed) == pb::RELEASE_FAILED);
-static_assert(static_cast<int>(ReleaseReason::kPrepareTimeout) == pb::RELEASE_PREPARE_TIMEOUT);
 
 // One overload per event type: fills the member of the oneof.
 struct Setter {
@@ -119,12 +113,7 @@ struct Setter {
     pb::TasksBound* m = out->mutable_tasks_bound();
     m->set_job(event.job.value);
     m->set_gang(event.gang);
-    for (const Placement& placement : event.placements) {
-      pb::Placement* message = m->add_placements();
-      message->set_task(placement.task);
-      message->set_node(placement.node.value);
-      SetDevices(placement.devices, message->mutable_devices());
-    }
+    SetPlacements(event.placements, m->mutable_placements());
   }
   void operator()(const TasksStarted& event) const {
     pb::TasksStarted* m = out->mutable_tasks_started();
@@ -137,6 +126,9 @@ struct Setter {
     m->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
     m->set_requeue(event.requeue);
     m->set_reason(static_cast<pb::ReleaseReason>(event.reason));
+    m->set_beneficiary(event.beneficiary.value);
+    m->set_detail(event.detail);
+    SetPlacements(event.moves_to, m->mutable_moves_to());
   }
   void operator()(const TasksRequeued& event) const {
     pb::TasksRequeued* m = out->mutable_tasks_requeued();
@@ -146,6 +138,28 @@ struct Setter {
   void operator()(const JobStatusChanged& event) const {
     out->mutable_job_status_changed()->set_job(event.job.value);
     SetJobStatus(event.status, out->mutable_job_status_changed()->mutable_status());
+  }
+  void operator()(const TasksNominated& event) const {
+    pb::TasksNominated* m = out->mutable_tasks_nominated();
+    m->set_job(event.job.value);
+    SetPlacements(event.placements, m->mutable_placements());
+  }
+  void operator()(const TasksUnnominated& event) const {
+    pb::TasksUnnominated* m = out->mutable_tasks_unnominated();
+    m->set_job(event.job.value);
+    m->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
+  }
+  void operator()(const JobReserved& event) const {
+    pb::JobReserved* m = out->mutable_job_reserved();
+    m->set_job(event.job.value);
+    if (!event.reservation.places.empty()) {
+      SetReservation(event.reservation, m->mutable_reservation());
+    }
+  }
+  void operator()(const UsageCharged& event) const {
+    pb::UsageCharged* m = out->mutable_usage_charged();
+    SetDuration(event.elapsed, m->mutable_elapsed());
+    SetDuration(event.half_life, m->mutable_half_life());
   }
 };
 
@@ -180,31 +194,35 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {
-  TasksBound event{.job = JobId{m.job()}, .gang = m.gang(), .placements = {}};
-  for (const pb::Placement& placement : m.placements()) {
-    event.placements.push_back({.task = placement.task(),
-                                .node = NodeId{placement.node()},
-                                .devices = reader.GetDevices(placement.devices(), "devices")});
-  }
-  return event;
+  return TasksBound{
+      .job = JobId{m.job()}, .gang = m.gang(), .placements = GetPlacements(m.placements(), reader)};
+}
+
+EventBody GetUsageCharged(const pb::UsageCharged& m, Reader& reader) {
+  const Duration none = absl::ZeroDuration();
+  return UsageCharged{
+      .elapsed = reader.GetDuration(m.has_elapsed(), m.elapsed(), none, "elapsed"),
+      .half_life = reader.GetDuration(m.has_half_life(), m.half_life(), none, "half_life")};
 }
 
 EventBody GetTasksReleased(const pb::TasksReleased& m, Reader& reader) {
   return TasksReleased{.job = JobId{m.job()},
                        .tasks = {m.tasks().begin(), m.tasks().end()},
                        .requeue = m.requeue(),
-                       .reason = reader.Enum<ReleaseReason>(
-                           m.reason(), pb::ReleaseReason_IsValid(m.reason()), "release reason")};
+                       .reason = GetReleaseReason(m.reason(), reader),
+                       .beneficiary = JobId{m.beneficiary()},
+                       .detail = m.detail(),
+                       .moves_to = GetPlacements(m.moves_to(), reader)};
 }
 
 EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kQueueCreated:
       return QueueCreated{.id = QueueId{m.queue_created().id()},
-                          .spec = GetQueueSpec(m.queue_created().spec())};
+                          .spec = GetQueueSpec(m.queue_created().spec(), reader)};
     case pb::LogEvent::kQueueUpdated:
       return QueueUpdated{.id = QueueId{m.queue_updated().id()},
-                          .spec = GetQueueSpec(m.queue_updated().spec())};
+                          .spec = GetQueueSpec(m.queue_updated().spec(), reader)};
     case pb::LogEvent::kQueueOpened:
       return QueueOpened{.id = QueueId{m.queue_opened().id()}, .open = m.queue_opened().open()};
     case pb::LogEvent::kQueueDeleted:
@@ -227,6 +245,26 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
     default:
       reader.Refuse("an event of no known kind");
       return QueueDeleted{};
+  }
+}
+
+EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
+  switch (m.body_case()) {
+    case pb::LogEvent::kTasksNominated:
+      return TasksNominated{.job = JobId{m.tasks_nominated().job()},
+                            .placements = GetPlacements(m.tasks_nominated().placements(), reader)};
+    case pb::LogEvent::kTasksUnnominated: {
+      const auto& tasks = m.tasks_unnominated().tasks();
+      return TasksUnnominated{.job = JobId{m.tasks_unnominated().job()},
+                              .tasks = {tasks.begin(), tasks.end()}};
+    }
+    case pb::LogEvent::kJobReserved:
+      return JobReserved{.job = JobId{m.job_reserved().job()},
+                         .reservation = GetReservation(m.job_reserved().reservation(), reader)};
+    case pb::LogEvent::kUsageCharged:
+      return GetUsageCharged(m.usage_charged(), reader);
+    default:
+      return GetQueueOrNodeEvent(m, reader);
   }
 }
 
@@ -267,7 +305,7 @@ EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
       return JobStatusChanged{.job = JobId{m.job_status_changed().job()},
                               .status = GetJobStatus(m.job_status_changed().status(), reader)};
     default:
-      return GetQueueOrNodeEvent(m, reader);
+      return GetPlanEvent(m, reader);
   }
 }
 
@@ -297,6 +335,32 @@ absl::StatusOr<pb::LogTurn> ParseTurn(absl::string_view turn) {
   return message;
 }
 
+namespace {
+
+std::vector<QuietCycle> GetQuietCycles(const pb::LogTurn& turn, codec::Reader& reader) {
+  std::vector<QuietCycle> cycles;
+  for (const pb::QuietCycle& cycle : turn.quiet_cycles()) {
+    cycles.push_back({.time = reader.GetTime(cycle.has_time(), cycle.time(), absl::InfinitePast(),
+                                             "quiet cycle"),
+                      .budget = cycle.budget(),
+                      .asked = cycle.asked()});
+  }
+  return cycles;
+}
+
+std::optional<Remembered> GetRemembered(const pb::LogTurn& turn, codec::Reader& reader) {
+  if (!turn.has_remembered()) return std::nullopt;
+  const pb::Remembered& message = turn.remembered();
+  Remembered remembered{
+      .passed_time = reader.GetTime(message.has_passed_time(), message.passed_time(),
+                                    absl::InfinitePast(), "passed time"),
+      .unsettled = {}};
+  for (uint64_t job : message.unsettled()) remembered.unsettled.push_back(JobId{job});
+  return remembered;
+}
+
+}  // namespace
+
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
   absl::StatusOr<pb::LogTurn> message = ParseTurn(turn);
   if (!message.ok()) return message.status();
@@ -305,7 +369,16 @@ absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
   LoggedTurn logged{
       .sequence = message->sequence(),
       .time = reader.GetTime(message->has_time(), message->time(), absl::InfinitePast(), "time"),
-      .events = {}};
+      .events = {},
+      .cycle_budget = message->cycle_budget(),
+      .cycle_work = message->cycle_work(),
+      .events_before_cycle = message->events_before_cycle(),
+      .policies = message->policies(),
+      .quiet_cycles = GetQuietCycles(*message, reader),
+      .loaded = message->loaded(),
+      .remembered = GetRemembered(*message, reader),
+      .version = message->version(),
+      .asked = message->asked()};
   absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
   if (!status.ok()) return status;
   logged.events.reserve(static_cast<size_t>(message->events_size()));

@@ -119,6 +119,10 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
     message->set_group(dependency.group);
     message->set_condition(static_cast<pb::GroupCondition>(dependency.condition));
   }
+  out->set_partition_size(group.partition_size);
+  out->set_strategy(static_cast<pb::Strategy>(group.strategy));
+  out->mutable_near_groups()->Add(group.near_groups.begin(), group.near_groups.end());
+  out->mutable_apart_from()->Add(group.apart_from.begin(), group.apart_from.end());
 }
 
 GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
@@ -127,7 +131,11 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
                   .min_available = message.min_available(),
                   .shape = GetShape(message.shape()),
                   .policies = GetPolicies(message.policies(), reader),
-                  .depends_on = {}};
+                  .depends_on = {},
+                  .partition_size = message.partition_size(),
+                  .strategy = GetStrategy(message.strategy(), reader),
+                  .near_groups = {message.near_groups().begin(), message.near_groups().end()},
+                  .apart_from = {message.apart_from().begin(), message.apart_from().end()}};
   for (const pb::GroupDependency& dependency : message.depends_on()) {
     group.depends_on.push_back(
         {.group = dependency.group(),
@@ -167,6 +175,10 @@ void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
   if (spec.start_after != absl::InfinitePast()) {
     SetTime(spec.start_after, out->mutable_start_after());
   }
+  if (spec.checkpoint_interval != forever) {
+    SetDuration(spec.checkpoint_interval, out->mutable_checkpoint_interval());
+  }
+  if (spec.deadline != absl::InfiniteFuture()) SetTime(spec.deadline, out->mutable_deadline());
 }
 
 void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
@@ -182,6 +194,10 @@ void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
                                                forever, "ttl_after_finished");
   spec.start_after =
       reader.GetTime(m.has_start_after(), m.start_after(), absl::InfinitePast(), "start_after");
+  spec.checkpoint_interval = reader.GetDuration(
+      m.has_checkpoint_interval(), m.checkpoint_interval(), forever, "checkpoint_interval");
+  spec.deadline =
+      reader.GetTime(m.has_deadline(), m.deadline(), absl::InfiniteFuture(), "deadline");
 }
 
 }  // namespace
@@ -206,6 +222,9 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_max_retries(spec.max_retries);
   out->set_on_node_loss(static_cast<pb::NodeLossPolicy>(spec.on_node_loss));
   out->set_suspended(spec.suspended);
+  out->set_preemptible(spec.preemptible);
+  out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
+  out->set_user(spec.user);
   SetTimes(spec, out);
 }
 
@@ -226,6 +245,9 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
       message.on_node_loss(), pb::NodeLossPolicy_IsValid(message.on_node_loss()),
       "node loss policy");
   spec.suspended = message.suspended();
+  spec.preemptible = message.preemptible();
+  spec.strategy = GetStrategy(message.strategy(), reader);
+  spec.user = message.user();
   GetTimes(message, reader, spec);
   return spec;
 }

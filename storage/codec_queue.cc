@@ -5,6 +5,21 @@
 
 namespace berth {
 namespace codec {
+namespace {
+
+static_assert(static_cast<int>(QueueOrder::kFifoStrict) == pb::FIFO_STRICT);
+static_assert(static_cast<int>(UserFairness::kDrf) == pb::USERS_DRF);
+static_assert(static_cast<int>(Strategy::kBinpack) == pb::BINPACK);
+static_assert(static_cast<int>(Strategy::kSpread) == pb::SPREAD);
+static_assert(static_cast<int>(Strategy::kColocate) == pb::COLOCATE);
+
+constexpr int32_t kDefaultWeight = 1;  // what absence means, whatever QueueSpec says one day
+
+}  // namespace
+
+Strategy GetStrategy(pb::Strategy strategy, Reader& reader) {
+  return reader.Enum<Strategy>(strategy, pb::Strategy_IsValid(strategy), "strategy");
+}
 
 void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out) {
   out->set_name(spec.name);
@@ -13,12 +28,31 @@ void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out) {
   out->set_max_jobs(spec.max_jobs);
   out->set_max_running_jobs(spec.max_running_jobs);
   SetLabels(spec.labels, out->mutable_labels());
+  SetAmounts(spec.guarantee, out->mutable_guarantee());
+  SetAmounts(spec.deserved, out->mutable_deserved());
+  if (spec.weight != kDefaultWeight) out->set_weight(spec.weight);
+  out->set_priority(spec.priority);
+  out->set_keeps_borrowed(!spec.reclaimable);
+  out->set_order(static_cast<pb::QueueOrder>(spec.order));
+  out->set_user_fairness(static_cast<pb::UserFairness>(spec.user_fairness));
+  out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
 }
 
-QueueSpec GetQueueSpec(const pb::QueueSpec& message) {
+QueueSpec GetQueueSpec(const pb::QueueSpec& message, Reader& reader) {
   return {.name = message.name(),
           .parent = QueueId{message.parent()},
+          .guarantee = GetAmounts(message.guarantee()),
+          .deserved = GetAmounts(message.deserved()),
           .limit = GetAmounts(message.limit()),
+          .weight = message.has_weight() ? message.weight() : kDefaultWeight,
+          .priority = message.priority(),
+          .reclaimable = !message.keeps_borrowed(),
+          .order = reader.Enum<QueueOrder>(message.order(), pb::QueueOrder_IsValid(message.order()),
+                                           "queue order"),
+          .user_fairness = reader.Enum<UserFairness>(
+              message.user_fairness(), pb::UserFairness_IsValid(message.user_fairness()),
+              "user fairness"),
+          .strategy = GetStrategy(message.strategy(), reader),
           .max_jobs = message.max_jobs(),
           .max_running_jobs = message.max_running_jobs(),
           .labels = GetLabels(message.labels())};
@@ -46,11 +80,17 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
                  .queue = QueueId{message.queue()}};
 }
 
-std::string EncodeQueueRecord(const QueueSpec& spec, bool open, uint64_t revision) {
+std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
+                              const std::vector<NamedAmount>& usage, Time usage_charged,
+                              uint64_t revision) {
   pb::QueueRecord message;
   codec::SetQueueSpec(spec, message.mutable_spec());
   message.set_closed(!open);
   message.set_revision(revision);
+  codec::SetAmounts(usage, message.mutable_usage());
+  if (usage_charged != absl::InfinitePast()) {
+    codec::SetTime(usage_charged, message.mutable_usage_charged());
+  }
   return message.SerializeAsString();
 }
 
@@ -61,10 +101,18 @@ absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::strin
   absl::StatusOr<QueueId> id = ParseQueueKey(key);
   if (status.ok()) status = id.status();
   if (!status.ok()) return NameRecord(status, RecordKind::kQueue, key);
-  return StoredQueue{.id = *id,
-                     .spec = codec::GetQueueSpec(message.spec()),
-                     .open = !message.closed(),
-                     .revision = message.revision()};
+  codec::Reader reader;
+  StoredQueue queue{
+      .id = *id,
+      .spec = codec::GetQueueSpec(message.spec(), reader),
+      .open = !message.closed(),
+      .usage = codec::GetAmounts(message.usage()),
+      .usage_charged = reader.GetTime(message.has_usage_charged(), message.usage_charged(),
+                                      absl::InfinitePast(), "usage_charged"),
+      .revision = message.revision()};
+  status = codec::Verdict(reader, RecordKind::kQueue, key);
+  if (!status.ok()) return status;
+  return queue;
 }
 
 std::string EncodeRequestRecord(const StoredRequest& request) {

@@ -30,13 +30,47 @@ static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
 static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
 
+static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
+static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
+static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
+static_assert(static_cast<int>(ReleaseReason::kDrain) == pb::RELEASE_DRAIN);
+static_assert(static_cast<int>(ReleaseReason::kTimeout) == pb::RELEASE_TIMEOUT);
+static_assert(static_cast<int>(ReleaseReason::kCompleted) == pb::RELEASE_COMPLETED);
+static_assert(static_cast<int>(ReleaseReason::kFailed) == pb::RELEASE_FAILED);
+static_assert(static_cast<int>(ReleaseReason::kPrepareTimeout) == pb::RELEASE_PREPARE_TIMEOUT);
+static_assert(static_cast<int>(ReleaseReason::kReclaimed) == pb::RELEASE_RECLAIMED);
+static_assert(static_cast<int>(ReleaseReason::kPreempted) == pb::RELEASE_PREEMPTED);
+static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONSOLIDATED);
+static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
+
+void SetEviction(const Eviction& eviction, pb::Eviction* out) {
+  if (eviction.time != absl::InfinitePast()) SetTime(eviction.time, out->mutable_time());
+  out->set_reason(static_cast<pb::ReleaseReason>(eviction.reason));
+  out->set_beneficiary(eviction.beneficiary.value);
+  out->set_tasks(eviction.tasks);
+  out->set_detail(eviction.detail);
+}
+
+Eviction GetEviction(const pb::Eviction& m, Reader& reader) {
+  return {.time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "eviction time"),
+          .reason = GetReleaseReason(m.reason(), reader),
+          .beneficiary = JobId{m.beneficiary()},
+          .tasks = m.tasks(),
+          .detail = m.detail()};
+}
+
 }  // namespace
+
+ReleaseReason GetReleaseReason(pb::ReleaseReason reason, Reader& reader) {
+  return reader.Enum<ReleaseReason>(reason, pb::ReleaseReason_IsValid(reason), "release reason");
+}
 
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_state(static_cast<pb::JobState>(status.state));
   out->set_outcome(static_cast<pb::JobState>(status.outcome));
   out->set_retries(status.retries);
   out->set_starts(status.starts);
+  if (status.bound != absl::InfinitePast()) SetTime(status.bound, out->mutable_bound());
   if (status.start != absl::InfinitePast()) SetTime(status.start, out->mutable_start());
   if (status.end != absl::InfinitePast()) SetTime(status.end, out->mutable_end());
   if (status.hold_until != absl::InfinitePast()) {
@@ -45,6 +79,8 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_suspended(status.suspended);
   out->set_cancelled(status.cancelled);
   out->set_message(status.message);
+  out->set_evictions(status.evictions);
+  if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -63,12 +99,15 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
       reader.Enum<JobState>(m.outcome(), pb::JobState_IsValid(m.outcome()), "job outcome");
   status.retries = m.retries();
   status.starts = m.starts();
+  status.bound = reader.GetTime(m.has_bound(), m.bound(), never, "bound");
   status.start = reader.GetTime(m.has_start(), m.start(), never, "start");
   status.end = reader.GetTime(m.has_end(), m.end(), never, "end");
   status.hold_until = reader.GetTime(m.has_hold_until(), m.hold_until(), never, "hold_until");
   status.suspended = m.suspended();
   status.cancelled = m.cancelled();
   status.message = m.message();
+  status.evictions = m.evictions();
+  if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
         {.action = GetAction(action.action(), reader),
@@ -80,19 +119,58 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   return status;
 }
 
+void SetPlacements(const std::vector<Placement>& placements,
+                   google::protobuf::RepeatedPtrField<pb::Placement>* out) {
+  for (const Placement& placement : placements) {
+    pb::Placement* message = out->Add();
+    message->set_task(placement.task);
+    message->set_node(placement.node.value);
+    SetDevices(placement.devices, message->mutable_devices());
+  }
+}
+
+std::vector<Placement> GetPlacements(
+    const google::protobuf::RepeatedPtrField<pb::Placement>& messages, Reader& reader) {
+  std::vector<Placement> placements;
+  placements.reserve(static_cast<size_t>(messages.size()));
+  for (const pb::Placement& message : messages) {
+    placements.push_back({.task = message.task(),
+                          .node = NodeId{message.node()},
+                          .devices = reader.GetDevices(message.devices(), "devices")});
+  }
+  return placements;
+}
+
+void SetReservation(const Reservation& reservation, pb::Reservation* out) {
+  const Time never = absl::InfiniteFuture();
+  if (reservation.start != never) SetTime(reservation.start, out->mutable_start());
+  if (reservation.end != never) SetTime(reservation.end, out->mutable_end());
+  SetPlacements(reservation.places, out->mutable_places());
+}
+
+Reservation GetReservation(const pb::Reservation& m, Reader& reader) {
+  const Time never = absl::InfiniteFuture();
+  return {.start = reader.GetTime(m.has_start(), m.start(), never, "reservation start"),
+          .end = reader.GetTime(m.has_end(), m.end(), never, "reservation end"),
+          .places = GetPlacements(m.places(), reader)};
+}
+
 }  // namespace codec
 
 namespace pb = codec::pb;
 
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  uint64_t revision) {
+                                  const Reservation& reservation, uint64_t revision) {
   thread_local pb::JobStatusRecord message;
   message.Clear();
   codec::SetJobStatus(status, message.mutable_status());
   message.set_priority(priority);
   codec::SetLabels(labels, message.mutable_labels());
   message.set_revision(revision);
+  if (!reservation.places.empty()) {
+    codec::SetReservation(reservation, message.mutable_reservation());
+  }
   return message.SerializeAsString();
 }
 
@@ -109,6 +187,7 @@ absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                          .status = codec::GetJobStatus(message.status(), reader),
                          .priority = message.priority(),
                          .labels = codec::GetLabels(message.labels()),
+                         .reservation = codec::GetReservation(message.reservation(), reader),
                          .revision = message.revision()};
   status = codec::Verdict(reader, RecordKind::kJobStatus, key);
   if (!status.ok()) return status;
@@ -132,6 +211,10 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
   if (task.since != absl::InfinitePast()) codec::SetTime(task.since, message.mutable_since());
   if (task.start != absl::InfinitePast()) codec::SetTime(task.start, message.mutable_start());
   message.set_message(text.data(), text.size());
+  if (task.moves) {
+    message.mutable_next()->set_node(task.next_node.value);
+    codec::SetDevices(task.next_devices, message.mutable_next()->mutable_devices());
+  }
   return message.SerializeAsString();
 }
 
@@ -160,6 +243,9 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.devices = reader.GetDevices(m.devices(), "devices");
   task.since = reader.GetTime(m.has_since(), m.since(), never, "since");
   task.start = reader.GetTime(m.has_start(), m.start(), never, "start");
+  task.moves = m.has_next();
+  task.next_node = NodeId{m.next().node()};
+  task.next_devices = reader.GetDevices(m.next().devices(), "next devices");
   status = codec::Verdict(reader, RecordKind::kTask, key);
   if (!status.ok()) return status;
   return StoredTask{.key = *id, .task = task, .message = m.message()};

@@ -79,6 +79,15 @@ struct Labeler {
   void operator()(const TasksStarted& event) { LabelTasks(event.job, event.tasks); }
   void operator()(const TasksReleased& event) { LabelTasks(event.job, event.tasks); }
   void operator()(const TasksRequeued& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const TasksNominated& event) {
+    const Job& job = NameJob(event.job);
+    for (const Placement& placement : event.placements) LabelTask(job, placement.task);
+  }
+  void operator()(const TasksUnnominated& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const JobReserved& event) {  // given up, perhaps as the job was deleted
+    if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
+  }
+  void operator()(const UsageCharged&) {}  // of all queues at once; no state of anything changes
 
  private:
   void LabelQueue(QueueId id) {
@@ -124,7 +133,8 @@ struct Labeler {
     change->set_name(absl::StrCat(group.name, "-", index - group.first_task));
     change->set_state(static_cast<pb::TaskState>(task.state));
     change->set_attempt(task.attempt);
-    const Node* node = task.attempt == 0 ? nullptr : state.nodes().Find(task.node);
+    const bool placed = task.attempt > 0 || Reserves(task.state);
+    const Node* node = placed ? state.nodes().Find(task.node) : nullptr;
     if (node != nullptr) change->set_node_name(node->spec.name);
     if (task.end_cause == EndCause::kExit) {
       change->set_exit_code(task.exit_code);

@@ -1,41 +1,48 @@
 #include "storage/fsck.h"
 
-#include <rocksdb/env.h>
-
 #include <memory>
 #include <ostream>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/apply.h"
 #include "core/model/state_editor.h"
 #include "storage/codec.h"
 #include "storage/keys.h"
 #include "storage/load.h"
-#include "storage/rocksdb/rocksdb_store.h"
+#include "storage/rocksdb/offline_store.h"
 
 namespace berth {
 namespace {
 
 std::string PrintHash(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
 
-// Folds the log, as long as it begins at the beginning.
+// Folds the log, if there is a state to begin with.
 struct Folding {
   ClusterState state;
   bool whole = false;
+  uint64_t from = 0;  // what the state began with
   uint64_t turns = 0;
   uint64_t events = 0;
 
+  absl::Status Begin(Store& store) {
+    const absl::StatusOr<uint64_t> earliest = LoadEarliest(store, state);
+    if (absl::IsNotFound(earliest.status())) return absl::OkStatus();
+    if (!earliest.ok()) return earliest.status();
+    from = *earliest;
+    whole = true;
+    return absl::OkStatus();
+  }
+
   absl::Status Take(uint64_t sequence, absl::string_view turn) {
-    if (turns++ == 0) whole = sequence == 1;
+    ++turns;
     const absl::StatusOr<LoggedTurn> logged = DecodeTurn(turn);
     if (!logged.ok()) return logged.status();
     if (logged->sequence != sequence) {
       return absl::DataLossError(absl::StrCat("log ", sequence, ": says it is ", logged->sequence));
     }
     events += logged->events.size();
-    return whole ? Fold(*logged) : absl::OkStatus();
+    return whole && sequence > from ? Fold(*logged) : absl::OkStatus();
   }
 
  private:
@@ -68,7 +75,7 @@ absl::Status CheckRecords(RocksDbStore& store, ClusterState& state, std::ostream
 
 absl::Status CheckFold(const Folding& folding, const ClusterState& loaded, std::ostream& report) {
   if (!folding.whole) {
-    report << "fold       skipped: the log's beginning has aged out\n";
+    report << "fold       skipped: the log's beginning has aged out, and there is no base\n";
     return absl::OkStatus();
   }
   const uint64_t folded = Fingerprint(folding.state);
@@ -76,7 +83,9 @@ absl::Status CheckFold(const Folding& folding, const ClusterState& loaded, std::
     return absl::DataLossError(absl::StrCat("the records are not what the log says: fingerprint ",
                                             PrintHash(folded), " from the log"));
   }
-  report << "fold       the log's events give the same state\n";
+  report << "fold       the log's events"
+         << (folding.from > 0 ? absl::StrCat(" after batch ", folding.from) : "")
+         << " give the same state\n";
   return absl::OkStatus();
 }
 
@@ -87,7 +96,9 @@ absl::Status CheckAll(RocksDbStore& store, std::ostream& report) {
   report << "checksums  every table block\n";
 
   Folding folding;
-  absl::Status status = store.VerifyChain(
+  absl::Status status = folding.Begin(store);
+  if (!status.ok()) return status;
+  status = store.VerifyChain(
       [&](uint64_t sequence, absl::string_view turn) { return folding.Take(sequence, turn); });
   if (!status.ok()) return status;
   report << "log        " << folding.turns << " batches, " << folding.events
@@ -101,23 +112,9 @@ absl::Status CheckAll(RocksDbStore& store, std::ostream& report) {
 }  // namespace
 
 absl::Status Fsck(const std::string& directory, std::ostream& report) {
-  rocksdb::Env* env = rocksdb::Env::Default();
-  if (env->FileExists(directory + "/CURRENT").IsNotFound()) {
-    return absl::NotFoundError(directory + ": no store there");
-  }
-  // A read-only open takes no lock of its own, and would see a live store half changed.
-  rocksdb::FileLock* lock = nullptr;
-  const rocksdb::Status locked = env->LockFile(directory + "/LOCK", &lock);
-  if (!locked.ok()) {
-    return absl::UnavailableError(
-        absl::StrCat(directory, ": in use by another process (", locked.ToString(), ")"));
-  }
-  const absl::Cleanup unlock = [&] { env->UnlockFile(lock); };
-
-  absl::StatusOr<std::unique_ptr<RocksDbStore>> store =
-      RocksDbStore::Open({.directory = directory, .read_only = true});
-  if (!store.ok()) return store.status();
-  absl::Status status = CheckAll(**store, report);
+  const auto offline = OfflineStore::Open(directory);
+  if (!offline.ok()) return offline.status();
+  absl::Status status = CheckAll((*offline)->store(), report);
   report << (status.ok() ? "clean\n" : absl::StrCat("DAMAGED    ", status.message(), "\n"));
   return status;
 }

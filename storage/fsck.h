@@ -16,8 +16,8 @@ namespace berth {
 //   decodes
 //   4. every record decodes and fits the others: all ids exist (LoadState)
 //   5. everything derived follows from the facts (CheckConsistency)
-//   6. if the log is kept from its beginning: folding its events gives the same state as loading
-//   its records
+//   6. if the log is kept from its beginning, or from a base on: folding its events gives the same
+//   state as loading its records
 // Returns the first failure, as in RocksDbStore::Open and LoadState; UNAVAILABLE while a berthd has
 // the store open.
 absl::Status Fsck(const std::string& directory, std::ostream& report);

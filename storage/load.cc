@@ -2,7 +2,9 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/state_editor.h"
 #include "storage/keys.h"
 
@@ -77,9 +79,11 @@ class Loader {
     absl::StatusOr<StoredQueue> queue = DecodeQueueRecord(key, value, &unknown_);
     if (!queue.ok()) return queue.status();
     ++summary_.queues;
-    return AsDataLoss(
-        editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision),
-        RecordKind::kQueue, key);
+    absl::Status loaded =
+        editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision);
+    if (loaded.ok()) loaded = editor_.LoadQueueUsage(queue->id, std::move(queue->usage));
+    if (queue->id == kRootQueue) editor_.LoadUsageCharged(queue->usage_charged);
+    return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
 
   absl::Status TakeNode(absl::string_view key, absl::string_view value) {
@@ -103,9 +107,11 @@ class Loader {
     absl::StatusOr<StoredJobStatus> status = DecodeJobStatusRecord(key, value, &unknown_);
     if (!status.ok()) return status.status();
     ++summary_.job_statuses;
-    return AsDataLoss(editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
-                                            std::move(status->labels), status->revision),
-                      RecordKind::kJobStatus, key);
+    absl::Status loaded =
+        editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
+                              std::move(status->labels), status->revision);
+    if (loaded.ok()) loaded = editor_.LoadReservation(status->id, std::move(status->reservation));
+    return AsDataLoss(loaded, RecordKind::kJobStatus, key);
   }
 
   absl::Status TakeTask(absl::string_view key, absl::string_view value) {
@@ -145,6 +151,40 @@ absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
       });
   if (!status.ok()) return status;
   return loader.Finish();
+}
+
+absl::StatusOr<uint64_t> FirstLogged(const Store& store) {
+  uint64_t before = 0;                        // gone
+  uint64_t there = store.LastSequence() + 1;  // kept, or not written yet
+  while (there - before > 1) {
+    const uint64_t middle = before + (there - before) / 2;
+    const auto entry = store.ReadLog(middle - 1, 1);
+    if (!entry.ok() && !absl::IsOutOfRange(entry.status())) return entry.status();
+    (entry.ok() ? there : before) = middle;
+  }
+  return there;
+}
+
+absl::StatusOr<uint64_t> LoadEarliest(Store& store, ClusterState& state) {
+  const absl::StatusOr<uint64_t> first = FirstLogged(store);
+  if (!first.ok()) return first.status();
+  if (*first == 1) return uint64_t{0};
+  const absl::StatusOr<std::vector<uint64_t>> bases = store.Bases();
+  if (!bases.ok()) return bases.status();
+  for (uint64_t base : *bases) {
+    if (base + 1 < *first) continue;
+    const auto no_requests = [](StoredRequest) {};
+    Loader loader(state, no_requests, nullptr);
+    absl::Status status =
+        store.LoadBase(base, [&](RecordKind kind, absl::string_view key, absl::string_view value) {
+          return loader.Take(kind, key, value);
+        });
+    if (status.ok()) status = loader.Finish().status();
+    if (!status.ok()) return status;
+    return base;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the log begins with batch ", *first, ", and there is no base to begin with"));
 }
 
 }  // namespace berth

@@ -4,6 +4,7 @@
 #define BERTH_STORAGE_LOAD_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -31,6 +32,15 @@ struct LoadSummary {
 absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
                                       absl::FunctionRef<void(StoredRequest)> request,
                                       Preserved* preserved);
+
+// The state from which all of the kept log follows: an empty one, if the log begins with batch 1,
+// else the first base whose log is there (Store::KeepBase). Fills `state`, which must be new, and
+// returns the sequence that it stands at. NOT_FOUND, naming where the log begins, if there is none;
+// else as LoadState.
+absl::StatusOr<uint64_t> LoadEarliest(Store& store, ClusterState& state);
+
+// The first batch that the log still has; 1 if there is none at all.
+absl::StatusOr<uint64_t> FirstLogged(const Store& store);
 
 }  // namespace berth
 

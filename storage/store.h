@@ -16,6 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace berth {
@@ -81,8 +82,32 @@ class Store {
   // does. OUT_OF_RANGE if `after` + 1 is no longer kept. Thread-safe beside Append.
   virtual absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const = 0;
 
-  // Lets log entries up to `sequence` age out, but never the last one. Thread-safe beside Append.
+  // Lets log entries up to `sequence` age out, but never the last one. Bases up to there go too,
+  // except for the last of them: it stays, with the log that follows it. A log that is whole stays
+  // so until there is such a base, if there are any. Thread-safe beside Append.
   virtual absl::Status TrimLog(uint64_t sequence) = 0;
+
+  // ---- Bases: copies of the records as they were after some batch. From there the log can be
+  // folded and verified once its beginning has aged out (LoadEarliest, storage/load.h). A store may
+  // keep none, as these do. KeepBase and TrimLog: one thread at a time, beside Append.
+
+  // Copies the records that Load gives, but for answers to requests, as they are after the last
+  // durable batch, and returns its sequence. Reads them all: for a thread that nobody waits for.
+  // UNAVAILABLE, RESOURCE_EXHAUSTED: not now, and nothing has changed.
+  virtual absl::StatusOr<uint64_t> KeepBase() {
+    return absl::UnimplementedError("this store keeps no bases");
+  }
+  // Sequences of the bases, smallest first.
+  virtual absl::StatusOr<std::vector<uint64_t>> Bases() const { return std::vector<uint64_t>(); }
+  // As Load, of one of them; of kJobSpec the hot part. DATA_LOSS if it is damaged, or does not fit
+  // the log.
+  virtual absl::Status LoadBase(
+      uint64_t sequence,
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) const {
+    (void)visit;
+    return absl::NotFoundError(absl::StrCat("no base at batch ", sequence));
+  }
 };
 
 }  // namespace berth

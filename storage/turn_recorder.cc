@@ -4,6 +4,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -12,6 +13,7 @@
 #include "core/model/state_editor.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
+#include "support/version.h"
 
 namespace berth {
 namespace {
@@ -49,6 +51,8 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   batch_ = {.sequence = sequence, .records = {}, .log = {}};
   now_ = now;
   cycle_budget_ = cycle_work_ = 0;
+  events_ = events_before_cycle_ = 0;
+  asked_ = false;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
@@ -62,6 +66,7 @@ absl::Status TurnRecorder::Apply(const Event& event) {
   const size_t tasks = job == nullptr ? 0 : job->tasks.size();
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
+  ++events_;
   AppendEvent(event, labels);
   empty_ = false;
   NoteEffects(event.body);
@@ -151,17 +156,55 @@ void TurnRecorder::Put(Record record) {
   batch_.records.push_back(std::move(record));
 }
 
+void TurnRecorder::NotePolicies(std::string policies) {
+  policies_ = std::move(policies);
+  quiet_cycles_.clear();  // what they found out is forgotten
+  if (!cycle_ran_) return;
+  remembered_ = Remembered{.passed_time = state_.passed_time(),
+                           .unsettled = {state_.unsettled().begin(), state_.unsettled().end()}};
+}
+
 void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
+  cycle_ran_ = true;
   cycle_budget_ = budget;
   cycle_work_ = work;
+  events_before_cycle_ = events_;
+}
+
+// Fields of one message, after its events.
+void TurnRecorder::AppendTail() {
+  pb::LogTurn tail;
+  tail.set_cycle_budget(cycle_budget_);
+  tail.set_cycle_work(cycle_work_);
+  tail.set_events_before_cycle(cycle_budget_ == 0 ? events_ : events_before_cycle_);
+  tail.set_policies(std::exchange(policies_, {}));
+  for (const QuietCycle& cycle : std::exchange(quiet_cycles_, {})) {
+    pb::QuietCycle* message = tail.add_quiet_cycles();
+    codec::SetTime(cycle.time, message->mutable_time());
+    message->set_budget(cycle.budget);
+    message->set_asked(cycle.asked);
+  }
+  if (std::exchange(loaded_, false)) {
+    tail.set_loaded(true);
+    tail.set_version(kBerthVersion);
+  }
+  tail.set_asked(asked_);
+  if (const auto remembered = std::exchange(remembered_, std::nullopt); remembered.has_value()) {
+    pb::Remembered* message = tail.mutable_remembered();
+    if (remembered->passed_time != absl::InfinitePast()) {
+      codec::SetTime(remembered->passed_time, message->mutable_passed_time());
+    }
+    for (JobId job : remembered->unsettled) message->add_unsettled(job.value);
+  }
+  tail.AppendToString(&batch_.log);
 }
 
 std::optional<Batch> TurnRecorder::Finish() {
-  if (empty_) return std::nullopt;
-  pb::LogTurn tail;  // fields of one message, after its events
-  tail.set_cycle_budget(cycle_budget_);
-  tail.set_cycle_work(cycle_work_);
-  tail.AppendToString(&batch_.log);
+  if (empty_ && quiet_cycles_.size() < kMaxQuietCycles) {
+    if (cycle_budget_ > 0) quiet_cycles_.push_back({now_, cycle_budget_, asked_});
+    return std::nullopt;
+  }
+  AppendTail();
   state_.StampDirty(batch_.sequence);
   PutChanged(state_.TakeDirty());
   PutNextIds();
@@ -171,7 +214,10 @@ std::optional<Batch> TurnRecorder::Finish() {
 }
 
 void TurnRecorder::PutChanged(const Dirty& dirty) {
-  for (QueueId id : dirty.queues) PutQueue(id);
+  std::vector<QueueId> queues;
+  std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
+                 std::back_inserter(queues));
+  for (QueueId id : queues) PutQueue(id);
   for (NodeId id : dirty.nodes) PutNode(id);
   std::vector<JobId> jobs;
   std::set_union(dirty.jobs.begin(), dirty.jobs.end(), dirty.new_jobs.begin(), dirty.new_jobs.end(),
@@ -184,7 +230,9 @@ void TurnRecorder::PutQueue(QueueId id) {
   const Queue* queue = state_.queues().Find(id);
   if (queue == nullptr) return PutDelete(RecordKind::kQueue, QueueKey(id));
   PutValue(RecordKind::kQueue, QueueKey(id),
-           EncodeQueueRecord(queue->spec, queue->open, queue->revision));
+           EncodeQueueRecord(queue->spec, queue->open, queue->usage,
+                             id == kRootQueue ? state_.usage_charged() : absl::InfinitePast(),
+                             queue->revision));
 }
 
 void TurnRecorder::PutNode(NodeId id) {
@@ -199,9 +247,16 @@ void TurnRecorder::PutJob(JobId id) {
   const Job* job = state_.jobs().Find(id);
   if (job == nullptr) return;
   const Submitted* submitted = FindSubmitted(id);
-  if (submitted != nullptr && !submitted->touched && job->status == StatusOf(*submitted)) return;
+  const auto reserved = state_.reservations().find(id);
+  const bool has_place = reserved != state_.reservations().end();
+  if (submitted != nullptr && !submitted->touched && !has_place &&
+      job->status == StatusOf(*submitted)) {
+    return;
+  }
+  static const Reservation kNone;
   PutValue(RecordKind::kJobStatus, JobKey(id),
-           EncodeJobStatusRecord(job->status, job->priority, job->labels, job->revision));
+           EncodeJobStatusRecord(job->status, job->priority, job->labels,
+                                 has_place ? reserved->second : kNone, job->revision));
 }
 
 void TurnRecorder::PutTask(TaskKey key) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,12 +54,22 @@ class TurnRecorder {
   // only kLeaseKey.
   void Put(Record record);
 
-  // The turn's planning cycle: its budget and the counted work that it did.
+  // Planning has forgotten its verdicts, between the turn's events and its cycle, because questions
+  // were tried on the state.
+  void NoteQuestions() { asked_ = true; }
+  // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
+  // are applied.
   void NoteCycle(uint64_t budget, uint64_t work);
+  // The policies of all cycles from now on, as bytes for LogTurn.policies. After the first cycle,
+  // planning has forgotten its verdicts (StateEditor::ForgetVerdicts). Goes with the next turn that
+  // is written, and with it what planning still knows now.
+  void NotePolicies(std::string policies);
 
   // Ends the turn: stamps what changed with the turn's sequence as its revision. nullopt if there
-  // is nothing to write; the sequence is then free for the next turn.
+  // is nothing to write; the sequence is then free for the next turn. A cycle of such a turn is
+  // told with the next that is written, at the latest after kMaxQuietCycles of them.
   std::optional<Batch> Finish();
+  static constexpr size_t kMaxQuietCycles = 1000;
 
  private:
   struct Scratch;  // messages that are used again
@@ -74,6 +85,7 @@ class TurnRecorder {
   };
 
   void AppendEvent(const Event& event, const LabelsBefore& labels);
+  void AppendTail();
   void RecordSubmitted(const JobSubmitted& event, size_t log_bytes);
   void NoteEffects(const EventBody& event);
   Submitted* FindSubmitted(JobId id);
@@ -94,6 +106,14 @@ class TurnRecorder {
   NextIds written_ids_;
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
+  uint32_t events_ = 0, events_before_cycle_ = 0;
+  bool asked_ = false;
+  // For the next turn that is written.
+  std::string policies_;
+  std::vector<QuietCycle> quiet_cycles_;
+  std::optional<Remembered> remembered_;
+  bool loaded_ = true;      // none was written yet
+  bool cycle_ran_ = false;  // ever
   bool empty_ = true;
   Batch batch_;
   std::vector<Submitted> submitted_;  // by id, without a gap

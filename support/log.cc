@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 
@@ -47,16 +48,21 @@ bool NeedsQuotes(absl::string_view value) {
   return false;
 }
 
-}  // namespace
-
-absl::Status StartLog(absl::string_view level, const std::string& file) {
+absl::StatusOr<spdlog::level::level_enum> LevelFrom(absl::string_view level) {
   const auto* found =
       std::find(kLevels.begin(), kLevels.end(), level.empty() ? absl::string_view("info") : level);
   if (found == kLevels.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("log level \"", level, "\" is not one of ", absl::StrJoin(kLevels, ", ")));
   }
-  const auto spdlog_level = kSpdlogLevels[static_cast<size_t>(found - kLevels.begin())];
+  return kSpdlogLevels[static_cast<size_t>(found - kLevels.begin())];
+}
+
+}  // namespace
+
+absl::Status StartLog(absl::string_view level, const std::string& file) {
+  const absl::StatusOr<spdlog::level::level_enum> spdlog_level = LevelFrom(level);
+  if (!spdlog_level.ok()) return spdlog_level.status();
   spdlog::sink_ptr sink;
   if (file.empty()) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
@@ -67,9 +73,18 @@ absl::Status StartLog(absl::string_view level, const std::string& file) {
       return absl::UnavailableError(absl::StrCat("cannot write the log file: ", error.what()));
     }
   }
-  std::atomic_store(&CurrentLogger(), MakeLogger(std::move(sink), spdlog_level));
+  std::atomic_store(&CurrentLogger(), MakeLogger(std::move(sink), *spdlog_level));
   return absl::OkStatus();
 }
+
+absl::Status SetLogLevel(absl::string_view level) {
+  const absl::StatusOr<spdlog::level::level_enum> spdlog_level = LevelFrom(level);
+  if (!spdlog_level.ok()) return spdlog_level.status();
+  std::atomic_load(&CurrentLogger())->set_level(*spdlog_level);
+  return absl::OkStatus();
+}
+
+bool IsLogLevel(absl::string_view level) { return LevelFrom(level).ok(); }
 
 void FlushLog() { std::atomic_load(&CurrentLogger())->flush(); }
 

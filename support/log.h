@@ -22,6 +22,9 @@ enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
 // level: "trace", "debug", "info" (or ""), "warn", "error". file: "" = standard error, else
 // appended to.
 absl::Status StartLog(absl::string_view level, const std::string& file);
+// The level alone, from now on. INVALID_ARGUMENT if there is none of that name.
+absl::Status SetLogLevel(absl::string_view level);
+bool IsLogLevel(absl::string_view level);
 void FlushLog();
 bool LogEnabled(LogLevel level);
 

@@ -147,6 +147,11 @@ TlsFiles ToTlsFiles(const config::v1::Tls& tls) {
   return {.certificate = tls.certificate(), .key = tls.key(), .ca = tls.ca()};
 }
 
+std::string ExplainedError(const config::v1::Tls& tls, const std::string& error) {
+  const std::string hint = ConnectionHint(ToTlsFiles(tls), error);
+  return absl::StrCat(error, hint.empty() ? "" : "; ", hint);
+}
+
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }

@@ -28,6 +28,8 @@ absl::Status ReadBootId(std::string* boot_id);
 std::string NewAgentId();
 
 TlsFiles ToTlsFiles(const config::v1::Tls& tls);
+// Why there is no connection, and what may be behind it (ConnectionHint).
+std::string ExplainedError(const config::v1::Tls& tls, const std::string& error);
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 
 }  // namespace berth

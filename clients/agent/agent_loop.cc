@@ -196,11 +196,9 @@ void AgentLoop::LogState() {
   }
   if (!was_registered_ && logic_->last_error() != logged_error_) {
     logged_error_ = logic_->last_error();
-    const std::string hint = ConnectionHint(ToTlsFiles(config_.tls()), logged_error_);
-    LogWarn("not registered",
-            {{"node", config_.node_name()},
-             {"server", config_.server()},
-             {"error", absl::StrCat(logged_error_, hint.empty() ? "" : "; ", hint)}});
+    LogWarn("not registered", {{"node", config_.node_name()},
+                               {"server", config_.server()},
+                               {"error", ExplainedError(config_.tls(), logged_error_)}});
   }
 }
 

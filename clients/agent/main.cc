@@ -77,6 +77,10 @@ int RunSimulation(const Flags& flags) {
                            {"registered", counters.registered},
                            {"running", counters.running},
                            {"started", counters.started}});
+    if (counters.trouble.empty()) continue;
+    LogWarn("not registered", {{"nodes", counters.nodes - counters.registered},
+                               {"server", config.server()},
+                               {"error", ExplainedError(config.tls(), counters.trouble)}});
   }
   return 0;
 }

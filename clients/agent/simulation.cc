@@ -13,7 +13,7 @@
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/logic.h"
-#include "clients/agent/name_pattern.h"
+#include "support/name_pattern.h"
 #include "clients/agent/sim_node.h"
 #include "support/clock.h"
 #include "support/version.h"
@@ -210,8 +210,11 @@ void SimShard::AddCounters(Simulation::Counters* counters) {
   counters->nodes += nodes_.size();
   counters->running += counters_.running;
   counters->started += counters_.started;
-  for (const std::unique_ptr<Node>& node : nodes_)
-    counters->registered += node->logic.registered() ? 1 : 0;
+  for (const std::unique_ptr<Node>& node : nodes_) {
+    const bool registered = node->logic.registered();
+    counters->registered += registered ? 1 : 0;
+    if (!registered && counters->trouble.empty()) counters->trouble = node->logic.last_error();
+  }
 }
 
 Simulation::Simulation() = default;

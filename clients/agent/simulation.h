@@ -10,6 +10,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,7 @@ class Simulation {
     size_t registered = 0;
     size_t running = 0;    // tasks, now
     uint64_t started = 0;  // tasks, ever
+    std::string trouble;   // why one of the nodes is not registered; empty if there is none to tell
   };
   // Starts to connect at once. INVALID_ARGUMENT for what the file gets wrong.
   static absl::StatusOr<std::unique_ptr<Simulation>> Create(

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/command.h"
+#include "clients/cli/plan.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace berth {
@@ -81,16 +82,6 @@ ExitCode FinishQueue(Session& session, const absl::Status& status, const Manifes
   });
 }
 
-// Values that say the same as leaving them out are left out.
-v1::QueueSpec WithoutDefaults(v1::QueueSpec spec) {
-  if (spec.parent() == kRootQueue) spec.clear_parent();
-  if (spec.weight() == 1) spec.clear_weight();
-  if (spec.reclaimable()) spec.clear_reclaimable();
-  if (spec.order() == v1::QueueSpec::FIFO_SKIP) spec.clear_order();
-  if (spec.strategy() == v1::BINPACK) spec.clear_strategy();
-  return spec;
-}
-
 absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
@@ -110,7 +101,7 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
   const std::string& parent = current->spec().parent();
   if (wanted.parent() == kRootQueue && parent.empty())
     wanted.clear_parent();  // two ways to say the same
-  for (const std::string& name : Differences(wanted, WithoutDefaults(current->spec()), false)) {
+  for (const std::string& name : Differences(wanted, current->spec(), false)) {
     update.mutable_update_mask()->add_paths("spec." + name);
   }
   const bool same = update.update_mask().paths().empty();
@@ -295,6 +286,7 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                   << ": only jobs can be submitted; for a queue use berth apply -f\n";
     return ExitCode::kInvalid;
   }
+  if (options.dry_run && pointers.size() == 1) return PlanManifest(session, *pointers.front());
   return InChunks(pointers, [&](const Manifests& chunk) {
     return SubmitAndSay(session, chunk, options, names);
   });

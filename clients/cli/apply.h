@@ -27,7 +27,7 @@ ExitCode FinishReading(Session& session, const absl::Status& status);
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests);
 
 struct SubmitOptions {
-  bool dry_run = false;
+  bool dry_run = false;  // nothing is stored; of a single job it is told where it would go
   std::string request_id;
 };
 // The jobs of all manifests, as one call for each thousand. Fills `names` with those given by the

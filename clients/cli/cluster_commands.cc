@@ -65,6 +65,30 @@ ExitCode Info(Session& session) {
   return ExitCode::kOk;
 }
 
+std::string ChangeText(const v1::ConfigChange& change) {
+  return absl::StrCat(change.path(), ": ", change.before(), " -> ", change.after(),
+                      change.needs_restart() ? " (needs a restart)" : "", "\n");
+}
+
+ExitCode Reload(Session& session, bool dry_run) {
+  v1::ReloadConfigRequest request;
+  request.set_dry_run(dry_run);
+  const absl::StatusOr<v1::ReloadConfigResponse> response =
+      session.Call(&v1::ClusterService::StubInterface::ReloadConfig, request);
+  if (!response.ok()) return session.Finish(response.status());
+  if (session.options.format == Format::kJson) {
+    session.out() << JsonOf(*response) << "\n";
+    return ExitCode::kOk;
+  }
+  if (session.options.format == Format::kYaml) {
+    session.out() << WriteYaml(*response);
+    return ExitCode::kOk;
+  }
+  for (const v1::ConfigChange& change : response->changes()) session.out() << ChangeText(change);
+  if (response->changes().empty()) session.out() << "nothing has changed\n";
+  return ExitCode::kOk;
+}
+
 ExitCode Version(Session& session, bool client_only) {
   session.out() << "berth " << kBerthVersion << "\n";
   if (client_only) return ExitCode::kOk;
@@ -80,6 +104,11 @@ ExitCode Version(Session& session, bool client_only) {
 void AddClusterCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "cluster", "the whole");
   AddCommand(noun, session, "info", "what there is, and what it does", Info);
+  auto dry_run = std::make_shared<bool>(false);
+  CLI::App* reload =
+      AddCommand(noun, session, "reload", "let the server read its configuration again",
+                 [dry_run](Session& s) { return Reload(s, *dry_run); });
+  reload->add_flag("--dry-run", *dry_run, "only tell what would change");
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
                                  [client_only](Session& s) { return Version(s, *client_only); });

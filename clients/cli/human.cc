@@ -86,6 +86,16 @@ std::string ReasonText(const v1::WaitReason& reason) {
       return "waits for another group";
     case v1::WaitReason::NODE_FENCING:
       return "waits until a silent node is certain to have stopped";
+    case v1::WaitReason::NON_PREEMPTIBLE_QUOTA:
+      return absl::StrCat("not preemptible: queue ", reason.queue(), " deserves ",
+                          reason.resource(), " ", HumanAmount(reason.resource(), reason.limit()),
+                          " (", Needs(reason), ")");
+    case v1::WaitReason::GUARANTEE_KEPT:
+      return "kept for other queues: " + Needs(reason);
+    case v1::WaitReason::BEHIND_HEAD:
+      return absl::StrCat("behind job ", reason.job());
+    case v1::WaitReason::RESERVED:
+      return absl::StrCat("kept for job ", reason.job(), ": ", Needs(reason));
     default:
       return "";
   }
@@ -157,6 +167,11 @@ std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, abs
 
 std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone) {
   return has ? absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(timestamp), zone) : "-";
+}
+
+std::string HumanEnum(const google::protobuf::EnumDescriptor* type, int value) {
+  const auto* descriptor = type->FindValueByNumber(value);
+  return descriptor == nullptr || value == 0 ? "-" : EnumText(descriptor);
 }
 
 Word JobStateWord(v1::JobState state) {

@@ -2,6 +2,9 @@
 #ifndef BERTH_CLIENTS_CLI_HUMAN_H_
 #define BERTH_CLIENTS_CLI_HUMAN_H_
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/generated_enum_reflection.h>
+
 #include <cstdint>
 #include <string>
 
@@ -42,6 +45,13 @@ absl::Duration ToDuration(const google::protobuf::Duration& duration);
 std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, absl::Time now);
 // "2026-11-20 14:05:00", or "-".
 std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone);
+
+// "FifoStrict"; "-" for the value 0, which says nothing.
+std::string HumanEnum(const google::protobuf::EnumDescriptor* type, int value);
+template <class Enum>
+std::string HumanEnum(Enum value) {
+  return HumanEnum(google::protobuf::GetEnumDescriptor<Enum>(), static_cast<int>(value));
+}
 
 Word JobStateWord(v1::JobState state);
 Word TaskStateWord(v1::TaskState state);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/cli/by_name.h"
+#include "clients/cli/explain_commands.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/job_wait.h"
 #include "support/yaml_proto.h"
@@ -263,6 +264,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
              return DescribeByName(s, names, &JobStub::GetJob,
                                    [&](const v1::Job& job) { return Describe(s, job); });
            });
+  AddExplainCommands(noun, session);
   AddTasksAndWatch(noun, session);
   AddLogs(noun, session);
   AddWait(noun, session);

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/human.h"
@@ -154,6 +155,44 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Walltime", HumanDuration(ToDuration(job.spec().walltime())));
 }
 
+// "2; last 5m ago: preempted 4 tasks for job bert: higher priority"
+std::string EvictionsText(const v1::JobStatus& status, const Session& session) {
+  if (status.evictions() == 0) return "";
+  const v1::Eviction& last = status.last_eviction();
+  return absl::StrCat(status.evictions(), "; last ", HumanAge(true, last.time(), session.Now()),
+                      " ago: ", absl::AsciiStrToLower(HumanEnum(last.reason())), " ", last.tasks(),
+                      last.tasks() == 1 ? " task" : " tasks", " for job ", last.beneficiary(),
+                      last.detail().empty() ? "" : ": ", last.detail());
+}
+
+std::string CheckpointText(const v1::JobSpec& spec) {
+  if (!spec.has_checkpoint()) return "";
+  std::vector<std::string> parts;
+  const v1::CheckpointPolicy& checkpoint = spec.checkpoint();
+  if (!checkpoint.signal().empty()) parts.push_back(checkpoint.signal());
+  if (checkpoint.has_grace()) {
+    parts.push_back(absl::StrCat("grace ", HumanDuration(ToDuration(checkpoint.grace()))));
+  }
+  if (checkpoint.has_interval()) {
+    parts.push_back(absl::StrCat("every ", HumanDuration(ToDuration(checkpoint.interval()))));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+void AddSharing(const v1::Job& job, const Session& session, Page* page) {
+  const v1::JobSpec& spec = job.spec();
+  if (spec.preemptible()) page->Add("Preemptible", "yes");
+  page->Add("User", spec.user());
+  if (spec.has_deadline()) {
+    page->Add("Deadline", HumanTime(true, spec.deadline(), session.io().time_zone));
+  }
+  page->Add("Checkpoint", CheckpointText(spec));
+  if (job.status().has_reservation()) {
+    page->Add("Reserved", ReservationText(job.status().reservation(), session));
+  }
+  page->Add("Evictions", EvictionsText(job.status(), session));
+}
+
 // Kinds of tasks, by how much one wants to see them: in trouble, waiting or starting, running,
 // done.
 constexpr size_t kTaskKinds = 4;
@@ -197,6 +236,22 @@ Shape<v1::Job> JobShape() {
   return {"job", JobTable, [](const v1::Job& job) { return WriteManifest(job); }};
 }
 
+std::string ReservationText(const v1::Reservation& reservation, const Session& session) {
+  const absl::TimeZone zone = session.io().time_zone;
+  std::string text = absl::StrCat(
+      "from ", HumanTime(reservation.has_start(), reservation.start(), zone),
+      reservation.has_end() ? absl::StrCat(" to ", HumanTime(true, reservation.end(), zone)) : "");
+  constexpr int kShown = 8;
+  const int shown = std::min(reservation.nodes_size(), kShown);
+  absl::StrAppend(
+      &text, " on ",
+      absl::StrJoin(reservation.nodes().begin(), reservation.nodes().begin() + shown, ", "));
+  if (shown < reservation.nodes_size()) {
+    absl::StrAppend(&text, " and ", reservation.nodes_size() - shown, " more nodes");
+  }
+  return text;
+}
+
 Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
   Table table({{"TASK"},
                {"RANK", Column::kRight},
@@ -211,7 +266,8 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
     table.AddRow({{absl::StrCat(task.group(), "-", task.index())},
                   {task.rank() < 0 ? "" : absl::StrCat(task.rank())},
                   TaskStateWord(task.state()),
-                  {task.node()},
+                  {task.next_node().empty() ? task.node()
+                                            : absl::StrCat(task.node(), " -> ", task.next_node())},
                   {absl::StrCat(task.attempt())},
                   {HumanAge(task.has_start_time(), task.start_time(), session.Now())},
                   {TaskEnd(task)},
@@ -235,6 +291,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("Starts", absl::StrCat(job.status().start_count()));
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
   AddTimes(job, session, &page);
+  AddSharing(job, session, &page);
   page.Add("After", Dependencies(spec));
   page.Add("Labels", KeyValues(spec.labels()));
   page.Add("Annotations", KeyValues(spec.annotations()));

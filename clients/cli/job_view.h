@@ -11,6 +11,8 @@
 namespace berth {
 
 Shape<v1::Job> JobShape();
+// "from 2026-11-20 14:05:00 on n1, n2"; the first few nodes.
+std::string ReservationText(const v1::Reservation& reservation, const Session& session);
 Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session);
 // A page of text with the tasks most worth seeing of `tasks`, which are all that the job has.
 std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,

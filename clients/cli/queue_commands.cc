@@ -1,8 +1,10 @@
+#include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/queue_view.h"
+#include "clients/cli/share_view.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -24,26 +26,99 @@ absl::Status ListOnce(Session& session) {
   return status;
 }
 
+// `queue`: it and those below it; empty: all.
+ExitCode Shares(Session& session, const std::string& queue) {
+  v1::ListQueueSharesRequest request;
+  request.set_queue(queue);
+  const absl::StatusOr<v1::ListQueueSharesResponse> shares =
+      session.Call(&QueueStub::ListQueueShares, request);
+  if (!shares.ok()) return session.Finish(shares.status());
+  switch (session.options.format) {
+    case Format::kJson:
+      session.out() << JsonOf(*shares) << "\n";
+      break;
+    case Format::kYaml:
+      session.out() << WriteYaml(*shares);
+      break;
+    case Format::kName:
+      for (const v1::QueueShares& one : shares->shares()) {
+        session.out() << "queue/" << one.queue() << "\n";
+      }
+      break;
+    default:
+      if (shares->shares().empty()) session.err() << "no queues\n";
+      session.out() << ShareTable(*shares).Render(session.table_style());
+  }
+  return ExitCode::kOk;
+}
+
 // What --parent, --limit and the others say: the fields given, and their mask.
 struct SpecArguments {
   std::string name;
   v1::QueueSpec spec;
   google::protobuf::FieldMask mask;
-  std::vector<std::string> limits;
+  std::vector<std::string> limit, deserved, guarantee;
+  std::map<std::string, std::string> values;  // by the option that gave them: "--weight"
   std::vector<std::string> labels;
 };
 
+// Options whose value is read as a manifest's would be.
+struct ValueOption {
+  const char* option;
+  const char* key;    // in a manifest
+  const char* field;  // of QueueSpec
+  const char* help;
+};
+constexpr ValueOption kValueOptions[] = {
+    {"--weight", "weight", "weight", "share of what is left beyond deserved, 0..65535; default 1"},
+    {"--priority", "priority", "priority", "among siblings, higher first; default 0"},
+    {"--reclaimable", "reclaimable", "reclaimable",
+     "true or false: what it borrowed may be taken back; default true"},
+    {"--order", "order", "order", "fifo-skip or fifo-strict"},
+    {"--user-fairness", "userFairness", "user_fairness", "none or drf"},
+    {"--strategy", "strategy", "strategy", "of its jobs: binpack, spread or colocate"}};
+
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
-absl::Status ReadLimits(SpecArguments* arguments) {
-  if (arguments->limits.empty()) return absl::OkStatus();
+absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::string& field,
+                         v1::ResourceList* list, SpecArguments* arguments) {
   std::string text;
-  for (const std::string& limit : arguments->limits) {
-    const auto pair = KeyValueFrom(limit);
+  for (const std::string& amount : amounts) {
+    const auto pair = KeyValueFrom(amount);
     if (pair.first == "none") continue;
     absl::StrAppend(&text, pair.first, ": \"", pair.second, "\"\n");
   }
-  arguments->mask.add_paths("spec.limit");
-  return ReadYaml(text, "--limit", arguments->spec.mutable_limit());
+  arguments->mask.add_paths("spec." + field);
+  return ReadYaml(text, "--" + field, list);
+}
+
+absl::Status ReadShares(SpecArguments* arguments) {
+  absl::Status status;
+  v1::QueueSpec& spec = arguments->spec;
+  if (!arguments->limit.empty()) {
+    status.Update(ReadAmounts(arguments->limit, "limit", spec.mutable_limit(), arguments));
+  }
+  if (!arguments->deserved.empty()) {
+    status.Update(ReadAmounts(arguments->deserved, "deserved", spec.mutable_deserved(), arguments));
+  }
+  if (!arguments->guarantee.empty()) {
+    status.Update(
+        ReadAmounts(arguments->guarantee, "guarantee", spec.mutable_guarantee(), arguments));
+  }
+  return status;
+}
+
+absl::Status ReadValues(SpecArguments* arguments) {
+  for (const ValueOption& option : kValueOptions) {
+    const auto given = arguments->values.find(option.option);
+    if (given == arguments->values.end()) continue;
+    v1::QueueSpec read;
+    const absl::Status status =
+        ReadYaml(absl::StrCat(option.key, ": ", given->second), option.option, &read);
+    if (!status.ok()) return status;
+    arguments->spec.MergeFrom(read);
+    arguments->mask.add_paths(absl::StrCat("spec.", option.field));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Complete(SpecArguments* arguments) {
@@ -52,7 +127,9 @@ absl::Status Complete(SpecArguments* arguments) {
     const auto pair = KeyValueFrom(label);
     (*arguments->spec.mutable_labels())[pair.first] = pair.second;
   }
-  return ReadLimits(arguments);
+  absl::Status status = ReadShares(arguments);
+  status.Update(ReadValues(arguments));
+  return status;
 }
 
 ExitCode Create(Session& session, SpecArguments arguments) {
@@ -86,11 +163,21 @@ ExitCode Update(Session& session, SpecArguments arguments) {
 
 void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arguments) {
   command->add_option("NAME", arguments->name, "queue")->required();
-  command
-      ->add_option("--limit", arguments->limits,
-                   "hard cap, as in cpu=96, memory=1Ti or gpu=64; may be repeated")
-      ->allow_extra_args(false)
-      ->check(kIsKeyValue);
+  const auto amounts = [&](const char* option, std::vector<std::string>& list, const char* help) {
+    command->add_option(option, list, help)->allow_extra_args(false)->check(kIsKeyValue);
+  };
+  amounts("--limit", arguments->limit,
+          "hard cap, as in cpu=96, memory=1Ti or gpu=64; may be repeated");
+  amounts("--deserved", arguments->deserved, "entitled; others may borrow it while it is idle");
+  amounts("--guarantee", arguments->guarantee, "set aside; nobody else may use it");
+  for (const ValueOption& value : kValueOptions) {
+    command->add_option_function<std::string>(
+        value.option,
+        [arguments, name = value.option](const std::string& text) {
+          arguments->values[name] = text;
+        },
+        value.help);
+  }
   const auto number = [&](const char* option, const char* path, const char* help,
                           void (v1::QueueSpec::*set)(int32_t)) {
     command
@@ -131,6 +218,11 @@ void AddQueueCommands(CLI::App& app, Session& session) {
     return DescribeByName(s, names, &QueueStub::GetQueue,
                           [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
   });
+  auto top = std::make_shared<std::string>();
+  CLI::App* shares =
+      AddCommand(noun, session, "shares", "what queues hold, borrow and are entitled to, and why",
+                 [top](Session& s) { return Shares(s, *top); });
+  shares->add_option("NAME", *top, "this queue and those below it; default: all");
   auto created = std::make_shared<SpecArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "make a queue",
                                 [created](Session& s) { return Create(s, *created); });

@@ -11,6 +11,12 @@
 namespace berth {
 namespace {
 
+int32_t Weight(const v1::QueueSpec& spec) { return spec.has_weight() ? spec.weight() : 1; }
+
+const char* Reclaimable(const v1::QueueSpec& spec) {
+  return spec.has_reclaimable() && !spec.reclaimable() ? "no" : "yes";
+}
+
 // Adds queues below their parents, by name. A queue whose parent is not listed stands at the top.
 class TreeTable {
  public:
@@ -26,6 +32,14 @@ class TreeTable {
                 {"ALLOCATED"},
                 {"PENDING NEEDS", Column::kWide},
                 {"LIMIT"},
+                {"DESERVED", Column::kWide},
+                {"GUARANTEE", Column::kWide},
+                {"WEIGHT", Column::kRight | Column::kWide},
+                {"PRIORITY", Column::kRight | Column::kWide},
+                {"RECLAIMABLE", Column::kWide},
+                {"ORDER", Column::kWide},
+                {"USERS", Column::kWide},
+                {"STRATEGY", Column::kWide},
                 {"LABELS", Column::kWide}}) {
     std::map<std::string, const v1::Queue*> by_name;
     for (const v1::Queue& queue : queues) by_name[queue.name()] = &queue;
@@ -61,6 +75,14 @@ class TreeTable {
             {HumanResources(status.allocated())},
             {HumanResources(status.pending())},
             {HumanResources(queue.spec().limit())},
+            {HumanResources(queue.spec().deserved())},
+            {HumanResources(queue.spec().guarantee())},
+            {absl::StrCat(Weight(queue.spec()))},
+            {absl::StrCat(queue.spec().priority())},
+            {Reclaimable(queue.spec())},
+            {HumanEnum(queue.spec().order())},
+            {HumanEnum(queue.spec().user_fairness())},
+            {HumanEnum(queue.spec().strategy())},
             {KeyValues(queue.spec().labels())}};
   }
 
@@ -93,6 +115,13 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
   page.Add("Limit", HumanResources(spec.limit()));
   page.Add("Deserved", HumanResources(spec.deserved()));
   page.Add("Guarantee", HumanResources(spec.guarantee()));
+  page.Add("Weight", absl::StrCat(Weight(spec)));
+  page.Add("Priority", absl::StrCat(spec.priority()));
+  page.Add("Reclaimable", Reclaimable(spec));
+  page.Add("Order", HumanEnum(spec.order()));
+  page.Add("User fairness", HumanEnum(spec.user_fairness()));
+  page.Add("Strategy", HumanEnum(spec.strategy()));
+  page.Add("Past usage", HumanResources(status.usage()));
   page.Add("Allocated", HumanResources(status.allocated()));
   page.Add("Pending needs", HumanResources(status.pending()));
   page.Add("Labels", KeyValues(spec.labels()));

@@ -228,7 +228,7 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
                  [arguments, command](Session& s) { return Submit(s, *arguments, command); });
   submit->add_option("FILE", arguments->files, "manifests; - is standard input");
   submit->add_flag("--dry-run", arguments->options.dry_run,
-                   "only ask whether it would be accepted");
+                   "only ask whether it would be accepted and, of one job, where it would go");
   submit->add_flag("--wait,-w", arguments->wait,
                    "until it has ended; exit code 0 if it succeeded, 10 if not");
   submit

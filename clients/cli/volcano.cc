@@ -40,9 +40,9 @@ YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* s
       {"plugins",
        "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
        "--ignore plugins"},
-      {"priorityClassName",
-       "Berth knows numbers only: remove it and use \"berth job update --priority\", or pass "
-       "--ignore priorityClassName"},
+      {"networkTopology",
+       "Berth has no constraints of topology yet; remove it or pass "
+       "--ignore networkTopology"},
       {"initContainers", "run the preparation in the task's own command"},
       {"valueFrom", "write the value out"},
       {"generateName", "give a name, or none for one of the server's choosing"},

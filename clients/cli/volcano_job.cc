@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "berth/volcano/v1/manifests.pb.h"
 #include "clients/cli/volcano.h"
@@ -12,6 +13,7 @@ namespace berth {
 namespace {
 
 constexpr int kVolcanoMaxRetry = 3;  // Volcano's default
+constexpr char kPreemptable[] = "volcano.sh/preemptable";
 
 using Amounts = google::protobuf::Map<std::string, std::string>;
 using Policies = google::protobuf::RepeatedPtrField<volcano::v1::Policy>;
@@ -115,9 +117,51 @@ class JobConverter {
                                         metadata.annotations().end());
     Place("spec.labels", "metadata.labels");
     Place("spec.annotations", "metadata.annotations");
+    ConvertPreemptable("labels", metadata.labels());
+    ConvertPreemptable("annotations", metadata.annotations());
     if (!metadata.namespace_().empty() && metadata.namespace_() != "default") {
       Error("metadata.namespace", "Berth has no namespaces: remove it, or use a queue of its own");
     }
+  }
+
+  // Said by an annotation; in older manifests by a label.
+  void ConvertPreemptable(const std::string& where,
+                          const google::protobuf::Map<std::string, std::string>& map) {
+    const auto said = map.find(kPreemptable);
+    if (said == map.end()) return;
+    const std::string path = absl::StrCat("metadata.", where, "[\"", kPreemptable, "\"]");
+    if (said->second != "true" && said->second != "false") {
+      return Error(path, absl::StrCat(kPreemptable, " must be \"true\" or \"false\", not \"",
+                                      said->second, "\""));
+    }
+    spec_.set_preemptible(said->second == "true");
+    Place("spec.preemptible", path);
+  }
+
+  void ConvertPriority(const std::string& name) {
+    if (name.empty()) return;
+    int32_t priority = 0;
+    if (!absl::SimpleAtoi(name, &priority)) {
+      return Error("spec.priority_class_name",
+                   absl::StrCat("Berth has no classes of priorities: write a number instead of \"",
+                                name, "\""));
+    }
+    spec_.set_priority(priority);
+    Place("spec.priority", "spec.priority_class_name");
+  }
+
+  void ConvertPartitions(const std::string& from, const std::string& to,
+                         const volcano::v1::PartitionPolicy& policy, v1::TaskGroup* group) {
+    const int64_t tasks = int64_t{policy.total_partitions()} * policy.partition_size();
+    if (tasks != group->replicas()) {
+      Error(from, absl::StrCat("totalPartitions times partitionSize must be replicas, ",
+                               group->replicas(), ", not ", tasks));
+    }
+    group->mutable_partition()->set_size(policy.partition_size());
+    group->mutable_partition()->set_min_partitions(policy.min_partitions());
+    Place(to + ".partition", from);
+    Place(to + ".partition.size", from + ".partition_size");
+    Place(to + ".partition.min_partitions", from + ".min_partitions");
   }
 
   void ConvertSpec() {
@@ -137,6 +181,7 @@ class JobConverter {
       spec_.mutable_ttl_after_finished()->set_seconds(spec.ttl_seconds_after_finished());
       Place("spec.ttl_after_finished", "spec.ttl_seconds_after_finished");
     }
+    ConvertPriority(spec.priority_class_name());
     Place("spec.groups", "spec.tasks");
   }
 
@@ -154,6 +199,9 @@ class JobConverter {
     }
     ConvertPolicies(absl::StrCat("tasks[", index, "].policies"), task.policies(),
                     group.mutable_policies());
+    if (task.has_partition_policy()) {
+      ConvertPartitions(from + ".partition_policy", "spec." + to, task.partition_policy(), &group);
+    }
     ConvertDependsOn(from + ".depends_on", task.depends_on(), &group);
     ConvertPod(from + ".template.spec", "spec." + to, task.template_().spec(), &group);
   }

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/engine/engine_cache.h"
+#include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
+#include "core/engine/reservations.h"
 #include "core/engine/transaction.h"
 #include "core/model/cluster_state.h"
 
@@ -16,13 +19,29 @@ namespace berth {
 class Cycle {
  public:
   Cycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget)
-      : state_(state), policies_(policies), now_(now), budget_(std::max<uint64_t>(budget, 1)), transaction_(state, now) {}
+      : state_(state),
+        policies_(policies),
+        now_(now),
+        budget_(std::max<uint64_t>(budget, 1)),
+        transaction_(state, now),
+        reservations_(state, transaction_, now),
+        search_(state, policies, &reservations_) {}
 
   // With the effect of the decisions so far.
   const ClusterState& state() const { return state_; }
   const Policies& policies() const { return policies_; }
   Time now() const { return now_; }
   Transaction& transaction() { return transaction_; }
+  // What is kept for blocked jobs, as decided so far.
+  Reservations& reservations() { return reservations_; }
+  // Shared, so that what policies prepare for a shape is prepared once a cycle.
+  NodeSearch& search() { return search_; }
+
+  // What the queues are entitled to now. Placing, evicting with requeue and nominating do not
+  // change it. The reference stays good; its values change with the next call.
+  const FairShares& shares() {
+    return FreshShares(transaction_.editor(), state_, policies_.fair_share());
+  }
 
   // Asked between jobs, never within one: whatever the budget, a stage finishes the job that it has
   // begun. Counted work only, so that the same inputs stop at the same place everywhere.
@@ -33,6 +52,9 @@ class Cycle {
   void Cut() { cut_ = true; }
   bool cut() const { return cut_; }
   PlanCounters& counters() { return counters_; }
+  // There will be something to do then, though nothing happens (Plan::wake_at).
+  void WakeBy(Time at) { wake_by_ = std::min(wake_by_, at); }
+  Time wake_by() const { return wake_by_; }
 
  private:
   ClusterState& state_;
@@ -41,7 +63,10 @@ class Cycle {
   const uint64_t budget_;
   PlanCounters counters_;
   bool cut_ = false;
+  Time wake_by_ = absl::InfiniteFuture();
   Transaction transaction_;
+  Reservations reservations_;
+  NodeSearch search_;
 };
 
 }  // namespace berth

@@ -34,6 +34,18 @@ bool TakeLowest(const DeviceSet& from, int32_t count, DeviceSet* chosen) {
 
 }  // namespace
 
+bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
+  for (const DeviceRequest& request : shape.devices) {
+    if (request.count == 0 || AnyDeviceDoes(request)) continue;
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      const Device& device = node.spec.devices[i];
+      const bool asked = device.kind == request.kind && node.healthy.Has(i);
+      if (asked && !Suits(device, request)) return false;
+    }
+  }
+  return true;
+}
+
 DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   for (const DeviceRequest& one : request.entry.shape.devices) {
     if (one.count == 0) continue;

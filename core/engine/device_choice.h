@@ -10,6 +10,10 @@
 
 namespace berth {
 
+// Of each kind that it asks for, every healthy device of that node suits, as mostly where they are
+// all of one model: only their number matters.
+bool AnyDevicesDo(const Node& node, const TaskShape& shape);
+
 // Prepared for one shape. The request's entry must outlive it. Deterministic: the lowest indexes in
 // the node's device order that are healthy, unused and suit.
 class DeviceChoice {

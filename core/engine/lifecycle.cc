@@ -74,6 +74,7 @@ Step NextStep(const Look& look) {
   if (Ended(status.state)) return Expire(look);
   if (status.state == JobState::kCompleting) return Finish(look);
   if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
+  if (Step step = LeaveUnfitPlaces(look); !step.empty()) return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
     // Blame before policies: what a node refused is no failure of the job. Completion after them: a

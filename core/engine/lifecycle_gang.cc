@@ -74,7 +74,9 @@ void AddBrokenGroups(const Job& job, TaskList* leaving) {
 bool MayStart(const Job& job, uint32_t group) {
   const GroupTally& tally = job.tallies[group];
   if (Started(tally)) return true;
-  const int32_t ready = tally.In(TaskState::kPrepared) + tally.In(TaskState::kSucceeded);
+  // Those that ended, and were not requeued, are not waited for.
+  const int32_t ready = tally.In(TaskState::kPrepared) + tally.In(TaskState::kSucceeded) +
+                        tally.In(TaskState::kFailed);
   return tally.In(TaskState::kBound) == 0 && ready >= job.groups[group].min_available;
 }
 

@@ -1,4 +1,7 @@
 // Jobs that are kept from running: dependencies, start time, the user's hold, back-off.
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/engine/lifecycle_steps.h"
 
@@ -34,8 +37,11 @@ std::string WhyImpossible(const Look& look, const JobDependency& dependency) {
 }
 
 Step Enter(const Look& look, JobState state) {
-  if (look.job.status.state == state) return {};
-  return {WithStatus(look, [state](JobStatus& status) { status.state = state; })};
+  Step step;
+  if (state != JobState::kPending) DropPlaces(look, &step);
+  if (look.job.status.state == state) return step;
+  step.push_back(WithStatus(look, [state](JobStatus& status) { status.state = state; }));
+  return step;
 }
 
 // A restart is decided: what failed meanwhile, with whatever cause, runs again with the rest.
@@ -46,7 +52,36 @@ Step RequeueFailed(const Look& look) {
   return {TasksRequeued{.job = look.job.id, .tasks = std::move(failed)}};
 }
 
+// Some members have a place to wait for, and the gang lacks others: it starts whole or not at all.
+bool WaitsInPieces(const Job& job) {
+  return TallyOf(job).Nominated() > 0 && job.occupying == 0 && NeedsOf(job).gang;
+}
+
+bool Unfit(const Look& look, NodeId id, const DeviceSet& devices) {
+  const Node* node = look.state.nodes().Find(id);
+  if (node == nullptr || !TakesTasks(node->status)) return true;
+  DeviceSet missing = devices;
+  missing -= node->healthy;
+  return !missing.Empty();
+}
+
 }  // namespace
+
+// One lost place gives up all: a gang waits for all of its places, and growth is found another.
+Step LeaveUnfitPlaces(const Look& look) {
+  const GroupTally tally = TallyOf(look.job);
+  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) {
+    return {};
+  }
+  const bool unfit =
+      std::any_of(look.job.tasks.begin(), look.job.tasks.end(), [&](const Task& task) {
+        if (task.moves) return Unfit(look, task.next_node, task.next_devices);
+        return Reserves(task.state) && Unfit(look, task.node, task.devices);
+      });
+  Step step;
+  if (unfit) DropPlaces(look, &step);
+  return step;
+}
 
 // Before its first start a job on hold is Held; one that has run before is Suspended.
 Step Suspend(const Look& look) {
@@ -57,7 +92,9 @@ Step Suspend(const Look& look) {
                       status.retries, /*rerun_all=*/false);
   }
   if (Step step = RequeueFailed(look); !step.empty()) return step;
-  if (look.job.occupying > 0) return {};
+  Step dropped;
+  DropPlaces(look, &dropped);
+  if (!dropped.empty() || look.job.occupying > 0) return dropped;
   return Enter(look, status.starts == 0 ? JobState::kHeld : JobState::kSuspended);
 }
 
@@ -75,12 +112,21 @@ Step Admit(const Look& look) {
       open = open || verdict == Dependency::kOpen;
     }
   }
+  if (!open && job.status.state == JobState::kPending && WaitsInPieces(job)) {
+    Step step;
+    DropPlaces(look, &step);
+    return step;
+  }
   return Enter(look, open ? JobState::kHeld : JobState::kPending);
 }
 
 Step AwaitRestart(const Look& look) {
   if (Step step = RequeueFailed(look); !step.empty()) return step;
   if (look.job.occupying > 0 || look.job.status.hold_until > look.now) return {};
+  // What succeeded while the rest was being stopped counts only if it is whole.
+  if (TaskList again = SucceededInVain(look.job); !again.empty()) {
+    return {TasksRequeued{.job = look.job.id, .tasks = std::move(again)}};
+  }
   return {WithStatus(look, [](JobStatus& status) {
     status.state = JobState::kPending;
     status.hold_until = absl::InfinitePast();

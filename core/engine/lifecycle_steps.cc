@@ -64,16 +64,34 @@ bool KeepsMinimum(const Job& job, const TaskList& leaving) {
   return sum >= job.min_available;
 }
 
+void DropPlaces(const Look& look, Step* step) {
+  const GroupTally tally = TallyOf(look.job);
+  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) return;
+  TaskList nominated = TasksWhere(look.job, [](const Task& task) { return Reserves(task.state); });
+  TaskList moving = TasksWhere(look.job, [](const Task& task) { return task.moves; });
+  if (!nominated.empty()) {
+    step->push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(nominated)});
+  }
+  if (moving.empty()) return;
+  step->push_back(TasksReleased{.job = look.job.id,
+                                .tasks = std::move(moving),
+                                .requeue = true,
+                                .reason = ReleaseReason::kRestart});
+}
+
 Step Conclude(const Look& look, JobState outcome, const std::string& message) {
   const bool occupied = look.job.occupying > 0;
-  return {WithStatus(look, [&](JobStatus& status) {
+  Step step;
+  DropPlaces(look, &step);
+  step.push_back(WithStatus(look, [&](JobStatus& status) {
     status.state = occupied ? JobState::kCompleting : outcome;
     status.outcome = outcome;
     status.message = message;
     status.delayed.clear();
     status.hold_until = absl::InfinitePast();
     if (!occupied) status.end = look.now;
-  })};
+  }));
+  return step;
 }
 
 void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step* step) {
@@ -99,6 +117,7 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
     if (RunsAgain(look.job, i, rerun_all)) again.push_back(i);
   }
   Step step;
+  DropPlaces(look, &step);
   Requeue(look, again, reason, &step);
   step.push_back(WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRestarting;
@@ -108,6 +127,15 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
     status.delayed.clear();
   }));
   return step;
+}
+
+TaskList SucceededInVain(const Job& job) {
+  TaskList again;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const bool succeeded = job.tasks[i].state == TaskState::kSucceeded;
+    if (succeeded && RunsAgain(job, i, /*rerun_all=*/false)) again.push_back(i);
+  }
+  return again;
 }
 
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,

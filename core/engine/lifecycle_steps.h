@@ -1,4 +1,5 @@
-// The parts that lifecycle steps are made of. Private to core/engine/lifecycle*.cc.
+// The parts that lifecycle steps are made of. For core/engine/lifecycle*.cc, and for evictions,
+// which restart jobs in the same way (core/engine/victim_plan.cc, core/actions/expire_gangs.cc).
 #ifndef BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
 #define BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
 
@@ -34,6 +35,10 @@ EventBody WithStatus(const Look& look, Change&& change) {
 // True if the members besides `leaving` still make the job's and each begun group's minimum.
 bool KeepsMinimum(const Job& job, const TaskList& leaving);
 
+// Gives up the places that its tasks wait for: nominations, and where tasks move once they are
+// gone.
+void DropPlaces(const Look& look, Step* step);
+
 // The outcome is decided: ends the job, or stops first what still occupies.
 Step Conclude(const Look& look, JobState outcome, const std::string& message);
 
@@ -51,6 +56,10 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
               const std::string& message);
 
+// Members that succeeded and run again with the others: what is left of them is not the gang's
+// whole.
+TaskList SucceededInVain(const Job& job);
+
 // The wait before the given retry (1 = the first): doubles each time, up to 64 times.
 Duration RetryBackoff(const Job& job, int32_t retries);
 
@@ -61,7 +70,8 @@ Step CompleteIfDone(const Look& look);  // every task ended
 Step Suspend(const Look& look);       // the user's hold                           lifecycle_hold.cc
 Step Admit(const Look& look);         // Held or Pending
 Step AwaitRestart(const Look& look);  // Restarting: until nothing occupies, and back-off is over
-Step BlameNodes(const Look& look);    // refusals and prepare timeouts             lifecycle_gang.cc
+Step LeaveUnfitPlaces(const Look& look);  // waits for a place that is none any more
+Step BlameNodes(const Look& look);  // refusals and prepare timeouts             lifecycle_gang.cc
 Step LeaveDraining(const Look& look);
 Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);

@@ -3,20 +3,62 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+#include "core/model/transitions.h"
+
 namespace berth {
 namespace {
 
-// How many times the request fits into the amounts, at most `bound`.
+bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+bool HasLayout(const Job& job) {
+  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
+    return !group.near_groups.empty() || !group.apart_from.empty();
+  });
+}
+
+// Others are to be near it: it had better go where there is room.
+bool IsAnchor(const Job& job, uint32_t group) {
+  return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& other) {
+    return &other != &job.groups[group] && Names(other.near_groups, group);
+  });
+}
+
+// near_groups and apart_from, from both sides: a task keeps away also where another's group says
+// so.
+bool MayNeighbour(const Seeker& seeker, const Node& node) {
+  const Job& job = seeker.job;
+  const Group& own = job.groups[seeker.group];
+  absl::InlinedVector<bool, 8> there(job.groups.size(), false);
+  const auto look = [&](const std::vector<TaskKey>& list, bool leaves) {
+    for (TaskKey key : list) {
+      if (key.job != job.id || (leaves && Releasing(job.tasks[key.task]))) continue;
+      const uint32_t group = GroupOf(job, key.task);
+      there[group] = true;
+      if (Names(own.apart_from, group)) return false;
+      if (Names(job.groups[group].apart_from, seeker.group)) return false;
+    }
+    return true;
+  };
+  if (!look(node.tasks, true) || !look(node.nominated, false)) return false;
+  return std::all_of(own.near_groups.begin(), own.near_groups.end(),
+                     [&](uint32_t near) { return near == seeker.group || there[near]; });
+}
+
+Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
+
+}  // namespace
+
+bool KeepsApart(const Group& group, uint32_t index) { return Names(group.apart_from, index); }
+
 int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) bound = std::min(bound, amounts.amount[i] / request.amount[i]);
   }
   return bound;
 }
-
-Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
-
-}  // namespace
 
 NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& request)
     : entry(request.entry), devices(request) {
@@ -47,57 +89,186 @@ const NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
   return *slot;
 }
 
-std::optional<NodeId> NodeSearch::FirstThatPasses(const Prepared& prepared, uint64_t* work) const {
-  const ShapeEntry& entry = prepared.entry;
-  std::optional<NodeId> first;
-  state_.free().ForEach(entry.device_count, entry.resources[kCpu],
-                        [&](NodeId id, const Resources& free) {
-                          ++*work;
-                          if (!entry.resources.FitsIn(free)) return true;
-                          const Node& node = state_.nodes().At(id);
-                          if (!prepared.Passes({node, free, node.devices_used})) return true;
-                          first = id;
-                          return false;
-                        });
-  return first;
+struct NodeSearch::Look {
+  const Prepared& prepared;
+  const Seeker* seeker = nullptr;
+  bool layout = false;  // the job's groups mind each other
+  bool heeds = false;   // what is kept for others
+  uint64_t work = 0;
+  std::optional<NodeId> best = {};
+  std::vector<int64_t> best_ranks = {};
+  DeviceSet used = {};  // of the best
+  // The first that suits is the best of those not yet seen.
+  bool Done() const { return best.has_value() && prepared.ranks.empty(); }
+};
+
+NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
+  const Prepared& prepared = Prepare(seeker.job.groups[seeker.group].shape);
+  const bool kept = reservations_ != nullptr && reservations_->any();
+  return {.prepared = prepared,
+          .seeker = &seeker,
+          .layout = HasLayout(seeker.job),
+          .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
 }
 
-std::optional<NodeId> NodeSearch::BestRanked(const Prepared& prepared, uint64_t* work) const {
-  const ShapeEntry& entry = prepared.entry;
+std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t tasks,
+                                                 const NodeRanks& rank) {
+  const ShapeEntry& entry = look->prepared.entry;
+  ++look->work;
+  const Resources& free = state_.free().FreeOf(id);
+  if (!(tasks == 1 ? entry.resources : entry.resources.Times(tasks)).FitsIn(free)) {
+    return std::nullopt;
+  }
+  const Node& node = state_.nodes().At(id);
+  if (look->layout && !MayNeighbour(*look->seeker, node)) return std::nullopt;
+  const auto passes = [&](const Offer& offer) {
+    if (!look->prepared.Passes(offer)) return false;
+    if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;
+    if (rank != nullptr) rank(offer);
+    return true;
+  };
+  DeviceSet used = TakenDevices(node);
+  if (!look->heeds) return passes({node, free, used}) ? std::optional(used) : std::nullopt;
+  Resources left = free;
+  const Seeker& seeker = *look->seeker;
+  const std::optional<JobId> kept_for =
+      reservations_->Withhold(node, seeker.job, seeker.window, &left, &used);
+  if (TimesIn(entry.resources, left, tasks) == tasks && passes({node, left, used})) return used;
+  if (kept_for.has_value()) barred_by_ = kept_for;
+  return std::nullopt;
+}
+
+void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
+  std::vector<int64_t> ranks;
+  const auto rank = [&](const Offer& offer) {
+    for (const NodeRank& one : look->prepared.ranks) ranks.push_back(one(offer));
+  };
+  const bool ranked = !look->prepared.ranks.empty();
+  const auto used = UsedIfSuits(look, id, tasks, ranked ? NodeRanks(rank) : NodeRanks());
+  if (!used.has_value()) return;
+  if (ranked && look->best.has_value() && ranks >= look->best_ranks) return;
+  look->best = id;
+  look->best_ranks = std::move(ranks);
+  look->used = *used;
+}
+
+void NodeSearch::Walk(Look* look, Strategy strategy) {
+  const ShapeEntry& entry = look->prepared.entry;
+  const auto visit = [&](NodeId id, const Resources&) {
+    Consider(look, id, 1);
+    return !look->Done();
+  };
+  if (strategy == Strategy::kSpread) {
+    state_.free().ForEachFromTop(entry.device_count, entry.resources[kCpu], visit);
+  } else {
+    state_.free().ForEach(entry.device_count, entry.resources[kCpu], visit);
+  }
+}
+
+// A node that has tasks of the job already. While tasks are placed one after the other, a node that
+// had no room for the one before has none for this one.
+bool NodeSearch::BesideOwn(Look* look) {
+  const Seeker& seeker = *look->seeker;
+  const auto consider = [&](NodeId id) {
+    if (state_.free().Has(id)) Consider(look, id, 1);
+    return look->best.has_value();
+  };
+  if (seeker.last != NodeId{}) return consider(seeker.last);
+  std::vector<NodeId> own;
+  for (const Task& task : seeker.job.tasks) {
+    if (Occupies(task.state) || Reserves(task.state)) own.push_back(task.node);
+  }
+  std::sort(own.begin(), own.end());
+  own.erase(std::unique(own.begin(), own.end()), own.end());
+  return std::any_of(own.begin(), own.end(), consider);
+}
+
+// Where the most of the rest fits on one node, the tightest such. A node with room for k tasks has
+// room for fewer: the most is found by halving.
+void NodeSearch::WalkToColocate(Look* look) {
+  const ShapeEntry& entry = look->prepared.entry;
+  const auto search = [&](int64_t tasks) {
+    const int64_t devices = entry.device_count * tasks;
+    if (devices > static_cast<int64_t>(kMaxDevicesPerNode)) return;
+    state_.free().ForEach(static_cast<int>(devices), entry.resources[kCpu] * tasks,
+                          [&](NodeId id, const Resources&) {
+                            Consider(look, id, tasks);
+                            return !look->Done();
+                          });
+  };
+  const int64_t rest = std::max(look->seeker->rest, 1);
+  search(rest);  // most often all of them fit on one
+  if (look->best.has_value()) return;
   std::optional<NodeId> best;
-  std::vector<int64_t> best_ranks, ranks(prepared.ranks.size());
-  state_.free().ForEach(entry.device_count, entry.resources[kCpu],
-                        [&](NodeId id, const Resources& free) {
-                          ++*work;
-                          if (!entry.resources.FitsIn(free)) return true;
-                          const Node& node = state_.nodes().At(id);
-                          const Offer offer{node, free, node.devices_used};
-                          if (!prepared.Passes(offer)) return true;
-                          for (size_t i = 0; i < ranks.size(); ++i) {
-                            ranks[i] = prepared.ranks[i](offer);
-                          }
-                          if (best.has_value() && ranks >= best_ranks) return true;
-                          best = id;
-                          best_ranks = ranks;
-                          return true;
-                        });
-  return best;
+  DeviceSet used;
+  for (int64_t fits = 0, fits_not = rest; fits_not - fits > 1;) {
+    const int64_t tasks = fits + (fits_not - fits) / 2;
+    look->best.reset();
+    search(tasks);
+    (look->best.has_value() ? fits : fits_not) = tasks;
+    if (!look->best.has_value()) continue;
+    best = look->best;
+    used = look->used;
+  }
+  look->best = best;
+  look->used = used;
+}
+
+std::optional<Found> NodeSearch::Take(const Look& look) {
+  if (!look.best.has_value()) return std::nullopt;
+  const Offer offer{state_.nodes().At(*look.best), state_.free().FreeOf(*look.best), look.used};
+  std::optional<DeviceSet> devices = look.prepared.devices.Choose(offer);
+  if (!devices.has_value()) return std::nullopt;
+  return Found{*look.best, *devices};
+}
+
+std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
+  Look look = LookFor(seeker);
+  Strategy strategy = StrategyOf(seeker.job, seeker.job.groups[seeker.group],
+                                 state_.queues().At(seeker.job.queue).spec.strategy);
+  if (look.layout && IsAnchor(seeker.job, seeker.group)) strategy = Strategy::kSpread;
+  if (strategy != Strategy::kColocate) {
+    Walk(&look, strategy);
+  } else if (!BesideOwn(&look)) {
+    WalkToColocate(&look);
+  }
+  *work += look.work;
+  return Take(look);
 }
 
 std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
-  const Prepared& prepared = Prepare(shape);
-  const std::optional<NodeId> id =
-      prepared.ranks.empty() ? FirstThatPasses(prepared, work) : BestRanked(prepared, work);
-  if (!id.has_value()) return std::nullopt;
-  const Node& node = state_.nodes().At(*id);
-  std::optional<DeviceSet> devices =
-      prepared.devices.Choose({node, state_.free().FreeOf(*id), node.devices_used});
-  if (!devices.has_value()) return std::nullopt;
-  return Found{*id, *devices};
+  Look look{.prepared = Prepare(shape)};
+  Walk(&look, Strategy::kBinpack);
+  *work += look.work;
+  return Take(look);
 }
 
-EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
+std::optional<DeviceSet> NodeSearch::On(const Seeker& seeker, NodeId node) {
+  if (!state_.free().Has(node)) return std::nullopt;
+  Look look = LookFor(seeker);
+  Consider(&look, node, 1);
+  const std::optional<Found> found = Take(look);
+  return found.has_value() ? std::optional(found->devices) : std::nullopt;
+}
+
+int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {
   const Prepared& prepared = Prepare(shape);
+  const int64_t times = TimesIn(prepared.entry.resources, offer.free, bound);
+  if (times == 0 || !prepared.Passes(offer)) return 0;
+  return prepared.devices.SetsIn(offer, times);
+}
+
+bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
+  const Prepared& prepared = Prepare(shape);
+  const Resources& free = state_.free().FreeOf(id);
+  if (!prepared.entry.resources.FitsIn(free)) return false;
+  const Node& node = state_.nodes().At(id);
+  return prepared.Passes({node, free, TakenDevices(node)});
+}
+
+EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
+  const Prepared& prepared = Prepare(shape);
+  const int64_t most = one_per_node ? 1 : bound;
   EmptyFit fit;
   for (auto id = state_.nodes().NextFrom(NodeId{0}); id.has_value() && fit.tasks < bound;
        id = state_.nodes().NextFrom(NodeId{id->value + 1})) {
@@ -106,9 +277,23 @@ EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, uint64_t* work) {
     if (!prepared.entry.resources.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
     fit.any_node = true;
     fit.tasks +=
-        prepared.devices.SetsIn(offer, TimesIn(prepared.entry.resources, offer.free, bound));
+        prepared.devices.SetsIn(offer, TimesIn(prepared.entry.resources, offer.free, most));
   }
   return fit;
+}
+
+Resources NodeSearch::EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work) {
+  Resources sum;
+  state_.nodes().ForEach([&](NodeId, const Node& node) {
+    ++*work;
+    const Offer offer = OfferEmpty(node);
+    const bool takes_any = std::any_of(shapes.begin(), shapes.end(), [&](ShapeId shape) {
+      const Prepared& prepared = Prepare(shape);
+      return prepared.entry.resources.FitsIn(offer.free) && prepared.Passes(offer);
+    });
+    if (takes_any) sum += node.capacity;
+  });
+  return sum;
 }
 
 }  // namespace berth

@@ -3,13 +3,16 @@
 #define BERTH_CORE_ENGINE_NODE_SEARCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/engine/device_choice.h"
 #include "core/engine/policies.h"
+#include "core/engine/reservations.h"
 #include "core/model/cluster_state.h"
 
 namespace berth {
@@ -19,27 +22,64 @@ struct Found {
   DeviceSet devices;
 };
 
+// A task that seeks a place, and what it brings along.
+struct Seeker {
+  const Job& job;
+  uint32_t group = 0;
+  Window window;          // when it would be there
+  int32_t rest = 1;       // tasks of the group that seek one after the other, this one included
+  NodeId last;            // where the one before went; 0 = this is the first
+  bool heedless = false;  // of what is kept for others: to tell whether that is what bars it
+};
+
 // How much of a demand the nodes could hold if nothing ran on any of them.
 struct EmptyFit {
   bool any_node = false;  // some node could hold a task
   int64_t tasks = 0;      // that all nodes could hold, counted up to the bound asked for
 };
 
+// The group's tasks keep apart from each other: each on another node. `index` is its own.
+bool KeepsApart(const Group& group, uint32_t index);
+
+// How many times the request fits into the amounts, at most `bound`.
+int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t bound);
+
 // For one cycle: what policies prepare for a shape is kept. Sees the state as it is at each call.
 class NodeSearch {
  public:
-  NodeSearch(const ClusterState& state, const Policies& policies)
-      : state_(state), policies_(policies) {}
+  // Without `reservations` nothing is kept for anyone.
+  NodeSearch(const ClusterState& state, const Policies& policies,
+             Reservations* reservations = nullptr)
+      : state_(state), policies_(policies), reservations_(reservations) {}
 
   // The best node that passes every filter now. Adds the nodes looked at to `work`.
   //
   // FreeIndex lists nodes tightest first, beginning with those that could hold the request. Without
   // other scores the first that passes is the best:
   //   free devices  2 2 4 8 8, request 3 devices -> looks at 4, takes it
+  // The strategy of the group (or job, or queue) says in which order to look: `spread` from the
+  // other end; `colocate` first where the job has tasks, then where most of the rest fits.
+  std::optional<Found> Best(const Seeker& seeker, uint64_t* work);
+  // The same for any task of the shape, as if nothing were kept for others.
   std::optional<Found> Best(ShapeId shape, uint64_t* work);
 
+  // Devices for it on this node, if that has room for it and passes every filter.
+  std::optional<DeviceSet> On(const Seeker& seeker, NodeId node);
+
+  // A task of the shape fits on this node now. The node must be listed in FreeIndex.
+  bool FitsNow(ShapeId shape, NodeId node);
+
+  // How many tasks of the shape fit into the offer, at most `bound`.
+  int64_t FitsIn(ShapeId shape, const Offer& offer, int64_t bound);
+
   // Walks the nodes, taking or not, until `bound` tasks have room.
-  EmptyFit IfEmpty(ShapeId shape, int64_t bound, uint64_t* work);
+  EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
+
+  // What the nodes that could hold a task of any of the shapes have, if nothing ran there.
+  Resources EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work);
+
+  // Whose reservation kept something from a seeker since the last call, if any did.
+  std::optional<JobId> TakeBarredBy() { return std::exchange(barred_by_, std::nullopt); }
 
  private:
   struct Prepared {
@@ -51,12 +91,24 @@ class NodeSearch {
     std::vector<NodeRank> ranks;
     DeviceChoice devices;
   };
+  // What one search looks for, and the best so far: of equal ranks the node seen first.
+  struct Look;
+  using NodeRanks = std::function<void(const Offer&)>;
   const Prepared& Prepare(ShapeId shape);
-  std::optional<NodeId> FirstThatPasses(const Prepared& prepared, uint64_t* work) const;
-  std::optional<NodeId> BestRanked(const Prepared& prepared, uint64_t* work) const;
+  Look LookFor(const Seeker& seeker);
+  // If the node has room for so many of them and passes: the devices that they may not have. `rank`
+  // is then told what it has to give.
+  std::optional<DeviceSet> UsedIfSuits(Look* look, NodeId id, int64_t tasks, const NodeRanks& rank);
+  void Consider(Look* look, NodeId id, int64_t tasks);
+  void Walk(Look* look, Strategy strategy);
+  void WalkToColocate(Look* look);
+  bool BesideOwn(Look* look);
+  std::optional<Found> Take(const Look& look);
 
   const ClusterState& state_;
   const Policies& policies_;
+  Reservations* reservations_;
+  std::optional<JobId> barred_by_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
 };
 

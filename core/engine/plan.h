@@ -28,7 +28,11 @@ enum class WaitCode : uint8_t {
   kNotConsidered,
   kQueueRunningJobs,
   kGroupDependency,
-  kNodeFencing
+  kNodeFencing,
+  kNonPreemptibleQuota,
+  kGuaranteeKept,
+  kBehindHead,
+  kReserved
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;
@@ -52,7 +56,7 @@ struct PlanCounters {
 
 // What one stage of the cycle did.
 struct StageCounters {
-  std::string name;  // "lifecycle", then the actions
+  std::string name;  // "lifecycle", "usage", then the actions
   uint64_t work = 0;
   uint64_t decisions = 0;
   bool operator==(const StageCounters&) const = default;

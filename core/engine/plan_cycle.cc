@@ -3,8 +3,12 @@
 
 #include "core/base/check.h"
 #include "core/engine/cycle.h"
+#include "core/engine/engine_cache.h"
 #include "core/engine/lifecycle.h"
+#include "core/engine/nomination_stage.h"
 #include "core/engine/plan.h"
+#include "core/engine/reserve.h"
+#include "core/engine/usage_stage.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -35,26 +39,42 @@ void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* 
 }
 
 // Decisions change what is due: the next cycle, right after they are applied, knows.
-Time WakeAt(const ClusterState& state, const Plan& plan, Time now) {
-  if (plan.exhausted || !plan.decisions.empty()) return now;
-  Time wake = absl::InfiniteFuture();
+Time WakeAt(const Cycle& cycle, const Plan& plan) {
+  if (plan.exhausted || !plan.decisions.empty()) return cycle.now();
+  const ClusterState& state = cycle.state();
+  Time wake = std::min(cycle.wake_by(), NextCharge(state, cycle.policies().fair_share()));
+  const auto& revisits = state.pending().revisits();
+  if (!revisits.empty()) wake = std::min(wake, revisits.begin()->first);
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
-  return wake;
+  return std::min(wake, NextReservedStart(state, cycle.now()));
+}
+
+void ForgetMissed(StateEditor& editor) {
+  editor.ForgetMissed();
+  CacheOf(editor).missed.clear();
 }
 
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
   Plan plan;
   Cycle cycle(state, policies, now, budget);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
+  cycle.transaction().editor().WakeForRoom(
+      [&](ShapeId shape, NodeId node) { return cycle.search().FitsNow(shape, node); });
+  if (policies.fair_share().half_life > absl::ZeroDuration()) {
+    RunStage(cycle, "usage", &plan.stages, [&] { ChargeUsage(cycle); });
+  }
+  RunStage(cycle, "nominate", &plan.stages, [&] { RunNominations(cycle); });
+  RunStage(cycle, "reserve", &plan.stages, [&] { KeepReservations(cycle); });
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }
+  if (!cycle.cut()) ForgetMissed(cycle.transaction().editor());
   plan.decisions = cycle.transaction().Commit();
   plan.counters = cycle.counters();
   plan.exhausted = cycle.cut();
-  plan.wake_at = WakeAt(state, plan, now);
+  plan.wake_at = WakeAt(cycle, plan);
   return plan;
 }
 

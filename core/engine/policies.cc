@@ -41,7 +41,7 @@ absl::StatusOr<Policies> Policies::Create(const PolicyConfig& config) {
   policies.filters_ = MakeAll<NodeFilter>("filter", config.filters, &errors);
   policies.scores_ = MakeAll<NodeScore>("score", config.scores, &errors);
   policies.job_orders_ = MakeAll<JobOrder>("job order", config.job_orders, &errors);
-  policies.lifecycle_ = config.lifecycle;
+  policies.config_ = config;
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
   return policies;
 }

@@ -4,14 +4,13 @@
 // callable: what depends only on the request is worked out once per task shape and cycle, what
 // depends on the node is asked per node.
 //
-//   NodeFilter  may a task of this shape go there?            resources/devices, node_selector,
-//   taints NodeScore   which of the nodes that may is best?          best_fit JobOrder    which of
-//   two waiting jobs goes first?         priority_then_submit Action      one stage of a cycle, in
-//   configured order     allocate
+//   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
+//   NodeScore   which of the nodes that may is best?    best_fit
+//   JobOrder    which of two waiting jobs goes first?   priority_then_submit
+//   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
+//                                                       preempt, expire_gangs
 //
-// Fair shares between queues (QueueShare) and the protection of running jobs (EvictionGuard) join
-// this list with the actions that ask them. The only list of what is built in is
-// core/policies/registry.cc.
+// The only list of what is built in is core/policies/registry.cc.
 //
 // Policies hold no state of their own between calls and may be used by one cycle at a time.
 #ifndef BERTH_CORE_ENGINE_POLICIES_H_
@@ -27,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/engine/parameters.h"
 #include "core/model/cluster_state.h"
 
 namespace berth {
@@ -72,18 +72,19 @@ class NodeScore {
   virtual NodeRank Prepare(const ShapeRequest& request) const = 0;
 };
 
-// Negative: `a` goes before `b`; 0: as it may. Several orders are levels; the job id decides at
-// last. Jobs of one class (core/model/pending_index.h) are served by priority, then id, whatever
-// the order says between classes.
+// Negative: `a` goes before `b`; 0: as it may. For waiting jobs of one queue; which queue is next
+// is said by core/engine/service_order.h. Several orders are levels; the order of that header
+// decides at last. Jobs of one class (core/model/pending_index.h) are served by priority, deadline
+// and id, whatever the order says between classes.
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
 class JobOrder {
  public:
   virtual ~JobOrder() = default;
   virtual absl::string_view name() const = 0;
-  // An empty function when this order is that of PendingIndex: levels after it have no say, and
-  // without one before it the next job is found at once. Otherwise the heads of all classes are
-  // compared for each.
+  // An empty function when this order is that of ServiceOrder itself: levels after it have no say,
+  // and without one before it the next job is found at once. Otherwise the heads of all classes of
+  // the queue are compared for each.
   virtual JobCompare Prepare(const ClusterState& state, Time now) const = 0;
 };
 
@@ -96,21 +97,17 @@ class Action {
   virtual void Run(Cycle& cycle) const = 0;
 };
 
-// What the lifecycle stage may be told.
-struct LifecycleParameters {
-  int32_t drain_after_refusals = 5;  // of different jobs, in a row; 0 = never
-  Duration refusal_backoff =
-      absl::Seconds(1);  // after the first refusal, doubled by each further one
-  Duration refusal_backoff_max = absl::Minutes(5);
-};
-
 // Names, in order. A name that the registry does not have is an error of Policies::Create.
 struct PolicyConfig {
-  std::vector<std::string> actions = {"allocate"};
+  std::vector<std::string> actions = {"allocate", "backfill", "consolidate",
+                                      "reclaim",  "preempt",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
   std::vector<std::string> scores = {"best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};
   LifecycleParameters lifecycle;
+  FairShareParameters fair_share;
+  BackfillParameters backfill;
+  EvictionParameters eviction;
 };
 
 // The configured set. Movable; must outlive the cycles that use it.
@@ -124,14 +121,19 @@ class Policies {
   const std::vector<std::unique_ptr<NodeFilter>>& filters() const { return filters_; }
   const std::vector<std::unique_ptr<NodeScore>>& scores() const { return scores_; }
   const std::vector<std::unique_ptr<JobOrder>>& job_orders() const { return job_orders_; }
-  const LifecycleParameters& lifecycle() const { return lifecycle_; }
+  const LifecycleParameters& lifecycle() const { return config_.lifecycle; }
+  const FairShareParameters& fair_share() const { return config_.fair_share; }
+  const BackfillParameters& backfill() const { return config_.backfill; }
+  const EvictionParameters& eviction() const { return config_.eviction; }
+  // As given to Create.
+  const PolicyConfig& config() const { return config_; }
 
  private:
   std::vector<std::unique_ptr<Action>> actions_;
   std::vector<std::unique_ptr<NodeFilter>> filters_;
   std::vector<std::unique_ptr<NodeScore>> scores_;
   std::vector<std::unique_ptr<JobOrder>> job_orders_;
-  LifecycleParameters lifecycle_;
+  PolicyConfig config_;
 };
 
 using PolicyFactory =

@@ -1,5 +1,6 @@
 #include "core/engine/transaction.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/check.h"
@@ -20,6 +21,7 @@ Transaction::Mark Transaction::mark() const {
 void Transaction::RollbackTo(const Mark& mark) {
   BERTH_CHECK(mark.edits <= edits_.size() && mark.decisions <= decisions_.size());
   while (edits_.size() > mark.edits) UndoLast();
+  if (decisions_.size() > mark.decisions) ++reservation_version_;
   decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
   placed_.clear();
   editor_.Sync();
@@ -34,9 +36,15 @@ void Transaction::UndoLast() {
   } else if (kind == Edited::kStatus) {
     editor_.SetJobStatus(statuses_.back().job, std::move(statuses_.back().status));
     statuses_.pop_back();
-  } else {
+  } else if (kind == Edited::kNode) {
     editor_.SetNodeStatus(nodes_.back().node, std::move(nodes_.back().status));
     nodes_.pop_back();
+  } else if (kind == Edited::kReservation) {
+    editor_.SetReservation(reservations_.back().job, std::move(reservations_.back().reservation));
+    reservations_.pop_back();
+  } else {
+    editor_.SetQueueUsage(usages_.back().queue, std::move(usages_.back().usage));
+    usages_.pop_back();
   }
 }
 
@@ -65,9 +73,34 @@ void Transaction::Place(JobId job, const Placement& placement) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
-  if (gang) SetStatus(job, GangBound(state_.jobs().At(job).status));
+  if (gang) SetStatus(job, GangBound(state_.jobs().At(job).status, now_));
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
   placed_.clear();
+}
+
+void Transaction::NominatePlaced(JobId job) {
+  BERTH_CHECK(!placed_.empty());
+  const std::vector<Placement> places = std::move(placed_);
+  placed_.clear();
+  for (const Placement& place : places) {
+    const TaskKey key{job, place.task};
+    Task waiting = state_.jobs().At(job).tasks[place.task];
+    waiting.state = TaskState::kPending;
+    waiting.devices = DeviceSet{};
+    --waiting.attempt;
+    SetTask(key, waiting);
+  }
+  Decide(TasksNominated{.job = job, .placements = places});
+}
+
+void Transaction::Vanish(JobId job, absl::Span<const uint32_t> tasks) {
+  for (uint32_t index : tasks) {
+    Task gone = state_.jobs().At(job).tasks[index];
+    BERTH_CHECK(Occupies(gone.state) || Reserves(gone.state));
+    gone = UnnominatedTask(gone, now_);
+    gone.moves = false;
+    SetTask({job, index}, gone);
+  }
 }
 
 void Transaction::Decide(EventBody decision) {
@@ -95,6 +128,9 @@ void Transaction::Enact(const TasksReleased& decision) {
   for (uint32_t index : decision.tasks) {
     const TaskKey key{decision.job, index};
     Task task = ReleasedTask(state_.jobs().At(decision.job).tasks[index], decision.requeue, now_);
+    const auto to = std::find_if(decision.moves_to.begin(), decision.moves_to.end(),
+                                 [&](const Placement& p) { return p.task == index; });
+    if (to != decision.moves_to.end()) task = MovedTask(task, *to);
     // As in Apply: a node that is lost will not say any more that it is gone.
     const bool unreachable = state_.nodes().At(task.node).status.state == NodeState::kLost;
     if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now_);
@@ -120,6 +156,40 @@ void Transaction::Enact(const NodeRefused& decision) {
   status.last_refused = decision.job;
   status.backoff_until = decision.backoff_until;
   SetNode(decision.id, std::move(status));
+}
+
+void Transaction::Enact(const TasksNominated& decision) {
+  for (const Placement& place : decision.placements) {
+    const TaskKey key{decision.job, place.task};
+    SetTask(key, NominatedTask(state_.jobs().At(decision.job).tasks[place.task], place, now_));
+  }
+}
+
+void Transaction::Enact(const TasksUnnominated& decision) {
+  for (uint32_t index : decision.tasks) {
+    const TaskKey key{decision.job, index};
+    SetTask(key, UnnominatedTask(state_.jobs().At(decision.job).tasks[index], now_));
+  }
+}
+
+void Transaction::Enact(const JobReserved& decision) {
+  const auto before = state_.reservations().find(decision.job);
+  const bool had = before != state_.reservations().end();
+  reservations_.push_back({decision.job, had ? before->second : Reservation{}});
+  editor_.SetReservation(decision.job, decision.reservation);
+  ++reservation_version_;
+  edits_.push_back(Edited::kReservation);
+}
+
+void Transaction::Enact(const UsageCharged& decision) {
+  state_.queues().ForEach([&](QueueId id, const Queue& queue) {
+    usages_.push_back({id, queue.usage});
+    edits_.push_back(Edited::kUsage);
+  });
+  for (const UsageBefore& before : usages_) {
+    const Queue& queue = state_.queues().At(before.queue);
+    editor_.SetQueueUsage(before.queue, ChargedUsage(state_.interner(), queue, decision));
+  }
 }
 
 void Transaction::Enact(const NodeSteered& decision) {

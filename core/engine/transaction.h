@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/model/cluster_state.h"
 #include "core/model/state_editor.h"
 
@@ -41,8 +42,14 @@ class Transaction {
   // transaction, and not before the last Commit.
   void RollbackTo(const Mark& mark);
 
-  // A waiting task gets a place that is free.
+  // A waiting task gets a place that is free (to it: its own nomination does not stand in the way).
   void Place(JobId job, const Placement& placement);
+  // Decides for what was placed since the last call: one TasksNominated, where the places are free
+  // only once what Vanish took away is gone. The tasks go back to waiting, then wait there.
+  void NominatePlaced(JobId job);
+  // For trying out only, never left in a transaction that is committed: the tasks, which occupy or
+  // are nominated, are as if they had gone and wait again. Roll back before deciding.
+  void Vanish(JobId job, absl::Span<const uint32_t> tasks);
   // Decides for what was placed since the last call: one TasksBound.
   void BindPlaced(JobId job, bool gang);
   // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has none before it is
@@ -54,6 +61,8 @@ class Transaction {
   // For planning's caches, which no rollback touches.
   StateEditor& editor() { return editor_; }
   size_t decisions() const { return decisions_.size(); }
+  // Another number whenever reservations were decided, or decisions undone.
+  uint64_t reservation_version() const { return reservation_version_; }
   // Placed and not yet bound.
   const std::vector<Placement>& placed() const { return placed_; }
 
@@ -73,7 +82,15 @@ class Transaction {
     NodeId node;
     NodeStatus status;
   };
-  enum class Edited : uint8_t { kTask, kStatus, kNode };
+  struct ReservationBefore {
+    JobId job;
+    Reservation reservation;
+  };
+  struct UsageBefore {
+    QueueId queue;
+    std::vector<NamedAmount> usage;
+  };
+  enum class Edited : uint8_t { kTask, kStatus, kNode, kReservation, kUsage };
 
   void SetTask(TaskKey key, const Task& task);
   void SetStatus(JobId job, JobStatus status);
@@ -85,6 +102,10 @@ class Transaction {
   void Enact(const JobStatusChanged& decision);
   void Enact(const NodeRefused& decision);
   void Enact(const NodeSteered& decision);
+  void Enact(const TasksNominated& decision);
+  void Enact(const TasksUnnominated& decision);
+  void Enact(const JobReserved& decision);
+  void Enact(const UsageCharged& decision);
   void Enact(const JobDeleted&) {}
 
   ClusterState& state_;
@@ -95,8 +116,11 @@ class Transaction {
   std::vector<TaskBefore> tasks_;
   std::vector<StatusBefore> statuses_;
   std::vector<NodeBefore> nodes_;
+  std::vector<ReservationBefore> reservations_;
+  std::vector<UsageBefore> usages_;
   std::vector<EventBody> decisions_;
   std::vector<Placement> placed_;  // not yet in a decision
+  uint64_t reservation_version_ = 0;
 };
 
 }  // namespace berth

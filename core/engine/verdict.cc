@@ -1,16 +1,20 @@
 #include "core/engine/verdict.h"
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/placer.h"
 
 namespace berth {
 namespace {
 
-BlockedVerdict Verdict(WaitCode code) {
+BlockedVerdict Verdict(WaitCode code, WakeOn wake) {
   BlockedVerdict verdict;
+  verdict.wake = wake;
   verdict.code = static_cast<uint8_t>(code);
   return verdict;
 }
@@ -33,22 +37,19 @@ ResourceKind Scarcest(const Interner& interner, const Resources& needed, const R
   return worst;
 }
 
-// The first by name of the resources that break the limit.
-std::optional<ResourceKind> Broken(const Interner& interner, const Queue& queue,
-                                   const Resources& request) {
-  std::optional<ResourceKind> broken;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+// The first by name of the resources asked for of which there is less than that.
+template <class Free>
+std::optional<ResourceKind> FirstKind(const Interner& interner, const Resources& request,
+                                      Free&& free) {
+  std::optional<ResourceKind> first;
   for (size_t i = 0; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (request[kind] == 0 || queue.allocated[kind] + request[kind] <= queue.limit[kind]) continue;
-    if (!broken.has_value() || interner.KindName(kind) < interner.KindName(*broken)) broken = kind;
+    if (request[kind] == 0 || request[kind] <= free(kind)) continue;
+    if (!first.has_value() || interner.KindName(kind) < interner.KindName(*first)) first = kind;
   }
-  return broken;
-}
-
-int32_t TasksIn(const JobNeeds& needs) {
-  int32_t tasks = 0;
-  for (const GroupNeed& need : needs.groups) tasks += need.count;
-  return tasks;
+  return first;
 }
 
 // Groups of one shape compete for the same nodes: counted together.
@@ -60,16 +61,38 @@ int64_t NeededOfShape(const Job& job, const JobNeeds& needs, ShapeId shape) {
   return tasks;
 }
 
+// Each shape alone would fit, but all nodes that take any of them have too little of something for
+// the gang. What is not found to be too little may still not fit: that is not said.
+std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearch& search,
+                                            const Job& job, const JobNeeds& needs, uint64_t* work) {
+  std::vector<ShapeId> shapes;
+  for (const GroupNeed& need : needs.groups) shapes.push_back(job.groups[need.group].shape);
+  std::sort(shapes.begin(), shapes.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  if (shapes.size() < 2) return std::nullopt;
+  const Resources needed = RequestOf(state, job, needs);
+  const Resources there = search.EmptyCapacity(shapes, work);
+  const auto kind = FirstKind(state.interner(), needed, [&](ResourceKind k) { return there[k]; });
+  if (!kind.has_value()) return std::nullopt;
+  BlockedVerdict verdict = Verdict(WaitCode::kNeverFits, WakeOn::kChange);
+  verdict.resource = state.interner().KindName(*kind);
+  verdict.needed = needed[*kind];
+  verdict.free = there[*kind];
+  verdict.detail =
+      "all matching nodes together, even empty, have too little for all groups at once";
+  return verdict;
+}
+
 std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch& search,
                                            const Job& job, const JobNeeds& needs, uint64_t* work) {
   for (const GroupNeed& need : needs.groups) {
     const Group& group = job.groups[need.group];
     const int64_t tasks = NeededOfShape(job, needs, group.shape);
-    const EmptyFit fit = search.IfEmpty(group.shape, tasks, work);
+    const EmptyFit fit = search.IfEmpty(group.shape, tasks, KeepsApart(group, need.group), work);
     if (fit.tasks >= tasks) continue;
     const Resources& each = state.interner().Shape(group.shape).resources;
     BlockedVerdict verdict =
-        Verdict(fit.any_node ? WaitCode::kNeverFits : WaitCode::kNoMatchingNode);
+        Verdict(fit.any_node ? WaitCode::kNeverFits : WaitCode::kNoMatchingNode, WakeOn::kChange);
     const ResourceKind kind = Scarcest(state.interner(), each, state.free().total());
     verdict.resource = state.interner().KindName(kind);
     verdict.needed = each[kind] * tasks;
@@ -80,7 +103,7 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
                      : absl::StrCat("no node, even empty, can hold a task of group ", group.name);
     return verdict;
   }
-  return std::nullopt;
+  return NeverTogether(state, search, job, needs, work);
 }
 
 }  // namespace
@@ -100,8 +123,8 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
     const Queue& queue = state.queues().At(id);
     const int32_t bound = queue.spec.max_running_jobs;
     if (!queue.open || (!runs_already && bound > 0 && queue.running_jobs >= bound)) {
-      BlockedVerdict verdict =
-          Verdict(queue.open ? WaitCode::kQueueRunningJobs : WaitCode::kQueueClosed);
+      BlockedVerdict verdict = Verdict(
+          queue.open ? WaitCode::kQueueRunningJobs : WaitCode::kQueueClosed, WakeOn::kQueue);
       verdict.queue = id;
       verdict.limit = queue.open ? bound : 0;
       return verdict;
@@ -113,8 +136,10 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
 BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
-    if (const auto kind = Broken(state.interner(), at, request); kind.has_value()) {
-      BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit);
+    const auto kind = FirstKind(state.interner(), request,
+                                [&](ResourceKind k) { return at.limit[k] - at.allocated[k]; });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
       verdict.queue = id;
       verdict.resource = state.interner().KindName(*kind);
       verdict.needed = request[*kind];
@@ -123,6 +148,60 @@ BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Reso
       return verdict;
     }
     BERTH_CHECK(id != kRootQueue);
+  }
+}
+
+std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
+                                                    const Resources& request) {
+  if (job.preemptible) return std::nullopt;
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& at = state.queues().At(id);
+    const auto kind = FirstKind(state.interner(), request, [&](ResourceKind k) {
+      return at.deserved_bound[k] - at.nonpreemptible[k];
+    });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kNonPreemptibleQuota, WakeOn::kQueue);
+      verdict.queue = id;
+      verdict.resource = state.interner().KindName(*kind);
+      verdict.needed = request[*kind];
+      verdict.limit = at.deserved_bound[*kind];
+      verdict.free = std::max<int64_t>(at.deserved_bound[*kind] - at.nonpreemptible[*kind], 0);
+      return verdict;
+    }
+    if (id == kRootQueue) return std::nullopt;
+  }
+}
+
+std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
+                                               const Resources& request) {
+  if (state.queues().At(kRootQueue).kept.IsZero()) return std::nullopt;
+  Resources seeks = request;  // a resource that is found to be there is no longer sought
+  Resources for_others;
+  for (QueueId id = queue;;) {
+    const Queue& at = state.queues().At(id);
+    const bool root = id == kRootQueue;
+    const Resources& total = root ? state.capacity() : at.limit;
+    const auto kind = FirstKind(state.interner(), seeks, [&](ResourceKind k) {
+      return for_others[k] == 0 ? kUnlimited : total[k] - at.allocated[k] - for_others[k];
+    });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kGuaranteeKept, WakeOn::kQueue);
+      verdict.queue = id;
+      verdict.resource = state.interner().KindName(*kind);
+      verdict.needed = request[*kind];
+      verdict.limit = total[*kind];
+      const int64_t free = total[*kind] - at.allocated[*kind] - for_others[*kind];
+      verdict.free = std::max<int64_t>(free, 0);
+      verdict.detail = absl::StrCat(for_others[*kind], " are set aside for other queues");
+      return verdict;
+    }
+    if (root) return std::nullopt;
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      const int64_t own = at.guarantee.amount[i] - at.allocated.amount[i];
+      if (seeks.amount[i] + for_others.amount[i] <= own) seeks.amount[i] = 0;
+    }
+    id = at.spec.parent;
+    for_others += state.queues().At(id).kept - KeptFor(at);
   }
 }
 
@@ -138,7 +217,7 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
     counted -= here;
   }
   const ResourceKind kind = Scarcest(state.interner(), needed, free);
-  BlockedVerdict verdict = Verdict(WaitCode::kInsufficientResources);
+  BlockedVerdict verdict = Verdict(WaitCode::kInsufficientResources, WakeOn::kRoom);
   verdict.resource = state.interner().KindName(kind);
   verdict.needed = needed[kind];
   verdict.free = free[kind];

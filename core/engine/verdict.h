@@ -21,6 +21,21 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
 // one (ClusterState::WithinLimits).
 BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request);
 
+// A queue, from the job's own upward, whose non-preemptible use the request would take beyond what
+// it deserves; nullopt if the job is preemptible or there is none. Only resources that `deserved`
+// names are bounded. So what others lend, reclaim can always take back.
+std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
+                                                    const Resources& request);
+
+// The request would take what is set aside for the guarantees of other queues. nullopt if it does
+// not, or takes only of what its own queue or an ancestor is guaranteed. O(depth).
+//
+// Going up, what must stay free is the request and what is kept for the siblings so far; where a
+// queue has a limit, and at the root with the capacity of the ready nodes, that must be there.
+// Example: 8 GPUs, b is guaranteed 3 and holds 1. a holds 4: it may have 1 more, not 2.
+std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
+                                               const Resources& request);
+
 // Too little is free: `placed` of the tasks had found a place. `state` is as it was then, so with
 // those tasks in place. kNoMatchingNode and kNeverFits are found by looking at empty nodes.
 BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, const Job& job,

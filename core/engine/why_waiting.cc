@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "core/engine/plan.h"
 #include "core/model/pending_index.h"
@@ -60,8 +63,37 @@ std::vector<WaitReason> WhyRestarting(const ClusterState& state, const Job& job,
   return reasons;
 }
 
-WaitReason OfClass(const PendingClass& of) {
-  if (of.blocked == nullptr) return Reason(WaitCode::kNotConsidered);
+// In a queue that is served strictly in order, a class that was not tried stands behind the first
+// gang that is blocked.
+WaitReason NotTried(const ClusterState& state, const Queue& queue) {
+  std::optional<ClassKey> head;
+  for (const auto* list : {&state.pending().short_of_room(), &state.pending().held_back()}) {
+    const auto found = list->find(queue.id);
+    if (queue.spec.order != QueueOrder::kFifoStrict || found == list->end()) continue;
+    const auto gang =
+        std::find_if(found->second.begin(), found->second.end(), [&](const auto& one) {
+          const PendingClass& c = state.pending().Class(one.second);
+          return !one.first.growth && c.blocked->wake != WakeOn::kChange;  // that can never fit
+        });
+    if (gang == found->second.end()) continue;
+    if (!head.has_value() || gang->first < *head) head = gang->first;
+  }
+  if (!head.has_value()) return Reason(WaitCode::kNotConsidered);
+  WaitReason reason = Reason(WaitCode::kBehindHead);
+  reason.queue = queue.id;
+  reason.job = head->job;
+  reason.detail = absl::StrCat("job ", state.jobs().At(head->job).name, " goes first");
+  return reason;
+}
+
+// When room is to come: at its own reservation, or that of the job that it must not delay.
+Time StartOf(const ClusterState& state, JobId reserved) {
+  const auto found = state.reservations().find(reserved);
+  return found == state.reservations().end() ? absl::InfinitePast() : found->second.start;
+}
+
+WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass& of) {
+  if (of.blocked == nullptr) return NotTried(state, state.queues().At(of.demand.queue));
   const BlockedVerdict& verdict = *of.blocked;
   WaitReason reason = Reason(static_cast<WaitCode>(verdict.code));
   reason.resource = verdict.resource;
@@ -70,6 +102,9 @@ WaitReason OfClass(const PendingClass& of) {
   reason.limit = verdict.limit;
   reason.queue = verdict.queue;
   reason.detail = verdict.detail;
+  reason.job = verdict.job;
+  const bool reserved = reason.code == WaitCode::kReserved;
+  reason.until = StartOf(state, reserved ? verdict.job : job.id);
   return reason;
 }
 
@@ -93,7 +128,7 @@ std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
   const bool below_minimum = of != nullptr && of->demand.gang;
   if (job.status.state == JobState::kPending || below_minimum) {
     if (of != nullptr) {
-      reasons.push_back(OfClass(*of));
+      reasons.push_back(OfClass(state, job, *of));
     } else {
       reasons = WhyNotGone(state, job);
     }

@@ -16,6 +16,9 @@ namespace berth {
 // events.
 absl::Status Apply(ClusterState& state, const Event& event);
 
+// What Apply would say to that submit. Changes nothing.
+absl::Status CheckJobSubmitted(const ClusterState& state, const JobSubmitted& event);
+
 }  // namespace berth
 
 #endif  // BERTH_CORE_MODEL_APPLY_H_

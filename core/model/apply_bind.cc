@@ -35,6 +35,7 @@ absl::Status CheckJob(const ClusterState& state, const TasksBound& event) {
 absl::Status CheckQueues(const ClusterState& state, const Job& job, const TasksBound& event) {
   Resources request;
   for (const Placement& placement : event.placements) {
+    if (Reserves(job.tasks[placement.task].state)) continue;  // counted already
     const Group& group = job.groups[GroupOf(job, placement.task)];
     request += state.interner().Shape(group.shape).resources;
   }
@@ -59,8 +60,8 @@ absl::Status CheckDevices(const Node& node, const TaskShape& shape, const Placem
   DeviceSet missing = placement.devices;
   missing -= node.healthy;
   if (!missing.Empty()) return Refused(NameOf(node), " does not have these devices, or not well");
-  if (placement.devices.Overlaps(node.devices_used)) {
-    return Refused(NameOf(node), ": a device is in use");
+  if (placement.devices.Overlaps(TakenDevices(node))) {
+    return Refused(NameOf(node), ": a device is in use or kept for another task");
   }
   int counted = 0;
   for (const DeviceRequest& request : shape.devices) {
@@ -149,6 +150,12 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   const Job& job = state.jobs().At(event.job);
   std::vector<std::pair<TaskKey, Task>> before;
   before.reserve(event.placements.size());
+  for (const Placement& placement : event.placements) {  // nominations do not bar their own tasks
+    const TaskKey key{event.job, placement.task};
+    const Task& task = job.tasks[placement.task];
+    if (!Reserves(task.state)) continue;
+    before.emplace_back(key, tentative.SetTask(key, UnnominatedTask(task, now)));
+  }
   FreeRanks ranks(job, event.gang);
   for (const Placement& placement : event.placements) {
     auto status = CheckPlacement(state, job, placement, now);
@@ -178,7 +185,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.AdoptTask({event.job, placement.task});
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
-  if (event.gang) editor.SetJobStatus(event.job, GangBound(job.status));
+  if (event.gang) editor.SetJobStatus(event.job, GangBound(job.status, now));
   return absl::OkStatus();
 }
 

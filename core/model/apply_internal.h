@@ -35,6 +35,10 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const TasksStarted& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const TasksReleased& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const TasksRequeued& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TasksUnnominated& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time now);
 
 // Statuses from the pieces of a message.
 template <class... Parts>

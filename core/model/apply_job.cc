@@ -59,6 +59,19 @@ absl::Status CheckGroupDependencies(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::string& whose) {
+  const int32_t size = group.partition_size;
+  if (size < 0 || (size > 0 && (group.replicas % size != 0 || group.min_available % size != 0))) {
+    return Invalid(whose, ": partitions of ", size, " must divide replicas and min_available");
+  }
+  for (const std::vector<uint32_t>* list : {&group.near_groups, &group.apart_from}) {
+    for (uint32_t other : *list) {
+      if (other >= groups) return Invalid(whose, ": no group ", other, " to be near or apart from");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckGroups(const JobSpec& spec) {
   if (spec.groups.empty()) return Invalid("job ", spec.name, " has no groups");
   int64_t replicas = 0;
@@ -69,6 +82,8 @@ absl::Status CheckGroups(const JobSpec& spec) {
                      group.min_available, " and ", group.replicas);
     }
     if (auto status = CheckShape(spec, group); !status.ok()) return status;
+    auto layout = CheckLayout(group, spec.groups.size(), GroupOfJob(group, spec));
+    if (!layout.ok()) return layout;
     replicas += group.replicas;
     minimum += group.min_available;
   }
@@ -193,11 +208,44 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
     return Refused(NameOf(job), " cannot be ", NameOf(value.state), " with ", job.occupying,
                    " tasks on nodes");
   }
+  if (Ended(value.state) && TallyOf(job).Nominated() > 0) {
+    return Refused(NameOf(job), " cannot be ", NameOf(value.state), " while tasks are nominated");
+  }
   if (value.state == JobState::kCompleting && !Ended(value.outcome)) {
     return Refused(NameOf(job), " cannot be Completing without an outcome");
   }
-  StateEditor(state).SetJobStatus(event.job, value);
+  JobStatus status = value;  // which may have been made before an eviction of this turn
+  status.evictions = job.status.evictions;
+  status.eviction = job.status.eviction;
+  StateEditor(state).SetJobStatus(event.job, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time) {
+  if (event.reservation.places.empty()) {  // given up, perhaps as the job ended or was deleted
+    if (state.reservations().contains(event.job)) StateEditor(state).SetReservation(event.job, {});
+    return absl::OkStatus();
+  }
+  if (auto status = CheckActive(state, event.job); !status.ok()) return status;
+  const Job& job = state.jobs().At(event.job);
+  const Reservation& reservation = event.reservation;
+  if (reservation.start >= reservation.end) {
+    return Invalid(NameOf(job), ": a reservation must end after it starts");
+  }
+  for (const Placement& place : reservation.places) {
+    if (place.task >= job.tasks.size()) return NotFound(NameOf(job), " has no task ", place.task);
+    if (state.nodes().Find(place.node) == nullptr) return NotFound("no node ", place.node.value);
+  }
+  StateEditor(state).SetReservation(event.job, reservation);
   return absl::OkStatus();
 }
 
 }  // namespace berth::apply_internal
+
+namespace berth {
+
+absl::Status CheckJobSubmitted(const ClusterState& state, const JobSubmitted& event) {
+  return apply_internal::CheckSubmitted(state, event);
+}
+
+}  // namespace berth

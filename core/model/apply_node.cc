@@ -53,6 +53,33 @@ std::vector<TaskKey> TasksOn(const Node& node) {
   return tasks;
 }
 
+// What was kept there is kept no longer: planning looks for other places.
+void DropReservationsOn(StateEditor& editor, const ClusterState& state, NodeId node) {
+  std::vector<JobId> jobs;
+  for (const auto& [id, reservation] : state.reservations()) {
+    const auto& places = reservation.places;
+    const auto there = [node](const Placement& place) { return place.node == node; };
+    if (std::any_of(places.begin(), places.end(), there)) jobs.push_back(id);
+  }
+  for (JobId id : jobs) editor.SetReservation(id, {});
+}
+
+void UnnominateOn(StateEditor& editor, const ClusterState& state, const Node& node, Time now) {
+  const std::vector<TaskKey> nominated = node.nominated;
+  for (TaskKey key : nominated) {
+    const Task& task = state.jobs().At(key.job).tasks[key.task];
+    editor.SetTask(key, task.moves ? ReleasedTask(task, true, now) : UnnominatedTask(task, now));
+  }
+}
+
+bool SamePositions(const NodeSpec& before, const NodeSpec& after) {
+  const std::vector<int> moves = DeviceMoves(before, after);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (moves[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
 NodeStatus Registration(const NodeRegistered& event, NodeStatus status, Time now) {
   status.state = NodeState::kReady;
   status.epoch = event.epoch;
@@ -87,6 +114,7 @@ absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Tim
   NodeSpec spec = WithUsedDevices(node, event.spec);
   if (auto status = CheckSpec(state, spec); !status.ok()) return status;
   StateEditor editor(state);
+  if (!SamePositions(node.spec, spec)) DropReservationsOn(editor, state, event.id);
   editor.SetNodeSpec(event.id, std::move(spec));
   editor.SetNodeStatus(event.id, Registration(event, node.status, now));
   for (TaskKey key : TasksOn(node)) {
@@ -165,14 +193,17 @@ absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time) {
   return absl::OkStatus();
 }
 
-absl::Status ApplyBody(ClusterState& state, const NodeDeleted& event, Time) {
+absl::Status ApplyBody(ClusterState& state, const NodeDeleted& event, Time now) {
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
   const Node& node = state.nodes().At(event.id);
   if (node.status.state == NodeState::kReady) {
     return Refused(NameOf(node), " is connected: stop its agent first");
   }
   if (!node.tasks.empty()) return Refused(NameOf(node), " holds ", node.tasks.size(), " tasks");
-  StateEditor(state).EraseNode(event.id);
+  StateEditor editor(state);
+  UnnominateOn(editor, state, node, now);
+  DropReservationsOn(editor, state, event.id);
+  editor.EraseNode(event.id);
   return absl::OkStatus();
 }
 

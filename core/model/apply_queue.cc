@@ -1,17 +1,25 @@
 #include "core/model/apply_internal.h"
 #include "core/model/state_editor.h"
+#include "core/model/transitions.h"
 
 namespace berth::apply_internal {
 namespace {
 
 absl::Status CheckSpec(const ClusterState& state, const QueueSpec& spec) {
   const std::string whose = absl::StrCat("queue ", spec.name);
-  if (auto status = CheckAmounts(spec.limit, whose); !status.ok()) return status;
+  for (const auto* amounts : {&spec.limit, &spec.deserved, &spec.guarantee}) {
+    if (auto status = CheckAmounts(*amounts, whose); !status.ok()) return status;
+  }
+  if (spec.weight < 0 || spec.weight > kMaxQueueWeight) {
+    return Invalid(whose, ": weight must be 0 to ", kMaxQueueWeight, ", not ", spec.weight);
+  }
   if (spec.max_jobs < 0 || spec.max_running_jobs < 0) {
     return Invalid(whose, ": max_jobs and max_running_jobs must not be negative");
   }
   std::vector<absl::string_view> names;
-  for (const NamedAmount& limit : spec.limit) names.push_back(limit.name);
+  for (const auto* amounts : {&spec.limit, &spec.deserved, &spec.guarantee}) {
+    for (const NamedAmount& amount : *amounts) names.push_back(amount.name);
+  }
   return state.interner().CanAddKinds(names);
 }
 
@@ -67,6 +75,19 @@ absl::Status ApplyBody(ClusterState& state, const QueueDeleted& event, Time) {
   }
   if (queue.jobs > 0) return Refused(NameOf(queue), " has ", queue.jobs, " jobs");
   StateEditor(state).EraseQueue(event.id);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time time) {
+  if (event.elapsed <= absl::ZeroDuration() || event.half_life <= absl::ZeroDuration()) {
+    return Invalid("usage is charged for a time, with a half-life");
+  }
+  StateEditor editor(state);
+  for (auto id = state.queues().NextFrom(kRootQueue); id.has_value();
+       id = state.queues().NextFrom(QueueId{id->value + 1})) {
+    editor.SetQueueUsage(*id, ChargedUsage(state.interner(), state.queues().At(*id), event));
+  }
+  editor.SetUsageCharged(time);
   return absl::OkStatus();
 }
 

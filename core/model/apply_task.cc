@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/model/apply_internal.h"
@@ -69,7 +70,76 @@ absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_
   return absl::OkStatus();
 }
 
+// The places are on nodes that are there and take tasks, and nobody else waits for their devices.
+// Whether they become free is for planning to see to.
+absl::Status CheckPlaces(const ClusterState& state, const Job& job,
+                         const std::vector<Placement>& places) {
+  std::map<NodeId, DeviceSet> taken;
+  for (const Placement& place : places) {
+    const Node* node = state.nodes().Find(place.node);
+    if (node == nullptr) return NotFound("no node ", place.node.value);
+    if (!TakesTasks(node->status)) return Refused(NameOf(*node), " takes no tasks now");
+    DeviceSet missing = place.devices;
+    missing -= node->healthy;
+    DeviceSet& reserved = taken.try_emplace(place.node, node->devices_reserved).first->second;
+    const Task& task = job.tasks[place.task];
+    if (Reserves(task.state) && task.node == place.node) reserved -= task.devices;
+    if (!missing.Empty() || place.devices.Overlaps(reserved)) {
+      return Refused(NameOf(*node), ": a device is not there, not well, or kept for another task");
+    }
+    reserved |= place.devices;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMoves(const ClusterState& state, const TasksReleased& event) {
+  if (IsEviction(event.reason) && event.beneficiary == JobId{}) {
+    return Invalid("an eviction must name who benefits");
+  }
+  if (event.moves_to.empty()) return absl::OkStatus();
+  const Job& job = state.jobs().At(event.job);
+  if (!event.requeue) return Invalid(NameOf(job), ": only requeued tasks move");
+  for (const Placement& to : event.moves_to) {
+    if (std::find(event.tasks.begin(), event.tasks.end(), to.task) == event.tasks.end()) {
+      return Invalid(NameOf(job), ": task ", to.task, " moves and is not released");
+    }
+  }
+  return CheckPlaces(state, job, event.moves_to);
+}
+
 }  // namespace
+
+absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time now) {
+  std::vector<uint32_t> tasks;
+  for (const Placement& place : event.placements) tasks.push_back(place.task);
+  auto status = CheckTasks(state, event.job, std::move(tasks), "nominated", Waits);
+  if (!status.ok()) return status;
+  const Job& job = state.jobs().At(event.job);
+  if (Ended(job.status.state) || job.status.suspended || job.status.cancelled) {
+    return Refused(NameOf(job), " waits for no place");
+  }
+  if (status = CheckPlaces(state, job, event.placements); !status.ok()) return status;
+  StateEditor editor(state);
+  for (const Placement& place : event.placements) {  // first out of their old places
+    const Task& task = job.tasks[place.task];
+    if (Reserves(task.state)) editor.SetTask({job.id, place.task}, UnnominatedTask(task, now));
+  }
+  for (const Placement& place : event.placements) {
+    editor.SetTask({job.id, place.task}, NominatedTask(job.tasks[place.task], place, now));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const TasksUnnominated& event, Time now) {
+  auto status = CheckTasks(state, event.job, event.tasks, "unnominated", Reserves);
+  if (!status.ok()) return status;
+  StateEditor editor(state);
+  const Job& job = state.jobs().At(event.job);
+  for (uint32_t index : event.tasks) {
+    editor.SetTask({event.job, index}, UnnominatedTask(job.tasks[index], now));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now) {
   const Job* job = state.jobs().Find(event.task.job);
@@ -111,15 +181,20 @@ absl::Status ApplyBody(ClusterState& state, const TasksStarted& event, Time now)
 absl::Status ApplyBody(ClusterState& state, const TasksReleased& event, Time now) {
   auto status = CheckTasks(state, event.job, event.tasks, "released", Occupies);
   if (!status.ok()) return status;
+  if (status = CheckMoves(state, event); !status.ok()) return status;
   StateEditor editor(state);
   const Job& job = state.jobs().At(event.job);
   for (uint32_t index : event.tasks) {
     Task task = ReleasedTask(job.tasks[index], event.requeue, now);
+    for (const Placement& to : event.moves_to) {
+      if (to.task == index) task = MovedTask(task, to);
+    }
     // Kept on a node that will not say any more that it is gone: given up now.
     const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;
     if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now);
     editor.SetTask({event.job, index}, task);
   }
+  if (IsEviction(event.reason)) editor.SetJobStatus(event.job, Evicted(job.status, event, now));
   return absl::OkStatus();
 }
 

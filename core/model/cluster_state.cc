@@ -18,6 +18,7 @@ ClusterState::ClusterState() {
   Queue& root = queues_.Insert(kRootQueue, Queue{});
   root.spec.name = "root";
   root.limit.amount.fill(std::numeric_limits<int64_t>::max());
+  root.deserved_bound = root.limit;
   queue_names_.emplace(root.spec.name, kRootQueue);
 }
 
@@ -70,6 +71,7 @@ bool ClusterState::Open(QueueId queue) const {
 
 Dirty ClusterState::TakeDirty() {
   SortUnique(dirty_.queues);
+  SortUnique(dirty_.usages);
   SortUnique(dirty_.nodes);
   SortUnique(dirty_.jobs);
   SortUnique(dirty_.tasks);
@@ -98,9 +100,16 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.priority = job.priority;
   spec.min_available = job.min_available;
   for (const Group& group : job.groups) {
-    spec.groups.push_back({group.name, group.replicas, group.min_available,
-                           state.interner().Shape(group.shape).shape, group.policies,
-                           group.depends_on});
+    spec.groups.push_back({.name = group.name,
+                           .replicas = group.replicas,
+                           .min_available = group.min_available,
+                           .shape = state.interner().Shape(group.shape).shape,
+                           .policies = group.policies,
+                           .depends_on = group.depends_on,
+                           .partition_size = group.partition_size,
+                           .strategy = group.strategy,
+                           .near_groups = group.near_groups,
+                           .apart_from = group.apart_from});
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;
@@ -108,6 +117,11 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.max_retries = job.max_retries;
   spec.on_node_loss = job.on_node_loss;
   spec.suspended = job.status.suspended;
+  spec.preemptible = job.preemptible;
+  spec.strategy = job.strategy;
+  spec.user = job.user;
+  spec.checkpoint_interval = job.checkpoint_interval;
+  spec.deadline = job.deadline;
   spec.walltime = job.walltime;
   spec.retry_backoff = job.retry_backoff;
   spec.prepare_timeout = job.prepare_timeout;

@@ -10,10 +10,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -33,14 +35,23 @@ namespace berth {
 // without repeats.
 struct Dirty {
   std::vector<QueueId> queues;  // present = write, absent in the state = delete
+  std::vector<QueueId> usages;  // of queues: write these too; their revision stays
   std::vector<NodeId> nodes;
   std::vector<JobId>
       jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
-    return queues.empty() && nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
+    return queues.empty() && usages.empty() && nodes.empty() && jobs.empty() && tasks.empty() &&
+           new_jobs.empty();
   }
+};
+
+// What planning keeps from cycle to cycle that is no fact: without it, it would decide the same,
+// later. Opaque here; owned by the state that it was made from.
+class PlanningCache {
+ public:
+  virtual ~PlanningCache() = default;
 };
 
 class ClusterState {
@@ -61,12 +72,27 @@ class ClusterState {
   // Interned names, shapes and device models.
   const Interner& interner() const { return interner_; }
 
+  // Fact: when usage was last charged (UsageCharged); InfinitePast if never.
+  Time usage_charged() const { return usage_charged_; }
+
+  // Facts: places kept for blocked jobs.
+  const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
+
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
+  // Sum over the ready nodes, cordoned ones included: what the queues divide.
+  const Resources& capacity() const { return capacity_; }
   const FreeIndex& free() const { return free_; }
   // The next thing due of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
+  // Jobs that occupy and have a walltime, by PlannedEnd.
+  const absl::btree_set<std::pair<Time, JobId>>& planned_ends() const { return planned_ends_; }
+  // Jobs with nominated tasks; tasks that are being released (not those on silent nodes).
+  const absl::btree_set<JobId>& nominated_jobs() const { return nominated_jobs_; }
+  const absl::btree_set<TaskKey>& releasing() const { return releasing_; }
+  // Running jobs below their minimum, by ShortSince.
+  const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
   // When planning last looked at the clock (StateEditor::PassTime).
@@ -108,14 +134,26 @@ class ClusterState {
   NodeId next_node_id_{1};
   QueueId next_queue_id_{1};
 
+  Time usage_charged_ = absl::InfinitePast();
+
   Interner interner_;
   PendingIndex pending_;
+  Resources capacity_;
+  std::vector<QueueId> changed_queues_;
+  std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;
   absl::btree_set<std::pair<Time, JobId>> timers_;
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
+  absl::btree_map<JobId, Reservation> reservations_;
+  absl::btree_set<std::pair<Time, JobId>> planned_ends_;
+  absl::btree_set<JobId> nominated_jobs_;
+  absl::btree_set<TaskKey> releasing_;
+  absl::btree_set<std::pair<Time, JobId>> short_jobs_;
+  absl::flat_hash_map<JobId, Time> short_since_;  // of those
+  std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
   std::array<int64_t, kJobStates> jobs_by_state_{};
   std::array<int64_t, kTaskStates> tasks_by_state_{};

@@ -18,19 +18,24 @@ absl::Status Differs(const Parts&... parts) {
 // What the tasks say about nodes and queues.
 struct Sums {
   struct OfNode {
-    Resources allocated;
-    DeviceSet devices;
-    std::vector<TaskKey> tasks;
+    Resources allocated, reserved;
+    DeviceSet devices, devices_reserved;
+    std::vector<TaskKey> tasks, nominated;
   };
   struct OfQueue {
-    Resources allocated, pending;
+    Resources allocated, nonpreemptible, pending;
+    std::set<OrderKey> occupying_jobs;
+    std::map<std::string, Resources> users;
     int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0;
   };
   std::map<NodeId, OfNode> nodes;
   std::map<QueueId, OfQueue> queues;
   std::array<int64_t, kJobStates> jobs_by_state{};
   std::array<int64_t, kTaskStates> tasks_by_state{};
-  std::map<ClassId, std::set<std::pair<int64_t, JobId>>> classes;
+  std::map<ClassId, std::set<OrderKey>> classes;
+  std::set<std::pair<Time, JobId>> planned_ends;
+  std::set<JobId> nominated_jobs;
+  std::set<TaskKey> releasing;
   size_t pending_jobs = 0;
   std::map<ShapeId, std::set<const JobTemplate*>> shapes;
 };
@@ -41,9 +46,25 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   const bool waits_for_nothing = Waits(task.state) && Ended(job.status.state);
   if (!waits_for_nothing) ++sums.tasks_by_state[static_cast<size_t>(task.state)];
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
-  if (Waits(task.state) && !waits_for_nothing) own.pending += shape.resources;
+  if (task.state == TaskState::kPending && !Ended(job.status.state)) own.pending += shape.resources;
+  if (task.state == TaskState::kReleasing) sums.releasing.insert({job.id, index});
+  if (Reserves(task.state)) sums.nominated_jobs.insert(job.id);
+  if (Reserves(task.state) || Occupies(task.state)) {
+    own.allocated += shape.resources;
+    if (!job.preemptible) own.nonpreemptible += shape.resources;
+  }
+  if (Reserves(task.state) || task.moves) {
+    Sums::OfNode& there = sums.nodes[task.moves ? task.next_node : task.node];
+    const DeviceSet& devices = task.moves ? task.next_devices : task.devices;
+    if (there.devices_reserved.Overlaps(devices)) {
+      return Differs("job ", job.id.value, " task ", index,
+                     " waits for a device that another does");
+    }
+    there.reserved += shape.resources;
+    there.devices_reserved |= devices;
+    there.nominated.push_back({job.id, index});
+  }
   if (!Occupies(task.state)) return absl::OkStatus();
-  own.allocated += shape.resources;
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
   if (node.devices.Overlaps(task.devices)) {
@@ -77,11 +98,11 @@ absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& 
   }
   if (needs.empty()) return absl::OkStatus();
   const PendingClass* c = state.pending().FindClass(job.pending_class);
-  if (c == nullptr || !(c->demand == DemandOf(job, needs))) {
+  if (c == nullptr || !(c->demand == DemandOf(state.queues().At(job.queue), job, needs))) {
     return Differs("pending class of job ", job.id.value);
   }
   ++sums.pending_jobs;
-  sums.classes[job.pending_class].emplace(-int64_t{job.priority}, job.id);
+  sums.classes[job.pending_class].insert(KeyOf(job));
   return absl::OkStatus();
 }
 
@@ -90,6 +111,11 @@ absl::Status CheckTimer(const ClusterState& state, const Job& job) {
   const bool listed = state.timers().contains({due, job.id});
   const bool wanted = due != absl::InfiniteFuture();
   if (listed != wanted || job.has_timer != wanted) return Differs("timer of job ", job.id.value);
+  const Time since = ShortSince(job);
+  const bool is_short = since != absl::InfiniteFuture();
+  if (state.short_jobs().contains({since, job.id}) != is_short) {
+    return Differs("when job ", job.id.value, " fell below its minimum");
+  }
   return absl::OkStatus();
 }
 
@@ -108,9 +134,17 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
     if (auto status = AddTask(state, job, t, sums, own); !status.ok()) return status;
   }
+  if (own.running_jobs > 0) {
+    sums.queues[job.queue].occupying_jobs.insert(KeyOf(job));
+    const Time end = PlannedEnd(job);
+    if (end != absl::InfiniteFuture()) sums.planned_ends.insert({end, job.id});
+  }
+  const bool by_user = state.queues().At(job.queue).spec.user_fairness != UserFairness::kNone;
+  if (by_user && !own.allocated.IsZero()) sums.queues[job.queue].users[job.user] += own.allocated;
   for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
     Sums::OfQueue& queue = sums.queues[id];
     queue.allocated += own.allocated;
+    queue.nonpreemptible += own.nonpreemptible;
     queue.pending += own.pending;
     queue.jobs += own.jobs;
     queue.active_jobs += own.active_jobs;
@@ -125,14 +159,24 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (state.FindQueue(queue.spec.name) != &queue) return Differs("name of ", name);
   if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
   if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
+  if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
+  if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
+                  sums.occupying_jobs.begin(), sums.occupying_jobs.end())) {
+    return Differs("occupying jobs of ", name);
+  }
+  if (queue.user_allocated != sums.users) return Differs("users of ", name);
   if (queue.jobs != sums.jobs || queue.active_jobs != sums.active_jobs ||
       queue.running_jobs != sums.running_jobs || queue.held_jobs != sums.held_jobs) {
     return Differs("job counts of ", name);
   }
   std::vector<QueueId> children;
+  Resources kept;
   state.queues().ForEach([&](QueueId id, const Queue& other) {
-    if (id != kRootQueue && other.spec.parent == queue.id) children.push_back(id);
+    if (id == kRootQueue || other.spec.parent != queue.id) return;
+    children.push_back(id);
+    kept += KeptFor(other);
   });
+  if (!(queue.kept == kept)) return Differs("kept below ", name);
   return children == queue.children ? absl::OkStatus() : Differs("children of ", name);
 }
 
@@ -158,7 +202,7 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   if (!wanted) return absl::OkStatus();
   int devices = 0;
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (!node.spec.devices[i].unhealthy && !node.devices_used.Has(i)) ++devices;
+    if (!node.spec.devices[i].unhealthy && !TakenDevices(node).Has(i)) ++devices;
   }
   const Resources free = FreeOf(node);
   const FreeIndex::Key key{FreeIndex::Room(devices, free[kCpu]), node.id};
@@ -166,6 +210,11 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
     return Differs("free of node ", node.spec.name);
   }
   return absl::OkStatus();
+}
+
+std::vector<TaskKey> Sorted(std::vector<TaskKey> tasks) {
+  std::sort(tasks.begin(), tasks.end());
+  return tasks;
 }
 
 absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::OfNode& sums) {
@@ -176,9 +225,10 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
   }
   if (!(node.allocated == sums.allocated)) return Differs("allocated of ", name);
   if (!(node.devices_used == sums.devices)) return Differs("devices in use of ", name);
-  std::vector<TaskKey> tasks = node.tasks;
-  std::sort(tasks.begin(), tasks.end());
-  if (tasks != sums.tasks) return Differs("tasks of ", name);
+  if (!(node.reserved == sums.reserved)) return Differs("reserved of ", name);
+  if (!(node.devices_reserved == sums.devices_reserved)) return Differs("kept devices of ", name);
+  if (Sorted(node.tasks) != Sorted(sums.tasks)) return Differs("tasks of ", name);
+  if (Sorted(node.nominated) != Sorted(sums.nominated)) return Differs("nominated of ", name);
   return CheckFree(state, node);
 }
 
@@ -190,16 +240,23 @@ absl::Status CheckPending(const ClusterState& state, const Sums& sums) {
     const auto found = sums.classes.find(id);
     const size_t jobs = found == sums.classes.end() ? 0 : found->second.size();
     if (jobs != c.jobs.size()) status.Update(Differs("jobs of pending class ", id.value));
-    if (c.blocked != nullptr || c.jobs.empty() || jobs == 0) return;
-    ++ready;
-    const OrderKey first{static_cast<int32_t>(-found->second.begin()->first),
-                         found->second.begin()->second};
-    const auto listed = state.pending().ready().find(first);
-    if (listed == state.pending().ready().end() || listed->second != id) {
-      status.Update(Differs("pending class ", id.value, " is not ready under its first job"));
+    if (c.jobs.empty() || jobs == 0) return;
+    if (c.blocked == nullptr) ++ready;
+    const PendingIndex& pending = state.pending();
+    const auto& list = c.blocked == nullptr               ? pending.ready()
+                       : c.blocked->wake == WakeOn::kRoom ? pending.short_of_room()
+                                                          : pending.held_back();
+    const auto queue = list.find(c.demand.queue);
+    if (queue == list.end()) {
+      status.Update(Differs("pending class ", id.value, ": its queue is not listed"));
+      return;
+    }
+    const auto listed = queue->second.find(ClassKeyOf(c.demand, *found->second.begin()));
+    if (listed == queue->second.end() || listed->second != id) {
+      status.Update(Differs("pending class ", id.value, " is not listed under its first job"));
     }
   });
-  if (status.ok() && ready != state.pending().ready().size()) {
+  if (status.ok() && ready != state.pending().ready_count()) {
     return Differs("number of ready classes");
   }
   return status;
@@ -223,6 +280,16 @@ absl::Status CheckDependents(const ClusterState& state) {
                         : Differs("dependents of job ", wanted.begin()->first.value);
 }
 
+absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
+  const auto same = [](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  if (!same(state.planned_ends(), sums.planned_ends)) return Differs("planned ends");
+  if (!same(state.nominated_jobs(), sums.nominated_jobs)) return Differs("nominated jobs");
+  if (!same(state.releasing(), sums.releasing)) return Differs("releasing tasks");
+  return absl::OkStatus();
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -237,14 +304,14 @@ absl::Status CheckConsistency(const ClusterState& state) {
     if (status.ok()) status = AddJob(state, job, sums);
   });
   if (!status.ok()) return status;
-  for (auto& [id, node] : sums.nodes) std::sort(node.tasks.begin(), node.tasks.end());
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     if (status.ok()) status = CheckQueue(state, queue, sums.queues[id]);
   });
-  Resources free;
+  Resources free, capacity;
   size_t listed = 0;
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
+    if (node.status.state == NodeState::kReady) capacity += node.capacity;
     if (!status.ok() || !state.free().Has(id)) return;
     free += FreeOf(node);
     ++listed;
@@ -253,6 +320,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   if (!(free == state.free().total()) || listed != state.free().nodes().size()) {
     return Differs("sum of the free index");
   }
+  if (!(capacity == state.capacity())) return Differs("capacity");
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);
@@ -266,6 +334,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckPending(state, sums));
   status.Update(CheckDependents(state));
   status.Update(CheckShapes(state, sums));
+  status.Update(CheckLists(state, sums));
   return status;
 }
 

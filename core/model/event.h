@@ -125,28 +125,49 @@ struct TasksStarted {  // every member is prepared: Start is sent to each
   JobId job;
   std::vector<uint32_t> tasks;
 };
-enum class ReleaseReason : uint8_t {
-  kCancelled,
-  kSuspended,
-  kRestart,
-  kGangBroken,
-  kDrain,
-  kTimeout,
-  kCompleted,
-  kFailed,
-  kPrepareTimeout
+// The tasks wait from now on for these very places, which others may not take: free, or still being
+// released. A waiting task, or one that is nominated already and changes its place.
+struct TasksNominated {
+  JobId job;
+  std::vector<Placement> placements;
+};
+struct TasksUnnominated {  // they wait for any place again
+  JobId job;
+  std::vector<uint32_t> tasks;
+};
+// A blocked job is kept a place for later: nothing may start that would still be there then.
+// Replaces its reservation. Counts as use of its queue from `start` to `end`.
+struct Reservation {
+  Time start = absl::InfiniteFuture();
+  Time end = absl::InfiniteFuture();
+  std::vector<Placement> places;
+  bool operator==(const Reservation&) const = default;
+};
+struct JobReserved {
+  JobId job;
+  Reservation reservation;  // without places: it has none any more
+};
+// `elapsed` has gone by since the last: moves Queue::usage of every queue towards what it holds
+// now, by 1 - 2^(-elapsed / half_life).
+struct UsageCharged {
+  Duration elapsed;
+  Duration half_life;
 };
 struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
   JobId job;
   std::vector<uint32_t> tasks;
   bool requeue = false;  // Pending again once gone
   ReleaseReason reason = ReleaseReason::kCancelled;
+  JobId beneficiary = {};                // of an eviction: never 0 then
+  std::string detail = {};               // of an eviction, for people: why it was lawful
+  std::vector<Placement> moves_to = {};  // with requeue: where those of `tasks` that are named here
+                                         // are nominated once they are gone
 };
 struct TasksRequeued {  // tasks that ended, to run again
   JobId job;
   std::vector<uint32_t> tasks;
 };
-struct JobStatusChanged {  // the whole new status; revision and tasks untouched
+struct JobStatusChanged {  // the whole new status but evictions; revision and tasks untouched
   JobId job;
   JobStatus status;
 };
@@ -155,7 +176,8 @@ using EventBody =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
-                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged>;
+                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
+                 TasksUnnominated, JobReserved, UsageCharged>;
 
 struct Event {
   Time time;

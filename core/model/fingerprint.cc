@@ -96,11 +96,27 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
   h.Add(queue.id)
       .Add(absl::string_view(queue.spec.name))
       .Add(queue.spec.parent)
-      .Add(queue.spec.limit);
+      .Add(queue.spec.limit)
+      .Add(queue.spec.deserved)
+      .Add(queue.spec.guarantee)
+      .Add(queue.spec.weight)
+      .Add(queue.spec.priority)
+      .Add(queue.spec.reclaimable)
+      .Add(queue.spec.order)
+      .Add(queue.spec.user_fairness)
+      .Add(queue.spec.strategy)
+      .Add(queue.usage);
   h.Add(queue.spec.max_jobs).Add(queue.spec.max_running_jobs).Add(queue.spec.labels);
   h.Add(queue.open).Add(queue.revision);
   AddResources(h, interner, queue.allocated);
   AddResources(h, interner, queue.pending);
+  AddResources(h, interner, queue.nonpreemptible);
+  AddResources(h, interner, queue.kept);
+  h.Add(queue.occupying_jobs.size()).Add(queue.user_allocated.size());
+  for (const auto& [user, sum] : queue.user_allocated) {
+    h.Add(absl::string_view(user));
+    AddResources(h, interner, sum);
+  }
   h.Add(queue.active_jobs).Add(queue.running_jobs).Add(queue.held_jobs).Add(queue.jobs);
   for (QueueId child : queue.children) h.Add(child);
 }
@@ -134,7 +150,9 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   AddResources(h, interner, node.allocated);
   for (uint64_t word : node.devices_used.bits) h.Add(word);
   for (uint64_t word : node.healthy.bits) h.Add(word);
-  h.Add(node.tasks.size());
+  AddResources(h, interner, node.reserved);
+  for (uint64_t word : node.devices_reserved.bits) h.Add(word);
+  h.Add(node.tasks.size()).Add(node.nominated.size());
 }
 
 void AddTask(Hasher& h, const Task& task) {
@@ -144,12 +162,18 @@ void AddTask(Hasher& h, const Task& task) {
       .Add(task.exit_signal)
       .Add(task.requeue);
   h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port).Add(task.rank);
+  h.Add(task.moves).Add(task.next_node);
+  h.Add(task.next_devices.bits[0]).Add(task.next_devices.bits[1]);
   h.Add(task.devices.bits[0]).Add(task.devices.bits[1]).Add(task.since).Add(task.start);
 }
 
 void AddStatus(Hasher& h, const JobStatus& status) {
   h.Add(status.state).Add(status.outcome).Add(status.retries).Add(status.starts).Add(status.start);
+  h.Add(status.bound);
   h.Add(status.end).Add(status.hold_until).Add(status.suspended).Add(status.cancelled);
+  h.Add(status.evictions).Add(status.eviction.time).Add(status.eviction.reason);
+  h.Add(status.eviction.beneficiary).Add(status.eviction.tasks);
+  h.Add(absl::string_view(status.eviction.detail));
   h.Add(absl::string_view(status.message)).Add(status.delayed.size());
   for (const DelayedAction& action : status.delayed) {
     h.Add(action.action).Add(action.task).Add(action.attempt).Add(action.due);
@@ -161,11 +185,17 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.id).Add(absl::string_view(job.name)).Add(job.queue).Add(job.priority);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss).Add(job.walltime);
   h.Add(job.retry_backoff).Add(job.prepare_timeout).Add(job.kill_grace).Add(job.ttl_after_finished);
+  h.Add(job.preemptible).Add(job.strategy).Add(absl::string_view(job.user));
+  h.Add(job.checkpoint_interval).Add(job.deadline);
   h.Add(job.submit).Add(job.start_after).Add(job.revision).Add(job.labels).Add(job.occupying);
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
     h.Add(absl::string_view(group.name)).Add(group.replicas).Add(group.min_available);
     AddShape(h, state.interner().Shape(group.shape).shape);
+    h.Add(group.partition_size).Add(group.strategy);
+    h.Add(group.near_groups.size()).Add(group.apart_from.size());
+    for (uint32_t other : group.near_groups) h.Add(other);
+    for (uint32_t other : group.apart_from) h.Add(other);
     AddPolicies(h, group.policies);
     for (const GroupDependency& d : group.depends_on) h.Add(d.group).Add(d.condition);
     for (int32_t count : job.tallies[g].count) h.Add(count);
@@ -189,6 +219,17 @@ uint64_t Fingerprint(const ClusterState& state) {
   state.queues().ForEach([&](QueueId, const Queue& queue) { AddQueue(h, interner, queue); });
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
+  h.Add(state.usage_charged());
+  AddResources(h, interner, state.capacity());
+  for (const auto& [id, reservation] : state.reservations()) {
+    h.Add(id).Add(reservation.start).Add(reservation.end).Add(reservation.places.size());
+    for (const Placement& place : reservation.places) {
+      h.Add(place.task).Add(place.node);
+      h.Add(place.devices.bits[0]).Add(place.devices.bits[1]);
+    }
+  }
+  h.Add(state.planned_ends().size()).Add(state.nominated_jobs().size());
+  h.Add(state.releasing().size());
   for (size_t s = 0; s < kJobStates; ++s) h.Add(state.jobs_in(static_cast<JobState>(s)));
   for (size_t s = 0; s < kTaskStates; ++s) h.Add(state.tasks_in(static_cast<TaskState>(s)));
   h.Add(state.pending().job_count());

@@ -6,6 +6,7 @@
 #define BERTH_CORE_MODEL_FREE_INDEX_H_
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -53,6 +54,20 @@ class FreeIndex {
     }
   }
 
+  // The same the other way round: most free first, by (free devices, free cpu), then id. With
+  // `devices` 0 the nodes without free devices go first all the same, then those with one, ...
+  template <class Visit>
+  void ForEachFromTop(int devices, int64_t cpu_millis, Visit&& visit) const {
+    int low = devices, high = Devices(~uint64_t{0});
+    if (devices == 0) high = 0;
+    for (bool more = true; more;) {
+      more = VisitDown(Room(low, cpu_millis), Room(high, kMostCpu), cpu_millis, visit);
+      const auto next = nodes_.upper_bound(Key{Room(high, kMostCpu), NodeId{UINT32_MAX}});
+      if (devices > 0 || next == nodes_.end()) return;
+      low = high = Devices(next->room);
+    }
+  }
+
   bool Has(NodeId node) const {
     return node.value < entries_.size() && entries_[node.value].listed;
   }
@@ -63,6 +78,25 @@ class FreeIndex {
 
  private:
   friend class StateEditor;
+  static constexpr int64_t kMostCpu = (int64_t{1} << kCpuBits) - 1;
+
+  // Nodes with room from `low` to `high`, level by level downward. False if `visit` ended it.
+  template <class Visit>
+  bool VisitDown(uint64_t low, uint64_t high, int64_t cpu_millis, Visit&& visit) const {
+    auto above = nodes_.upper_bound(Key{high, NodeId{UINT32_MAX}});
+    while (above != nodes_.begin()) {
+      const uint64_t room = std::prev(above)->room;
+      if (room < low) return true;
+      const bool enough =
+          CpuMillis(room) >= cpu_millis;  // else nor has what is below, in its level
+      above = nodes_.lower_bound(Key{enough ? room : Room(Devices(room), 0), NodeId{}});
+      if (!enough) continue;
+      for (auto it = above; it != nodes_.end() && it->room == room; ++it) {
+        if (!visit(it->node, FreeOf(it->node))) return false;
+      }
+    }
+    return true;
+  }
 
   struct Entry {
     Resources free;

@@ -79,6 +79,8 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
     const GroupSpec& b = groups[i];
     if (a.name != b.name || a.replicas != b.replicas || a.min_available != b.min_available ||
         a.policies != b.policies || a.depends_on != b.depends_on ||
+        a.partition_size != b.partition_size || a.strategy != b.strategy ||
+        a.near_groups != b.near_groups || a.apart_from != b.apart_from ||
         !(Shape(a.shape).shape == b.shape)) {
       return false;
     }
@@ -96,8 +98,17 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
   wanted.groups.reserve(groups.size());
   uint32_t first_task = 0;
   for (const GroupSpec& spec : groups) {
-    wanted.groups.push_back({spec.name, spec.replicas, spec.min_available, first_task,
-                             AcquireShape(spec.shape), spec.policies, spec.depends_on});
+    wanted.groups.push_back({.name = spec.name,
+                             .replicas = spec.replicas,
+                             .min_available = spec.min_available,
+                             .first_task = first_task,
+                             .shape = AcquireShape(spec.shape),
+                             .policies = spec.policies,
+                             .depends_on = spec.depends_on,
+                             .partition_size = spec.partition_size,
+                             .strategy = spec.strategy,
+                             .near_groups = spec.near_groups,
+                             .apart_from = spec.apart_from});
     first_task += static_cast<uint32_t>(spec.replicas);
   }
   const auto known = templates_.find(&wanted);

@@ -15,6 +15,18 @@ uint32_t GroupOf(const Job& job, uint32_t task) {
   return static_cast<uint32_t>(after - job.groups.begin() - 1);
 }
 
+Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue) {
+  for (Strategy strategy : {group.strategy, job.strategy, of_queue}) {
+    if (strategy != Strategy::kDefault) return strategy;
+  }
+  return Strategy::kBinpack;
+}
+
+Time PlannedEnd(const Job& job) {
+  if (job.walltime == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  return std::max(job.status.start, job.status.bound) + job.walltime;
+}
+
 GroupTally TallyOf(const Job& job) {
   GroupTally sum;
   for (const GroupTally& tally : job.tallies) {

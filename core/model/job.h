@@ -113,6 +113,15 @@ struct GroupDependency {
 
 enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
 
+// How tasks are laid out over nodes. kDefault: the next level up says it (group, job, queue), at
+// last binpack.
+enum class Strategy : uint8_t {
+  kDefault,
+  kBinpack,   // tightest node that fits
+  kSpread,    // the node with the most free devices, then cpu
+  kColocate,  // a node that already has tasks of the job, if one fits; else tightest
+};
+
 struct GroupSpec {
   std::string name;
   int32_t replicas = 1;
@@ -120,6 +129,11 @@ struct GroupSpec {
   TaskShape shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
+  int32_t partition_size = 0;  // tasks of each sub-gang; 0 = no partitions; divides replicas and
+                               // min_available
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups;  // each task on a node that has a task of each of these
+  std::vector<uint32_t> apart_from;   // and on none that has one of these; may name itself
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -141,6 +155,13 @@ struct JobSpec {
   int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool suspended = false;
+  bool preemptible =
+      false;  // may be evicted for others, and may borrow beyond its queue's deserved
+  Strategy strategy = Strategy::kDefault;
+  std::string user;  // who it is accounted to; may be empty
+  // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
+  Duration checkpoint_interval = absl::InfiniteDuration();
+  Time deadline = absl::InfiniteFuture();  // orders jobs of one priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
   Duration prepare_timeout = absl::Seconds(60);
@@ -163,6 +184,8 @@ enum class TaskState : uint8_t {
   kFailed,
 };
 
+// Waits for nothing but its place.
+constexpr bool Reserves(TaskState state) { return state == TaskState::kNominated; }
 // Holds its node's resources.
 constexpr bool Occupies(TaskState state) {
   return state >= TaskState::kBound && state <= TaskState::kLost;
@@ -189,13 +212,18 @@ struct Task {
       TaskState::kPending;               // kLost: the state that it returns to when its node does
   EndCause end_cause = EndCause::kNone;  // also once Pending again; kNone while an attempt lives
   uint8_t exit_signal = 0;
-  bool requeue = false;   // kReleasing or kLost: becomes Pending again once gone, instead of ended
-  uint16_t rank = 0;      // in its gang, given with each attempt and kept through it (apply_bind.cc)
+  bool requeue = false;  // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  uint16_t rank = 0;     // in its gang, given with each attempt and kept through it (apply_bind.cc)
   int32_t exit_code = 0;  // of the latest attempt that ended
   uint32_t attempt = 0;   // starts decided so far
   NodeId node;            // meaningful while it occupies, and afterwards for history
   uint16_t port = 0;      // rendezvous port its node reserved, if any
-  DeviceSet devices;      // of that node, while it occupies
+  DeviceSet devices;      // of that node, while it occupies or is nominated
+  // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
+  // moved). Reserved from the decision on.
+  bool moves = false;
+  NodeId next_node;
+  DeviceSet next_devices;
   Time since = absl::InfinitePast();  // when it came into this state
   Time start = absl::InfinitePast();  // when the latest attempt began to run
   bool operator==(const Task&) const = default;
@@ -224,11 +252,16 @@ struct Group {
   ShapeId shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
+  int32_t partition_size = 0;
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups;
+  std::vector<uint32_t> apart_from;
   bool operator==(const Group&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Group& v) {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
-                      v.policies, v.depends_on);
+                      v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
+                      v.apart_from);
   }
 };
 
@@ -242,14 +275,45 @@ struct DelayedAction {
   bool operator==(const DelayedAction&) const = default;
 };
 
+enum class ReleaseReason : uint8_t {
+  kCancelled,
+  kSuspended,
+  kRestart,
+  kGangBroken,
+  kDrain,
+  kTimeout,
+  kCompleted,
+  kFailed,
+  kPrepareTimeout,
+  // Evictions: for the sake of another.
+  kReclaimed,     // for a job of another queue that is entitled to the room
+  kPreempted,     // for a job of the same queue with higher priority
+  kConsolidated,  // moved, to make room in one piece
+  kGangExpired    // below its minimum for too long
+};
+constexpr bool IsEviction(ReleaseReason reason) {
+  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
+}
+// Tasks of a job were stopped for the sake of another job.
+struct Eviction {
+  Time time = absl::InfinitePast();
+  ReleaseReason reason = ReleaseReason::kReclaimed;
+  JobId beneficiary;
+  int32_t tasks = 0;
+  std::string detail;  // for people: why it was lawful
+  bool operator==(const Eviction&) const = default;
+};
+
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
-// `message` (requests); the rest comes with JobStatusChanged.
+// `message` (requests), `evictions` and `eviction` (TasksReleased); the rest comes with
+// JobStatusChanged.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
   int32_t retries = 0;                    // used because of the job's own failures
   uint32_t starts = 0;                    // gangs bound so far
+  Time bound = absl::InfinitePast();      // when the latest gang was bound
   Time start = absl::InfinitePast();      // of the latest gang start
   Time end = absl::InfinitePast();
   Time hold_until = absl::InfinitePast();  // retry back-off
@@ -257,6 +321,8 @@ struct JobStatus {
   bool cancelled = false;                  // the user's wish; `message` is the reason given
   std::string message;
   std::vector<DelayedAction> delayed;
+  uint32_t evictions = 0;  // so far
+  Eviction eviction;       // the latest of them
   bool operator==(const JobStatus&) const = default;
 };
 
@@ -266,6 +332,7 @@ struct GroupTally {
 
   int32_t In(TaskState state) const { return count[static_cast<size_t>(state)]; }
   int32_t Waiting() const { return In(TaskState::kPending) + In(TaskState::kNominated); }
+  int32_t Nominated() const { return In(TaskState::kNominated); }
   // Hold or will hold a place in the gang: bound to running, or on a silent node.
   int32_t Members() const {
     return In(TaskState::kBound) + In(TaskState::kPrepared) + In(TaskState::kStarting) +
@@ -273,6 +340,19 @@ struct GroupTally {
   }
   int32_t Occupying() const { return Members() + In(TaskState::kReleasing); }
   bool operator==(const GroupTally&) const = default;
+};
+
+// Order inside a queue: higher priority first, then earlier deadline, then older (job ids grow with
+// submission).
+struct OrderKey {
+  int32_t priority = 0;
+  Time deadline = absl::InfiniteFuture();
+  JobId job;
+  bool operator==(const OrderKey&) const = default;
+  friend bool operator<(const OrderKey& a, const OrderKey& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    return a.deadline != b.deadline ? a.deadline < b.deadline : a.job < b.job;
+  }
 };
 
 struct JobTemplate;  // core/model/interner.h
@@ -285,8 +365,12 @@ struct Job {
   int32_t min_available = 0;
   int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
+  bool preemptible = false;
+  Strategy strategy = Strategy::kDefault;
+  std::string user;
   Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Time submit, start_after;
+  Duration checkpoint_interval;
+  Time submit, start_after, deadline;
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
   absl::Span<const LifecyclePolicy> policies;  // likewise
@@ -301,6 +385,16 @@ struct Job {
   bool has_timer = false;
   const JobTemplate* shared = nullptr;
 };
+
+inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.id}; }
+
+// How the tasks of the group are laid out; `of_queue` is the queue's own strategy.
+Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
+
+// When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
+// start, or from its bind while that is still to come. May have passed: it is then being stopped.
+// For jobs that occupy.
+Time PlannedEnd(const Job& job);
 
 // Over all groups.
 GroupTally TallyOf(const Job& job);

@@ -22,14 +22,20 @@ absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
 }  // namespace
 
 Resources FreeOf(const Node& node) {
-  Resources free = node.capacity - node.allocated;
+  Resources free = node.capacity - node.allocated - node.reserved;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
   for (const DeviceKindSet& kind : node.kinds) {
     DeviceSet unused = kind.devices;
-    unused -= node.devices_used;
+    unused -= TakenDevices(node);
     free[kind.kind] = unused.Count();
   }
   return free;
+}
+
+DeviceSet TakenDevices(const Node& node) {
+  DeviceSet taken = node.devices_used;
+  taken |= node.devices_reserved;
+  return taken;
 }
 
 bool TakesTasks(const NodeStatus& status) {
@@ -40,7 +46,7 @@ NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
   const std::vector<int> moves = DeviceMoves(node.spec, fresh);
   const size_t listed = fresh.devices.size();
   for (size_t i = 0; i < moves.size(); ++i) {
-    if (moves[i] >= 0 || !node.devices_used.Has(i)) continue;
+    if (moves[i] >= 0 || !TakenDevices(node).Has(i)) continue;
     fresh.devices.push_back(node.spec.devices[i]);
     fresh.devices.back().unhealthy = true;
   }

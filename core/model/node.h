@@ -85,12 +85,19 @@ struct Node {
   std::vector<DeviceKindSet> kinds;  // by first index
   Resources allocated;               // of tasks that occupy
   DeviceSet devices_used;
-  std::vector<TaskKey> tasks;  // that occupy, in no meaningful order
+  // Of tasks that are nominated here, or will be once they are gone elsewhere (Task::moves). While
+  // others are still being released these may not be free yet.
+  Resources reserved;
+  DeviceSet devices_reserved;
+  std::vector<TaskKey> tasks;      // that occupy, in no meaningful order
+  std::vector<TaskKey> nominated;  // that reserve, likewise
 };
 
-// What is free, negative amounts shown as 0. Devices count one by one (healthy and unused), as an
-// unhealthy one may be in use.
+// What is free for new tasks: neither allocated nor reserved, negative amounts shown as 0. Devices
+// count one by one (healthy, unused, not reserved), as an unhealthy one may be in use.
 Resources FreeOf(const Node& node);
+// The devices that new tasks may not have: in use or reserved.
+DeviceSet TakenDevices(const Node& node);
 
 // Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);

@@ -1,5 +1,6 @@
 #include "core/model/pending_index.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/base/check.h"
@@ -14,7 +15,7 @@ std::optional<OrderKey> FirstOf(const PendingClass& c) {
 
 }  // namespace
 
-ClassId PendingIndex::Add(const Demand& demand, OrderKey key) {
+ClassId PendingIndex::Add(const Demand& demand, OrderKey key, bool fact) {
   const auto [known, fresh] = by_demand_.try_emplace(demand, next_class_);
   const ClassId id = known->second;
   if (fresh) {
@@ -26,6 +27,8 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key) {
   BERTH_CHECK(c.jobs.insert(key).second);
   ++job_count_;
   if (!before.has_value() || key < *before) Relist(id, before.has_value() ? &*before : nullptr);
+  // A more important job may take room from others where those before it could not.
+  if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
   return id;
 }
 
@@ -38,30 +41,108 @@ void PendingIndex::Remove(ClassId id, OrderKey key) {
   if (first) Relist(id, &key);
 }
 
+PendingIndex::List PendingIndex::ListOf(const PendingClass& c) {
+  if (c.blocked == nullptr) return kReady;
+  return c.blocked->wake == WakeOn::kRoom ? kShort : kHeldBack;
+}
+
 void PendingIndex::Relist(ClassId id, const OrderKey* before) {
   const PendingClass& c = classes_.At(id);
-  if (c.blocked != nullptr) return;
-  if (before != nullptr) ready_.erase(*before);
-  if (!c.jobs.empty()) ready_.emplace(*c.jobs.begin(), id);
+  if (before != nullptr && !c.jobs.empty()) {  // in place: the queue keeps its entry
+    Classes& classes = lists_[ListOf(c)].at(c.demand.queue);
+    classes.erase(ClassKeyOf(c.demand, *before));
+    classes.emplace(ClassKeyOf(c.demand, *c.jobs.begin()), id);
+    return;
+  }
+  if (before != nullptr) Unlist(c, *before);
+  if (!c.jobs.empty()) Enlist(id, c);
+}
+
+void PendingIndex::Enlist(ClassId id, const PendingClass& c) {
+  const List list = ListOf(c);
+  lists_[list][c.demand.queue].emplace(ClassKeyOf(c.demand, *c.jobs.begin()), id);
+  if (list == kReady) ++ready_count_;
+}
+
+void PendingIndex::Unlist(const PendingClass& c, const OrderKey& key) {
+  const List list = ListOf(c);
+  const auto found = lists_[list].find(c.demand.queue);
+  found->second.erase(ClassKeyOf(c.demand, key));
+  if (found->second.empty()) lists_[list].erase(found);
+  if (list == kReady) --ready_count_;
 }
 
 void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   PendingClass& c = classes_.At(id);
-  if (c.blocked == nullptr) {
-    if (!c.jobs.empty()) ready_.erase(*c.jobs.begin());
-    blocked_.push_back(id);
+  if (!c.jobs.empty()) Unlist(c, *c.jobs.begin());
+  if (c.blocked == nullptr) blocked_.push_back(id);
+  if (verdict.wake == WakeOn::kQueue) blocked_by_queue_[verdict.queue].push_back(id);
+  if (verdict.wake == WakeOn::kRoom) {
+    for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
   }
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
+  missed_.push_back(id);
+  if (!c.jobs.empty()) Enlist(id, c);
+}
+
+void PendingIndex::Reopen(std::vector<ClassId>& list) {
+  for (ClassId id : list) Reopen(id);
+  list.clear();
+}
+
+void PendingIndex::Reopen(ClassId id) {
+  PendingClass* c = classes_.Find(id);
+  if (c == nullptr || c->blocked == nullptr) return;
+  if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
+  c->blocked = nullptr;
+  if (!c->jobs.empty()) Enlist(id, *c);
+}
+
+void PendingIndex::ReopenMissed(size_t from) {
+  for (size_t i = from; i < missed_.size(); ++i) Reopen(missed_[i]);
+  missed_.resize(std::min(from, missed_.size()));
+}
+
+void PendingIndex::Revisit(ClassId id, Time at) {
+  PendingClass* c = classes_.Find(id);
+  if (c == nullptr || c->blocked == nullptr || at >= c->blocked->revisit) return;
+  c->blocked->revisit = at;
+  revisits_.insert({at, id});
+}
+
+void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
+  const PendingClass* c = classes_.Find(id);
+  if (c != nullptr && c->blocked != nullptr) blocked_by_queue_[queue].push_back(id);
+}
+
+void PendingIndex::ReopenDue(Time now) {
+  while (!revisits_.empty() && revisits_.begin()->first <= now) {
+    const auto [at, id] = *revisits_.begin();
+    revisits_.erase(revisits_.begin());
+    const PendingClass* c = classes_.Find(id);
+    if (c != nullptr && c->blocked != nullptr && c->blocked->revisit == at) Reopen(id);
+  }
 }
 
 void PendingIndex::ReopenAll() {
-  for (ClassId id : blocked_) {
-    PendingClass* c = classes_.Find(id);
-    if (c == nullptr || c->blocked == nullptr) continue;
-    c->blocked = nullptr;
-    Relist(id, nullptr);
-  }
-  blocked_.clear();
+  Reopen(blocked_);
+  blocked_by_queue_.clear();
+  blocked_by_room_.clear();
+  revisits_.clear();
+}
+
+void PendingIndex::ReopenQueue(QueueId id) {
+  const auto found = blocked_by_queue_.find(id);
+  if (found == blocked_by_queue_.end()) return;
+  Reopen(found->second);
+  blocked_by_queue_.erase(found);
+}
+
+void PendingIndex::ReopenShape(ShapeId id) {
+  const auto found = blocked_by_room_.find(id);
+  if (found == blocked_by_room_.end()) return;
+  Reopen(found->second);
+  blocked_by_room_.erase(found);
 }
 
 void PendingIndex::DropEmpty() {

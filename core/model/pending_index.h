@@ -4,14 +4,18 @@
 // million equal blocked jobs cost nothing.
 //
 //   needs of a job (NeedsOf) --same queue, gang, shapes and counts--> PendingClass {jobs by
-//   priority, then age} ready():   classes to be tried, ordered by the key of their first job
-//   (deterministic; never by ClassId) blocked:   classes with a verdict; all return to ready() with
-//   StateEditor's next event that could help any
+//   priority, deadline, age}
+//   ready():          classes to be tried, by queue, ordered by the key of their first job
+//   short_of_room():  blocked classes, likewise, whose verdict waits for room
+//   held_back():      blocked for any other reason
+//
+// Blocked classes return to ready() when something happens that could help them (WakeOn).
 //
 // Kept by StateEditor: it lags behind edits until StateEditor::Sync(). No thread safety.
 #ifndef BERTH_CORE_MODEL_PENDING_INDEX_H_
 #define BERTH_CORE_MODEL_PENDING_INDEX_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,9 +26,11 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "core/base/id_map.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
+#include "core/model/queue.h"
 
 namespace berth {
 
@@ -53,39 +59,62 @@ JobNeeds NeedsOf(const Job& job);
 // The group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
 
+// Since when a running job has had fewer members than its minimums ask for, because tasks wait or
+// are being stopped; InfiniteFuture if it has enough. Groups that have not begun are not counted.
+Time ShortSince(const Job& job);
+
+struct DemandItem {
+  ShapeId shape;
+  int32_t count = 0;
+  int32_t partition_size = 0;
+  Strategy strategy = Strategy::kDefault;
+  bool operator==(const DemandItem&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DemandItem& v) {
+    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy);
+  }
+};
+
+// All that decides whether and where a job can be placed, beside its turn.
 struct Demand {
   QueueId queue;
   bool gang = false;
-  absl::InlinedVector<std::pair<ShapeId, int32_t>, 2> items;  // in group order
+  bool preemptible = false;
+  JobId only;  // 0, or the one job of the class: where it fits depends on its own present tasks
+  Duration walltime = absl::InfiniteDuration();
+  std::string user;                          // where the queue is fair between users
+  absl::InlinedVector<DemandItem, 1> items;  // in group order
   bool operator==(const Demand&) const = default;
 
   template <typename H>
-  friend H AbslHashValue(H h, const Demand& demand) {
-    return H::combine(std::move(h), demand.queue, demand.gang, demand.items);
+  friend H AbslHashValue(H h, const Demand& v) {
+    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime, v.user,
+                      v.items);
   }
 };
-Demand DemandOf(const Job& job, const JobNeeds& needs);
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs);
 
-// Higher priority first, then older (job ids grow with submission).
-struct OrderKey {
-  int32_t priority = 0;
-  JobId job;
-  bool operator==(const OrderKey&) const = default;
-  friend bool operator<(const OrderKey& a, const OrderKey& b) {
-    return a.priority != b.priority ? a.priority > b.priority : a.job < b.job;
-  }
+// What must happen before a blocked class is worth another try.
+enum class WakeOn : uint8_t {
+  kChange,  // nodes or queues themselves change; also ends every other wait
+  kQueue,   // something of the queue `queue` of the verdict, or below it, ends
+  kRoom,    // a node has more free, and one task of the class fits there
 };
 
-// Why a class waits. Opaque to the model: written and read by the engine (WaitReason,
-// core/engine/plan.h).
+// Why a class waits. Opaque to the model but for `wake` and `queue`: written and read by the engine
+// (WaitReason, core/engine/plan.h).
 struct BlockedVerdict {
   uint8_t code = 0;  // WaitCode
+  WakeOn wake = WakeOn::kChange;
   std::string resource;
   int64_t needed = 0;
   int64_t free = 0;
   int64_t limit = 0;
   QueueId queue;
+  JobId job;
   std::string detail;
+  // Worth another try then, though nothing has happened (StateEditor::Revisit).
+  Time revisit = absl::InfiniteFuture();
 };
 
 struct PendingClass {
@@ -94,33 +123,87 @@ struct PendingClass {
   std::unique_ptr<BlockedVerdict> blocked;  // null while it is in ready()
 };
 
+// Where a class stands in its queue: as its first job does, but of equal priority and deadline
+// gangs go before growth; where the queue is fair between users, each user's classes stand
+// together.
+struct ClassKey {
+  int32_t priority = 0;
+  Time deadline = absl::InfiniteFuture();
+  absl::string_view user;  // Demand::user: of the class
+  bool growth = false;
+  JobId job;
+  bool operator==(const ClassKey&) const = default;
+  friend bool operator<(const ClassKey& a, const ClassKey& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.deadline != b.deadline) return a.deadline < b.deadline;
+    if (const int order = a.user.compare(b.user); order != 0) return order < 0;
+    return a.growth != b.growth ? b.growth : a.job < b.job;
+  }
+};
+// Valid as long as the demand.
+inline ClassKey ClassKeyOf(const Demand& demand, const OrderKey& first) {
+  return {first.priority, first.deadline, demand.user, !demand.gang, first.job};
+}
+
 class PendingIndex {
  public:
-  // Classes with jobs that are not known to be blocked, by the key of their first job. Changes with
-  // every Sync, Block and reopening: take begin() anew after each.
-  const absl::btree_map<OrderKey, ClassId>& ready() const { return ready_; }
+  using Classes = absl::btree_map<ClassKey, ClassId>;
+  using ByQueue = absl::btree_map<QueueId, Classes>;
+  // Classes with jobs: those not known to be blocked, those blocked until there is room, and those
+  // blocked otherwise. No entry is empty. Change with every Sync, Block and reopening: take begin()
+  // anew after each.
+  const ByQueue& ready() const { return lists_[kReady]; }
+  const ByQueue& short_of_room() const { return lists_[kShort]; }
+  const ByQueue& held_back() const { return lists_[kHeldBack]; }
+  size_t ready_count() const { return ready_count_; }
   // The class of a job is Job::pending_class. Valid until a Sync of facts drops a class without
   // jobs.
   const PendingClass& Class(ClassId id) const { return classes_.At(id); }
   const PendingClass* FindClass(ClassId id) const { return classes_.Find(id); }
   const IdMap<ClassId, PendingClass>& classes() const { return classes_; }
+  // Classes that Block was told of since the last StateEditor::ForgetMissed, in that order: those
+  // for whose sake others may have to go. May repeat, and hold classes that are no longer there or
+  // blocked.
+  const std::vector<ClassId>& missed() const { return missed_; }
+  // When a blocked class is to be tried again at the latest, earliest first. May hold times of
+  // classes that are no longer blocked.
+  const absl::btree_set<std::pair<Time, ClassId>>& revisits() const { return revisits_; }
   size_t job_count() const { return job_count_; }
 
  private:
   friend class StateEditor;
 
-  ClassId Add(const Demand& demand, OrderKey key);
+  // `fact`: not a trial, nor its undoing.
+  ClassId Add(const Demand& demand, OrderKey key, bool fact);
   void Remove(ClassId id, OrderKey key);
   void Block(ClassId id, BlockedVerdict verdict);
   void ReopenAll();
+  void ReopenQueue(QueueId id);  // blocked by this very queue
+  void ReopenShape(ShapeId id);  // blocked for want of room for this shape
+  void Reopen(std::vector<ClassId>& list);
+  void Reopen(ClassId id);
+  void ReopenMissed(size_t from);
+  void Revisit(ClassId id, Time at);
+  void RevisitWith(ClassId id, QueueId queue);
+  void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
-  // ready_ holds `before` for this class; make it hold its present first key.
+  enum List : size_t { kReady, kShort, kHeldBack };
+  static List ListOf(const PendingClass& c);
+  // Its list holds it by `before`; make that hold its present first key.
   void Relist(ClassId id, const OrderKey* before);
+  void Enlist(ClassId id, const PendingClass& c);
+  void Unlist(const PendingClass& c, const OrderKey& key);
 
   IdMap<ClassId, PendingClass> classes_;
   absl::flat_hash_map<Demand, ClassId> by_demand_;
-  absl::btree_map<OrderKey, ClassId> ready_;
-  std::vector<ClassId> blocked_;  // may repeat, and hold classes dropped since
+  std::array<ByQueue, 3> lists_;  // by List
+  size_t ready_count_ = 0;
+  // Lists of blocked classes may repeat, and hold classes that are no longer there or blocked.
+  std::vector<ClassId> blocked_;  // all
+  absl::btree_map<QueueId, std::vector<ClassId>> blocked_by_queue_;
+  absl::btree_map<ShapeId, std::vector<ClassId>> blocked_by_room_;
+  absl::btree_set<std::pair<Time, ClassId>> revisits_;
+  std::vector<ClassId> missed_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
   ClassId next_class_{1};         // 0 = no class
   size_t job_count_ = 0;

@@ -17,9 +17,9 @@ bool MayPlace(const JobStatus& status) {
          status.state == JobState::kRunning;
 }
 
-// Members that count for a minimum.
+// Members that count for a minimum: also those that have a place to wait for.
 int32_t Present(const GroupTally& tally) {
-  return tally.Members() + tally.In(TaskState::kSucceeded);
+  return tally.Members() + tally.Nominated() + tally.In(TaskState::kSucceeded);
 }
 
 bool DependencyMet(const Job& job, const GroupDependency& dependency) {
@@ -60,10 +60,10 @@ Missing MissingToMinimum(const Job& job) {
     short_of_job -= present + lacking;  // a closed group's minimum comes later
     if (lacking == 0 || !MayAsk(job, g)) continue;
     missing.total += lacking;
-    asked[g] = std::min(lacking, job.tallies[g].Waiting());
+    asked[g] = std::min(lacking, job.tallies[g].In(TaskState::kPending));
   }
   for (uint32_t g = 0; g < job.groups.size() && short_of_job > 0; ++g) {
-    const int32_t more = std::min(short_of_job, job.tallies[g].Waiting() - asked[g]);
+    const int32_t more = std::min(short_of_job, job.tallies[g].In(TaskState::kPending) - asked[g]);
     if (more <= 0 || !MayAsk(job, g)) continue;
     missing.total += more;
     asked[g] += more;
@@ -80,9 +80,42 @@ Missing MissingToMinimum(const Job& job) {
 JobNeeds OneMore(const Job& job) {
   JobNeeds needs;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].Waiting() > 0 && MayAsk(job, g)) needs.groups.push_back({g, 1});
+    if (job.tallies[g].In(TaskState::kPending) > 0 && MayAsk(job, g))
+      needs.groups.push_back({g, 1});
   }
   return needs;
+}
+
+// For ShortSince: failures that nobody answers are not waited for.
+bool IsAway(TaskState state) {
+  return state == TaskState::kPending || state == TaskState::kReleasing;
+}
+int32_t Away(const GroupTally& tally) {
+  return tally.In(TaskState::kPending) + tally.In(TaskState::kReleasing);
+}
+bool Begun(const Job& job, uint32_t group) {
+  return job.tallies[group].Members() > 0 || GroupOpen(job, group);
+}
+
+// When the first of the last `lacking` members that left these groups did so.
+Time LeftAt(const Job& job, uint32_t first_group, uint32_t end_group, int32_t lacking) {
+  std::vector<Time> away;
+  for (uint32_t g = first_group; g < end_group; ++g) {
+    const Group& group = job.groups[g];
+    if (!Begun(job, g)) continue;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
+      const Task& task = job.tasks[group.first_task + i];
+      if (IsAway(task.state)) away.push_back(task.since);
+    }
+  }
+  if (away.empty()) return absl::InfiniteFuture();
+  std::sort(away.begin(), away.end());
+  return away[away.size() - std::min(away.size(), static_cast<size_t>(lacking))];
+}
+
+bool SameKind(const DemandItem& a, DemandItem b) {
+  b.count = a.count;
+  return a == b;
 }
 
 }  // namespace
@@ -94,6 +127,24 @@ bool GroupOpen(const Job& job, uint32_t group) {
   return true;
 }
 
+Time ShortSince(const Job& job) {
+  if (job.status.state != JobState::kRunning) return absl::InfiniteFuture();
+  Time since = absl::InfiniteFuture();
+  int32_t lacking_to_job = job.min_available;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    const int32_t here = group.replicas - Away(job.tallies[g]);
+    lacking_to_job -= Begun(job, g) ? here : std::max(here, group.min_available);
+    if (!Begun(job, g) || here >= group.min_available) continue;
+    since = std::min(since, LeftAt(job, g, g + 1, group.min_available - here));
+  }
+  if (lacking_to_job > 0) {
+    const auto groups = static_cast<uint32_t>(job.groups.size());
+    since = std::min(since, LeftAt(job, 0, groups, lacking_to_job));
+  }
+  return since == absl::InfiniteFuture() ? since : std::max(since, job.status.start);
+}
+
 JobNeeds NeedsOf(const Job& job) {
   if (!MayPlace(job.status)) return {};
   Missing missing = MissingToMinimum(job);
@@ -103,7 +154,8 @@ JobNeeds NeedsOf(const Job& job) {
   if (missing.total == 0 || (!pending && missing.waiting == 0)) {
     // Pending with the minimum met: by what succeeded before a restart, and the rest is to run; or
     // by members just placed, and the status follows.
-    return pending && TallyOf(job).Members() > 0 ? JobNeeds{} : OneMore(job);
+    const GroupTally tally = TallyOf(job);
+    return pending && tally.Members() + tally.Nominated() > 0 ? JobNeeds{} : OneMore(job);
   }
   // Some members are still being stopped, or ended and were not requeued: a gang does not start
   // without them.
@@ -111,14 +163,25 @@ JobNeeds NeedsOf(const Job& job) {
   return std::move(missing.needs);
 }
 
-Demand DemandOf(const Job& job, const JobNeeds& needs) {
-  Demand demand{job.queue, needs.gang, {}};
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
+  Demand demand;
+  demand.queue = job.queue;
+  demand.gang = needs.gang;
+  demand.preemptible = job.preemptible;
+  demand.walltime = job.walltime;
+  if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
   for (const GroupNeed& need : needs.groups) {
-    const ShapeId shape = job.groups[need.group].shape;
-    if (!demand.items.empty() && demand.items.back().first == shape) {
-      demand.items.back().second += need.count;
+    const Group& group = job.groups[need.group];
+    const DemandItem item{.shape = group.shape,
+                          .count = need.count,
+                          .partition_size = group.partition_size,
+                          .strategy = StrategyOf(job, group, Strategy::kDefault)};
+    const bool apart = !group.near_groups.empty() || !group.apart_from.empty();
+    if (apart || item.strategy == Strategy::kColocate) demand.only = job.id;
+    if (!demand.items.empty() && SameKind(demand.items.back(), item)) {
+      demand.items.back().count += need.count;
     } else {
-      demand.items.emplace_back(shape, need.count);
+      demand.items.push_back(item);
     }
   }
   return demand;

@@ -2,23 +2,42 @@
 #ifndef BERTH_CORE_MODEL_QUEUE_H_
 #define BERTH_CORE_MODEL_QUEUE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
 
 namespace berth {
 
+inline constexpr int32_t kMaxQueueWeight = 65'535;
+
+enum class QueueOrder : uint8_t {
+  kFifoSkip,    // a job that does not fit lets others go first
+  kFifoStrict,  // it does not, within its queue
+};
+enum class UserFairness : uint8_t { kNone, kDrf };
+
 struct QueueSpec {
   std::string name;
   QueueId parent = kRootQueue;
+  // Amounts of limit, deserved and guarantee are sorted by name, with the same units.
+  std::vector<NamedAmount> guarantee;  // absent = 0
+  std::vector<NamedAmount> deserved;   // absent = 0, and no bound for non-preemptible jobs
   std::vector<NamedAmount>
-      limit;             // sorted by name; "cpu" in milli-cores, "memory" in bytes; absent = no cap
-  int32_t max_jobs = 0;  // that have not ended; 0 = no bound
+      limit;           // sorted by name; "cpu" in milli-cores, "memory" in bytes; absent = no cap
+  int32_t weight = 1;  // 0..65535, of the surplus; 0 = none of it
+  int32_t priority = 0;
+  bool reclaimable = true;  // what it borrowed may be taken back by force
+  QueueOrder order = QueueOrder::kFifoSkip;
+  UserFairness user_fairness = UserFairness::kNone;
+  Strategy strategy = Strategy::kDefault;
+  int32_t max_jobs = 0;          // that have not ended; 0 = no bound
   int32_t max_running_jobs = 0;  // that hold resources; 0 = no bound
   std::map<std::string, std::string> labels;
   bool operator==(const QueueSpec&) const = default;
@@ -29,16 +48,40 @@ struct Queue {
   QueueSpec spec;
   bool open = true;
   uint64_t revision = 0;
+  // A fact, moved on by UsageCharged: allocation averaged over the past, the weight of a moment
+  // halved every fair_share.half_life. By resource name, in 1/1024 of its unit; sorted; no zeros.
+  std::vector<NamedAmount> usage;
   // Derived; sums run over the whole subtree.
-  Resources limit;                // INT64_MAX where there is none
-  Resources allocated;            // of tasks that occupy
-  Resources pending;              // of tasks that wait
+  Resources limit;           // INT64_MAX where there is none
+  Resources deserved;        // 0 where there is none
+  Resources deserved_bound;  // INT64_MAX where there is none: for non-preemptible jobs
+  Resources guarantee;       // 0 where there is none
+  Resources kept;       // for queues below, which do not use all of their guarantee: sum of KeptFor
+  Resources allocated;  // of tasks that occupy or are nominated
+  Resources nonpreemptible;       // likewise, of jobs that are not preemptible
+  Resources pending;              // of tasks that wait and are not nominated, in jobs not ended
   int64_t active_jobs = 0;        // not ended
   int64_t running_jobs = 0;       // hold resources
   int64_t held_jobs = 0;          // Held or Suspended
   int64_t jobs = 0;               // all that are not deleted
   std::vector<QueueId> children;  // by id
+  absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources, in order of service
+  // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
+  std::map<std::string, Resources> user_allocated;
+  bool guarantees = false;     // guarantee is not all 0
+  bool share_changed = false;  // listed in ClusterState::changed_queues_
 };
+
+// What nobody else may use, as it is set aside for this queue and those below it: the unused part
+// of its own guarantee, or of theirs where that is more.
+inline Resources KeptFor(const Queue& queue) {
+  Resources kept = queue.kept;
+  for (size_t i = 0; queue.guarantees && i < kMaxResourceKinds; ++i) {
+    kept.amount[i] =
+        std::max(kept.amount[i], queue.guarantee.amount[i] - queue.allocated.amount[i]);
+  }
+  return kept;
+}
 
 }  // namespace berth
 

@@ -11,8 +11,9 @@ namespace berth {
 // What one edit adds to a queue and its ancestors.
 struct StateEditor::QueueChange {
   const Resources* request = nullptr;
-  int allocated = 0;  // times the request: -1, 0 or 1
-  int pending = 0;    // likewise
+  int allocated = 0;       // times the request: -1, 0 or 1
+  int nonpreemptible = 0;  // likewise
+  int pending = 0;         // likewise
   int jobs = 0;
   int active_jobs = 0;
   int running_jobs = 0;

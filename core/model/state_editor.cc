@@ -20,9 +20,30 @@ bool Held(JobState state) { return state == JobState::kHeld || state == JobState
 // In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
 bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
 
-bool SameOccupation(const Task& a, const Task& b) {
-  if (Occupies(a.state) != Occupies(b.state)) return false;
-  return !Occupies(a.state) || (a.node == b.node && a.devices == b.devices);
+// What a task holds of a node, or keeps from others there.
+struct Hold {
+  bool any = false;
+  NodeId node;
+  DeviceSet devices;
+  bool operator==(const Hold&) const = default;
+};
+Hold OccupationOf(const Task& task) {
+  if (!Occupies(task.state)) return {};
+  return {.any = true, .node = task.node, .devices = task.devices};
+}
+Hold ReservationOf(const Task& task) {
+  if (Reserves(task.state)) return {.any = true, .node = task.node, .devices = task.devices};
+  if (!task.moves) return {};
+  return {.any = true, .node = task.next_node, .devices = task.next_devices};
+}
+
+// Counts as its queue's use.
+bool IsUse(TaskState state) { return Occupies(state) || Reserves(state); }
+
+bool SameHolds(const Task& a, const Task& b) {
+  return IsUse(a.state) == IsUse(b.state) &&
+         (a.state == TaskState::kPending) == (b.state == TaskState::kPending) &&
+         OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b);
 }
 
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
@@ -33,6 +54,11 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.min_available = spec.min_available;
   job.max_retries = spec.max_retries;
   job.on_node_loss = spec.on_node_loss;
+  job.preemptible = spec.preemptible;
+  job.strategy = spec.strategy;
+  job.user = spec.user;
+  job.checkpoint_interval = spec.checkpoint_interval;
+  job.deadline = spec.deadline;
   job.walltime = spec.walltime;
   job.retry_backoff = spec.retry_backoff;
   job.prepare_timeout = spec.prepare_timeout;
@@ -56,7 +82,9 @@ void StateEditor::Sync() {
     Job* job = state_.jobs_.Find(id);
     if (job == nullptr) continue;
     RefreshPending(*job);
-    if (facts()) RefreshTimer(*job);
+    if (!facts()) continue;
+    RefreshTimer(*job);
+    RefreshShort(*job);
   }
   touched_.clear();
   if (facts()) state_.pending_.DropEmpty();
@@ -72,8 +100,16 @@ void StateEditor::MarkJob(JobId id) {
   state_.unsettled_.insert(id);
 }
 
-void StateEditor::CouldHelp() {
-  if (facts()) state_.pending_.ReopenAll();
+void StateEditor::QueueCouldHelp(QueueId leaf) {
+  if (!facts()) return;
+  for (QueueId id = leaf;; id = state_.queues_.At(id).spec.parent) {
+    state_.pending_.ReopenQueue(id);
+    if (id == kRootQueue) return;
+  }
+}
+
+void StateEditor::NodeCouldHelp(NodeId id) {
+  if (facts()) state_.freed_nodes_.push_back(id);
 }
 
 Task StateEditor::SetTask(TaskKey key, const Task& value) {
@@ -89,10 +125,10 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     state_.tasks_by_state_[static_cast<size_t>(old.state)] -= Counts(job, old.state);
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
-  const bool same_wait = Waits(old.state) == Waits(value.state);
-  if (!same_wait || !SameOccupation(old, value)) {
-    MoveOccupation(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
+  if (!SameHolds(old, value)) {
+    MoveHolds(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
   }
+  if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
   return old;
 }
@@ -104,30 +140,80 @@ void StateEditor::AdoptTask(TaskKey key) {
   state_.unsettled_.insert(key.job);
 }
 
-// The task's wait or occupation is not what it was: moves it in all sums.
-void StateEditor::MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old) {
+// The task's wait or what it holds is not what it was: moves it in all sums.
+void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old) {
   const Task& task = job.tasks[key.task];
-  const bool occupied = Occupies(old.state);
-  const bool occupies = Occupies(task.state);
+  const Hold occupied = OccupationOf(old), occupies = OccupationOf(task);
+  const Hold reserved = ReservationOf(old), reserves = ReservationOf(task);
   const bool held_any = job.occupying > 0;
-  if (occupied) Vacate(old.node, key, request, old.devices);
-  if (occupies) Occupy(task.node, key, request, task.devices);
-  job.occupying += (occupies ? 1 : 0) - (occupied ? 1 : 0);
+  if (reserved.any && !(reserved == reserves))
+    Unreserve(reserved.node, key, request, reserved.devices);
+  if (occupied.any && !(occupied == occupies))
+    Vacate(occupied.node, key, request, occupied.devices);
+  if (occupies.any && !(occupied == occupies))
+    Occupy(occupies.node, key, request, occupies.devices);
+  if (reserves.any && !(reserved == reserves))
+    Reserve(reserves.node, key, request, reserves.devices);
+  job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
   QueueChange change;
   change.request = &request;
-  change.allocated = (occupies ? 1 : 0) - (occupied ? 1 : 0);
+  change.allocated = (IsUse(task.state) ? 1 : 0) - (IsUse(old.state) ? 1 : 0);
+  change.nonpreemptible = job.preemptible ? 0 : change.allocated;
   if (!Ended(job.status.state)) {
-    change.pending = (Waits(task.state) ? 1 : 0) - (Waits(old.state) ? 1 : 0);
+    const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
+    change.pending = waits(task.state) - waits(old.state);
   }
   change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
+  if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
   ChangeQueues(job.queue, change);
-  if (occupied && !occupies) CouldHelp();
+  ChangeUser(job, request, change.allocated);
+  if (change.allocated < 0 || change.running_jobs < 0) QueueCouldHelp(job.queue);
+}
+
+// The sets of tasks and jobs in states that planning looks for.
+void StateEditor::ListTask(const Job& job, TaskKey key, TaskState old) {
+  const TaskState now = job.tasks[key.task].state;
+  if (old == TaskState::kReleasing) state_.releasing_.erase(key);
+  if (now == TaskState::kReleasing) state_.releasing_.insert(key);
+  if (!Reserves(old) && !Reserves(now)) return;
+  const GroupTally tally = TallyOf(job);
+  if (tally.Nominated() > 0) {
+    state_.nominated_jobs_.insert(job.id);
+  } else {
+    state_.nominated_jobs_.erase(job.id);
+  }
+}
+
+void StateEditor::ListOccupying(Job& job, bool list) {
+  Queue& queue = state_.queues_.At(job.queue);
+  const std::pair<Time, JobId> end{PlannedEnd(job), job.id};
+  const bool ends = end.first != absl::InfiniteFuture();
+  if (list) {
+    queue.occupying_jobs.insert(KeyOf(job));
+    if (ends) state_.planned_ends_.insert(end);
+  } else {
+    queue.occupying_jobs.erase(KeyOf(job));
+    if (ends) state_.planned_ends_.erase(end);
+  }
+}
+
+void StateEditor::ChangeUser(const Job& job, const Resources& request, int sign) {
+  Queue& queue = state_.queues_.At(job.queue);
+  if (sign == 0 || queue.spec.user_fairness == UserFairness::kNone) return;
+  Resources& sum = queue.user_allocated[job.user];
+  if (sign > 0) sum += request;
+  if (sign < 0) sum -= request;
+  if (sum.IsZero()) queue.user_allocated.erase(job.user);
 }
 
 JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   Job& job = state_.jobs_.At(id);
+  const bool relist =
+      job.occupying > 0 && (status.start != job.status.start || status.bound != job.status.bound);
+  if (relist) ListOccupying(job, false);
   JobStatus old = std::exchange(job.status, std::move(status));
+  if (relist) ListOccupying(job, true);
   --state_.jobs_by_state_[static_cast<size_t>(old.state)];
   ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
 
@@ -172,6 +258,17 @@ void StateEditor::ListDependencies(const Job& job, bool list) {
   }
 }
 
+void StateEditor::SetReservation(JobId id, Reservation reservation) {
+  if (reservation.places.empty()) {
+    state_.reservations_.erase(id);
+  } else {
+    state_.reservations_[id] = std::move(reservation);
+  }
+  if (!facts()) return;
+  state_.dirty_.jobs.push_back(id);
+  state_.pending_.ReopenAll();  // what was kept for it may be free for others now
+}
+
 void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
   if (message.empty()) {
     if (state_.task_messages_.erase(key) == 0) return;
@@ -184,7 +281,9 @@ void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
 void StateEditor::SetJobPriority(JobId id, int32_t priority) {
   Job& job = state_.jobs_.At(id);
   LeavePending(job);
+  if (job.occupying > 0) ListOccupying(job, false);
   job.priority = priority;
+  if (job.occupying > 0) ListOccupying(job, true);
   Touch(id);
   MarkJob(id);
 }
@@ -225,9 +324,13 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
 
 void StateEditor::EraseJob(JobId id) {
   Job& job = state_.jobs_.At(id);
-  BERTH_CHECK(job.occupying == 0);
+  BERTH_CHECK(job.occupying == 0 && TallyOf(job).Nominated() == 0);
   LeavePending(job);
   DropTimer(job);
+  if (const auto found = state_.short_since_.find(id); found != state_.short_since_.end()) {
+    state_.short_jobs_.erase({found->second, id});
+    state_.short_since_.erase(found);
+  }
   if (WaitsForDependencies(job.status)) ListDependencies(job, false);
   const bool active = !Ended(job.status.state);
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
@@ -242,6 +345,7 @@ void StateEditor::EraseJob(JobId id) {
     SetTaskMessage({id, t}, "");
   }
   state_.unsettled_.erase(id);
+  state_.reservations_.erase(id);
   state_.job_names_.erase(job.name);
   state_.interner_.ReleaseTemplate(job.shared);
   state_.jobs_.Erase(id);
@@ -258,7 +362,7 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
   Resources sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    const int32_t waiting = job.tallies[g].Waiting();
+    const int32_t waiting = job.tallies[g].In(TaskState::kPending);
     if (waiting == 1) {
       sum += one;  // not by the multiplication, which is slow
     } else {
@@ -271,17 +375,17 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
 void StateEditor::RefreshPending(Job& job) {
   const JobNeeds needs = NeedsOf(job);
   if (needs.empty()) return LeavePending(job);
-  const Demand demand = DemandOf(job, needs);
+  const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs);
   if (job.pending_class != ClassId{}) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);
   }
-  job.pending_class = state_.pending_.Add(demand, OrderKey{job.priority, job.id});
+  job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
 }
 
 void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
-  state_.pending_.Remove(job.pending_class, OrderKey{job.priority, job.id});
+  state_.pending_.Remove(job.pending_class, KeyOf(job));
   job.pending_class = ClassId{};
 }
 
@@ -294,6 +398,21 @@ void StateEditor::RefreshTimer(Job& job) {
   state_.timers_.insert({due, job.id});
   state_.timer_of_[job.id] = due;
   job.has_timer = true;
+}
+
+void StateEditor::RefreshShort(const Job& job) {
+  const Time since = ShortSince(job);
+  const auto found = state_.short_since_.find(job.id);
+  const bool listed = found != state_.short_since_.end();
+  if (!listed && since == absl::InfiniteFuture()) return;
+  if (listed && found->second == since) return;
+  if (listed) {
+    state_.short_jobs_.erase({found->second, job.id});
+    state_.short_since_.erase(found);
+  }
+  if (since == absl::InfiniteFuture()) return;
+  state_.short_jobs_.insert({since, job.id});
+  state_.short_since_[job.id] = since;
 }
 
 void StateEditor::DropTimer(Job& job) {

@@ -16,9 +16,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/model/cluster_state.h"
 
@@ -47,6 +49,8 @@ class StateEditor {
   void AdoptTask(TaskKey key);
   // What the latest attempt that ended said; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
+  // Without places: none.
+  void SetReservation(JobId id, Reservation reservation);
   void SetJobPriority(JobId id, int32_t priority);
   void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
   // The id must be absent; next_job_id moves past it. Its kinds must have room
@@ -61,6 +65,8 @@ class StateEditor {
   void AddQueue(QueueId id, QueueSpec spec);
   void SetQueueSpec(QueueId id, QueueSpec spec);  // name and parent unchanged
   void SetQueueOpen(QueueId id, bool open);
+  void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
+  void SetUsageCharged(Time when);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -79,17 +85,46 @@ class StateEditor {
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
   void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+  // A blocked class returns to ready() also at `at` (later than now; or InfiniteFuture), whatever
+  // happens.
+  void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
+  // And when something of the queue, or below it, ends.
+  void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
+  // Returns it now.
+  void Reopen(ClassId id) { state_.pending_.Reopen(id); }
+  // Classes that Block was told of after missed() had `from` entries were never tried: they return
+  // to ready().
+  void ReopenMissed(size_t from) { state_.pending_.ReopenMissed(from); }
+  // PendingIndex::missed() has been dealt with.
+  void ForgetMissed() { state_.pending_.missed_.clear(); }
+  // Queues whose demand, specification, usage or children are not what they were at the last call,
+  // undone edits included; also erased ones. Each once.
+  std::vector<QueueId> TakeChangedQueues();
+  std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
+  // Nothing is known any more of what cannot be placed: the policies are others.
+  void ForgetVerdicts() {
+    state_.pending_.ReopenAll();
+    state_.planning_cache_.reset();
+  }
+  // Returns to ready() what waits for room and one task of which `fits` on a node that could give
+  // more since the last call. A node that changed otherwise than by a task that left is asked for
+  // every shape.
+  void WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits);
 
   // Loading, into a fresh state: queues parents first, nodes, job specs, then statuses and tasks,
   // then FinishLoad. Anything may be left out that equals what a new one has. INVALID_ARGUMENT or
   // FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated ids or names, too
   // many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
+  absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
+  void LoadUsageCharged(Time when) { SetUsageCharged(when); }
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
   // `priority` and `labels` as last updated.
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                              std::map<std::string, std::string> labels, uint64_t revision);
+  // After the job and the nodes.
+  absl::Status LoadReservation(JobId id, Reservation reservation);
   absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
   // Ids up to these were given out before, also of what was deleted since.
   absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue);
@@ -101,11 +136,23 @@ class StateEditor {
   bool facts() const { return mode_ == EditMode::kFacts; }
   void Touch(JobId id);
   void MarkJob(JobId id);
-  void CouldHelp();  // facts only: reopens blocked classes
+  // Facts only: what could help blocked classes happened.
+  void QueueCouldHelp(QueueId leaf);
+  void NodeCouldHelp(NodeId id);
+  void AnythingCouldHelp();
+  void ShareChanged(Queue& queue);
+  void KeepForChildren(Queue& parent);
+  void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
-  void MoveOccupation(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void ListTask(const Job& job, TaskKey key, TaskState old);
+  void ListOccupying(Job& job, bool list);
+  void ChangeUser(const Job& job, const Resources& request, int sign);
+  void CountUsers(Queue& queue);
   void Occupy(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
   void Vacate(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Reserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Unreserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
   void DeriveQueue(Queue& queue);
@@ -113,6 +160,7 @@ class StateEditor {
   void LeavePending(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
+  void RefreshShort(const Job& job);
   void ListDependencies(const Job& job, bool list);
   Resources WaitingRequest(const Job& job) const;
 

@@ -1,6 +1,7 @@
 // StateEditor: queues, nodes, and the passing of time.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/base/check.h"
@@ -24,12 +25,27 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
+void Drop(std::vector<TaskKey>& list, TaskKey key) {
+  const auto found = std::find(list.rbegin(), list.rend(), key);
+  BERTH_CHECK(found != list.rend());
+  *found = list.back();
+  list.pop_back();
+}
+
 }  // namespace
 
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
+  // Demand is what is allocated and what is pending: a bind leaves it as it is.
+  if (change.allocated + change.pending != 0) ShareChanged(state_.queues_.At(leaf));
+  std::optional<Resources> kept_more;  // below, by this change
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
+    const bool keeps = change.allocated != 0 && (queue.guarantees || kept_more.has_value());
+    const Resources kept = keeps ? KeptFor(queue) : Resources{};
+    if (kept_more.has_value()) queue.kept += *kept_more;
     AddSigned(queue.allocated, change.request, change.allocated);
+    if (keeps) kept_more = KeptFor(queue) - kept;
+    AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
     // One by one: read as one vector, what was just written number by number would wait for all
     // writes before it.
@@ -52,16 +68,34 @@ void StateEditor::Occupy(NodeId id, TaskKey key, const Resources& request,
   ReindexNode(node);
 }
 
+void StateEditor::Reserve(NodeId id, TaskKey key, const Resources& request,
+                          const DeviceSet& devices) {
+  Node& node = state_.nodes_.At(id);
+  BERTH_CHECK(!node.devices_reserved.Overlaps(devices));
+  node.reserved += request;
+  node.devices_reserved |= devices;
+  node.nominated.push_back(key);
+  ReindexNode(node);
+}
+
+void StateEditor::Unreserve(NodeId id, TaskKey key, const Resources& request,
+                            const DeviceSet& devices) {
+  Node& node = state_.nodes_.At(id);
+  node.reserved -= request;
+  node.devices_reserved -= devices;
+  Drop(node.nominated, key);
+  ReindexNode(node);
+  NodeCouldHelp(id);
+}
+
 void StateEditor::Vacate(NodeId id, TaskKey key, const Resources& request,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
   node.allocated -= request;
   node.devices_used -= devices;
-  const auto found = std::find(node.tasks.rbegin(), node.tasks.rend(), key);
-  BERTH_CHECK(found != node.tasks.rend());
-  *found = node.tasks.back();
-  node.tasks.pop_back();
+  Drop(node.tasks, key);
   ReindexNode(node);
+  NodeCouldHelp(id);
 }
 
 void StateEditor::ReindexNode(const Node& node) {
@@ -70,7 +104,7 @@ void StateEditor::ReindexNode(const Node& node) {
     return;
   }
   DeviceSet unused = node.healthy;
-  unused -= node.devices_used;
+  unused -= TakenDevices(node);
   const Resources free = FreeOf(node);
   state_.free_.Put(node.id, free, FreeIndex::Room(unused.Count(), free[kCpu]));
 }
@@ -98,9 +132,64 @@ void StateEditor::DeriveNode(Node& node) {
 }
 
 void StateEditor::DeriveQueue(Queue& queue) {
-  queue.limit.amount.fill(std::numeric_limits<int64_t>::max());
-  for (const NamedAmount& limit : queue.spec.limit) {
-    queue.limit[state_.interner_.AddKind(limit.name)] = limit.amount;
+  const auto derive = [this](const std::vector<NamedAmount>& amounts, int64_t absent) {
+    Resources derived;
+    derived.amount.fill(absent);
+    for (const NamedAmount& a : amounts) derived[state_.interner_.AddKind(a.name)] = a.amount;
+    return derived;
+  };
+  constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+  queue.limit = derive(queue.spec.limit, kNoBound);
+  queue.deserved = derive(queue.spec.deserved, 0);
+  queue.deserved_bound = derive(queue.spec.deserved, kNoBound);
+  queue.guarantee = derive(queue.spec.guarantee, 0);
+  queue.guarantees = !queue.guarantee.IsZero();
+  ShareChanged(queue);
+}
+
+void StateEditor::ShareChanged(Queue& queue) {
+  if (queue.share_changed) return;
+  queue.share_changed = true;
+  state_.changed_queues_.push_back(queue.id);
+}
+
+std::vector<QueueId> StateEditor::TakeChangedQueues() {
+  for (QueueId id : state_.changed_queues_) {
+    if (Queue* queue = state_.queues_.Find(id); queue != nullptr) queue->share_changed = false;
+  }
+  return std::exchange(state_.changed_queues_, {});
+}
+
+// Anew, from here to the root: a guarantee changed, or a child came or went.
+void StateEditor::KeepForChildren(Queue& parent) {
+  for (Queue* at = &parent;; at = &state_.queues_.At(at->spec.parent)) {
+    at->kept = Resources{};
+    for (QueueId child : at->children) at->kept += KeptFor(state_.queues_.At(child));
+    if (at->id == kRootQueue) return;
+  }
+}
+
+void StateEditor::CountCapacity(const Node& node, bool add) {
+  if (node.status.state != NodeState::kReady) return;
+  if (add) state_.capacity_ += node.capacity;
+  if (!add) state_.capacity_ -= node.capacity;
+}
+
+// Anew, as user_fairness was switched.
+void StateEditor::CountUsers(Queue& queue) {
+  queue.user_allocated.clear();
+  for (auto id = state_.jobs_.NextFrom(JobId{}); id.has_value();
+       id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
+    const Job& job = state_.jobs_.At(*id);
+    if (job.queue != queue.id) continue;
+    touched_.push_back(*id);  // its class tells users apart, or does not any more
+    for (size_t g = 0; g < job.groups.size(); ++g) {
+      const GroupTally& tally = job.tallies[g];
+      const int32_t tasks = tally.Occupying() + tally.Nominated();
+      if (tasks == 0) continue;
+      const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
+      ChangeUser(job, one.Times(tasks), 1);
+    }
   }
 }
 
@@ -112,6 +201,7 @@ void StateEditor::AddQueue(QueueId id, QueueSpec spec) {
   BERTH_CHECK(state_.queue_names_.emplace(queue.spec.name, id).second);
   std::vector<QueueId>& siblings = state_.queues_.At(queue.spec.parent).children;
   siblings.insert(std::upper_bound(siblings.begin(), siblings.end(), id), id);
+  KeepForChildren(state_.queues_.At(queue.spec.parent));
   if (state_.next_queue_id_ <= id) state_.next_queue_id_ = QueueId{id.value + 1};
   if (facts()) state_.dirty_.queues.push_back(id);
 }
@@ -120,17 +210,34 @@ void StateEditor::SetQueueSpec(QueueId id, QueueSpec spec) {
   Queue& queue = state_.queues_.At(id);
   BERTH_CHECK(queue.spec.name == spec.name && queue.spec.parent == spec.parent);
   state_.queue_names_.erase(queue.spec.name);
+  const UserFairness before = queue.spec.user_fairness;
   queue.spec = std::move(spec);
   state_.queue_names_.emplace(queue.spec.name, id);
   DeriveQueue(queue);
+  if (id != kRootQueue) KeepForChildren(state_.queues_.At(queue.spec.parent));
+  if (queue.spec.user_fairness != before) CountUsers(queue);
   if (facts()) state_.dirty_.queues.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
+}
+
+void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
+  Queue& queue = state_.queues_.At(id);
+  if (queue.usage == usage) return;
+  queue.usage = std::move(usage);
+  ShareChanged(queue);
+  if (facts()) state_.dirty_.usages.push_back(id);
+}
+
+// Stored with the root.
+void StateEditor::SetUsageCharged(Time when) {
+  state_.usage_charged_ = when;
+  if (facts()) state_.dirty_.usages.push_back(kRootQueue);
 }
 
 void StateEditor::SetQueueOpen(QueueId id, bool open) {
   state_.queues_.At(id).open = open;
   if (facts()) state_.dirty_.queues.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
 }
 
 void StateEditor::EraseQueue(QueueId id) {
@@ -138,9 +245,13 @@ void StateEditor::EraseQueue(QueueId id) {
   BERTH_CHECK(id != kRootQueue && queue.jobs == 0 && queue.children.empty());
   std::vector<QueueId>& siblings = state_.queues_.At(queue.spec.parent).children;
   siblings.erase(std::find(siblings.begin(), siblings.end(), id));
+  KeepForChildren(state_.queues_.At(queue.spec.parent));
+  ShareChanged(queue);
+  ShareChanged(state_.queues_.At(queue.spec.parent));
   state_.queue_names_.erase(queue.spec.name);
   state_.queues_.Erase(id);
   if (facts()) state_.dirty_.queues.push_back(id);
+  AnythingCouldHelp();  // its guarantee is free for others now
 }
 
 void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
@@ -150,6 +261,7 @@ void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
   BERTH_CHECK(state_.node_names_.emplace(node.spec.name, id).second);
   if (state_.next_node_id_ <= id) state_.next_node_id_ = NodeId{id.value + 1};
   DeriveNode(node);
+  CountCapacity(node, true);
   SetNodeStatus(id, std::move(status));
 }
 
@@ -157,26 +269,39 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   Node& node = state_.nodes_.At(id);
   BERTH_CHECK(node.spec.name == spec.name);
   const std::vector<int> moves = DeviceMoves(node.spec, spec);
-  for (TaskKey key : node.tasks) {
-    Task& task = state_.jobs_.At(key.job).tasks[key.task];
-    const DeviceSet moved = Moved(task.devices, moves);
-    if (moved == task.devices) continue;
-    task.devices = moved;
+  const auto move = [&](TaskKey key, DeviceSet& devices) {
+    const DeviceSet moved = Moved(devices, moves);
+    if (moved == devices) return;
+    devices = moved;
     if (facts()) state_.dirty_.tasks.push_back(key);
+  };
+  for (TaskKey key : node.tasks) move(key, state_.jobs_.At(key.job).tasks[key.task].devices);
+  for (TaskKey key : node.nominated) {
+    Task& task = state_.jobs_.At(key.job).tasks[key.task];
+    move(key, task.moves ? task.next_devices : task.devices);
+  }
+  // Their places may not be well any more.
+  for (TaskKey key : node.nominated) {
+    if (facts()) state_.unsettled_.insert(key.job);
   }
   node.devices_used = Moved(node.devices_used, moves);
+  node.devices_reserved = Moved(node.devices_reserved, moves);
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
+  CountCapacity(node, false);
   DeriveNode(node);
+  CountCapacity(node, true);
   ReindexNode(node);
   if (facts()) state_.dirty_.nodes.push_back(id);
-  CouldHelp();
+  AnythingCouldHelp();
 }
 
 void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   Node& node = state_.nodes_.At(id);
+  CountCapacity(node, false);
   const NodeStatus old = std::exchange(node.status, std::move(status));
+  CountCapacity(node, true);
   state_.backoffs_.erase({old.backoff_until, id});
   if (node.status.backoff_until > state_.passed_time_) {
     state_.backoffs_.insert({node.status.backoff_until, id});
@@ -187,12 +312,16 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   if (node.status.draining && !old.draining) {
     for (TaskKey key : node.tasks) state_.unsettled_.insert(key.job);
   }
-  CouldHelp();
+  if (!node.nominated.empty() && !TakesTasks(node.status)) {
+    for (TaskKey key : node.nominated) state_.unsettled_.insert(key.job);
+  }
+  AnythingCouldHelp();
 }
 
 void StateEditor::EraseNode(NodeId id) {
   const Node& node = state_.nodes_.At(id);
-  BERTH_CHECK(node.tasks.empty());
+  BERTH_CHECK(node.tasks.empty() && node.nominated.empty());
+  CountCapacity(node, false);
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
@@ -200,10 +329,35 @@ void StateEditor::EraseNode(NodeId id) {
   if (facts()) state_.dirty_.nodes.push_back(id);
 }
 
+void StateEditor::AnythingCouldHelp() {
+  if (facts()) state_.pending_.ReopenAll();
+}
+
+void StateEditor::WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits) {
+  if (state_.freed_nodes_.empty()) return;
+  std::vector<NodeId> nodes = std::exchange(state_.freed_nodes_, {});
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::vector<ShapeId> woken;
+  auto& blocked = state_.pending_.blocked_by_room_;
+  for (auto it = blocked.begin(); it != blocked.end();) {
+    const ShapeId of = it->first;
+    if (state_.interner_.shapes().Find(of) == nullptr) {  // the last job of that shape is deleted
+      it = blocked.erase(it);
+      continue;
+    }
+    const auto helps = [&](NodeId node) { return state_.free_.Has(node) && fits(of, node); };
+    if (std::any_of(nodes.begin(), nodes.end(), helps)) woken.push_back(of);
+    ++it;
+  }
+  for (ShapeId shape : woken) state_.pending_.ReopenShape(shape);
+}
+
 void StateEditor::PassTime(Time now) {
   if (now <= state_.passed_time_) return;
   Sync();
   state_.passed_time_ = now;
+  state_.pending_.ReopenDue(now);
   while (!state_.timers_.empty() && state_.timers_.begin()->first <= now) {
     Job& job = state_.jobs_.At(state_.timers_.begin()->second);
     state_.unsettled_.insert(job.id);
@@ -213,7 +367,7 @@ void StateEditor::PassTime(Time now) {
     const NodeId id = state_.backoffs_.begin()->second;
     state_.backoffs_.erase(state_.backoffs_.begin());
     ReindexNode(state_.nodes_.At(id));
-    state_.pending_.ReopenAll();
+    state_.freed_nodes_.push_back(id);
   }
 }
 

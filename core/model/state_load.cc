@@ -34,16 +34,33 @@ absl::Status Unknown(absl::string_view what, uint64_t id, absl::string_view need
 // The lifecycle stage may have something left to do.
 bool MayBeUnsettled(const Job& job) {
   if (Ended(job.status.state)) return false;
-  const bool untouched = job.status == JobStatus{} && job.occupying == 0 &&
-                         TallyOf(job).Waiting() == static_cast<int32_t>(job.tasks.size());
+  const bool untouched =
+      job.status == JobStatus{} && job.occupying == 0 &&
+      TallyOf(job).In(TaskState::kPending) == static_cast<int32_t>(job.tasks.size());
   return !untouched || !job.dependencies.empty() || job.start_after != absl::InfinitePast();
+}
+
+// The devices are there, and no other task has them in the same way.
+absl::Status CheckHold(const ClusterState& state, NodeId id, const DeviceSet& devices,
+                       DeviceSet Node::*taken) {
+  const Node* node = state.nodes().Find(id);
+  if (node == nullptr) return absl::NotFoundError(absl::StrCat("no node ", id.value));
+  for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
+    if (devices.Has(i)) return absl::NotFoundError(absl::StrCat("node has no device ", i));
+  }
+  if ((node->*taken).Overlaps(devices)) {
+    return absl::AlreadyExistsError("another task has one of its devices");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status StateEditor::LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision) {
   mode_ = EditMode::kTentative;
-  if (auto status = state_.interner_.CanAddKinds(NamesOf(spec.limit)); !status.ok()) return status;
+  for (const auto* amounts : {&spec.limit, &spec.deserved, &spec.guarantee}) {
+    if (auto status = state_.interner_.CanAddKinds(NamesOf(*amounts)); !status.ok()) return status;
+  }
   if (id == kRootQueue) {
     if (spec.name != state_.queues_.At(id).spec.name) {
       return absl::InvalidArgumentError(absl::StrCat("queue 0 is the root, not ", spec.name));
@@ -61,6 +78,13 @@ absl::Status StateEditor::LoadQueue(QueueId id, QueueSpec spec, bool open, uint6
   Queue& queue = state_.queues_.At(id);
   queue.open = open;
   queue.revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
+  if (state_.queues_.Find(id) == nullptr)
+    return Unknown("usage of queue", id.value, "no such queue");
+  SetQueueUsage(id, std::move(usage));
   return absl::OkStatus();
 }
 
@@ -107,6 +131,18 @@ absl::Status StateEditor::LoadJobStatus(JobId id, JobStatus status, int32_t prio
   return absl::OkStatus();
 }
 
+absl::Status StateEditor::LoadReservation(JobId id, Reservation reservation) {
+  const Job* job = state_.jobs_.Find(id);
+  if (job == nullptr) return Unknown("reservation of job", id.value, "no such job");
+  for (const Placement& place : reservation.places) {
+    if (place.task >= job->tasks.size() || state_.nodes_.Find(place.node) == nullptr) {
+      return Unknown("reservation of job", id.value, "no such task or node");
+    }
+  }
+  SetReservation(id, std::move(reservation));
+  return absl::OkStatus();
+}
+
 absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_view message) {
   const Job* job = state_.jobs_.Find(key.job);
   const std::string name = absl::StrCat("task ", key.task, " of job");
@@ -114,18 +150,14 @@ absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_v
     return Unknown(name, key.job.value, "no such task");
   }
   if (Occupies(task.state)) {
-    const Node* node = state_.nodes_.Find(task.node);
-    if (node == nullptr) {
-      return Unknown(name, key.job.value, absl::StrCat("no node ", task.node.value));
-    }
-    for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
-      if (task.devices.Has(i)) {
-        return Unknown(name, key.job.value, absl::StrCat("node has no device ", i));
-      }
-    }
-    if (node->devices_used.Overlaps(task.devices)) {
-      return Unknown(name, key.job.value, "another task has one of its devices");
-    }
+    auto status = CheckHold(state_, task.node, task.devices, &Node::devices_used);
+    if (!status.ok()) return Unknown(name, key.job.value, status.message());
+  }
+  if (Reserves(task.state) || task.moves) {
+    const bool moves = task.moves;
+    auto status = CheckHold(state_, moves ? task.next_node : task.node,
+                            moves ? task.next_devices : task.devices, &Node::devices_reserved);
+    if (!status.ok()) return Unknown(name, key.job.value, status.message());
   }
   SetTask(key, task);
   SetTaskMessage(key, message);
@@ -149,6 +181,7 @@ void StateEditor::FinishLoad() {
        id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
     Job& job = state_.jobs_.At(*id);
     RefreshTimer(job);
+    RefreshShort(job);
     if (MayBeUnsettled(job)) state_.unsettled_.insert(state_.unsettled_.end(), *id);
   }
   state_.dirty_ = Dirty{};

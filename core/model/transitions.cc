@@ -32,8 +32,10 @@ Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
   task.exit_signal = report.exit_signal;
   const bool well = cause == EndCause::kExit && report.exit_code == 0 && report.exit_signal == 0 &&
                     report.cause == ExitCause::kItself;
-  if (well && task.state == TaskState::kFailed) {  // also one that was just told to stop
+  if (well) {  // also one that was just told to stop: it had finished by itself
     task.state = TaskState::kSucceeded;
+    task.node = before.node;
+    task.devices = DeviceSet{};
     task.end_cause = EndCause::kExit;
   }
   return task;
@@ -53,10 +55,22 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   return task;
 }
 
-JobStatus GangBound(const JobStatus& before) {
+JobStatus GangBound(const JobStatus& before, Time now) {
   JobStatus status = before;
+  status.bound = now;
   ++status.starts;
   status.state = JobState::kBinding;
+  return status;
+}
+
+JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now) {
+  JobStatus status = before;
+  ++status.evictions;
+  status.eviction = {.time = now,
+                     .reason = event.reason,
+                     .beneficiary = event.beneficiary,
+                     .tasks = static_cast<int32_t>(event.tasks.size()),
+                     .detail = event.detail};
   return status;
 }
 
@@ -67,6 +81,9 @@ Task StartedTask(const Task& before, Time now) {
 Task ReleasedTask(const Task& before, bool requeue, Time now) {
   Task task = before;
   task.requeue = requeue;
+  task.moves = false;
+  task.next_node = NodeId{};
+  task.next_devices = DeviceSet{};
   if (before.state == TaskState::kLost) {
     task.before_lost = TaskState::kReleasing;
   } else if (before.state != TaskState::kReleasing) {
@@ -78,6 +95,27 @@ Task ReleasedTask(const Task& before, bool requeue, Time now) {
 
 Task RequeuedTask(const Task& before, Time now) {
   return InState(before, TaskState::kPending, now);
+}
+
+Task NominatedTask(const Task& before, const Placement& placement, Time now) {
+  Task task = InState(before, TaskState::kNominated, now);
+  task.node = placement.node;
+  task.devices = placement.devices;
+  return task;
+}
+
+Task UnnominatedTask(const Task& before, Time now) {
+  Task task = InState(before, TaskState::kPending, now);
+  task.devices = DeviceSet{};
+  return task;
+}
+
+Task MovedTask(const Task& released, const Placement& to) {
+  Task task = released;
+  task.moves = true;
+  task.next_node = to.node;
+  task.next_devices = to.devices;
+  return task;
 }
 
 Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
@@ -109,7 +147,12 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
   task.port = 0;
-  return task;
+  if (!task.moves) return task;
+  const Placement to{.node = task.next_node, .devices = task.next_devices};
+  task.moves = false;
+  task.next_node = NodeId{};
+  task.next_devices = DeviceSet{};
+  return again ? NominatedTask(task, to, now) : task;
 }
 
 Task LostTask(const Task& before, Time now) {

@@ -4,13 +4,16 @@
 //   Pending -Bound-> Bound -> Prepared -Started-> Starting -> Running -> Succeeded | Failed
 //   -Requeued-> Pending
 //                      '---------'-------Released-----'----------'--> Releasing -> Pending | Failed
+//   Pending -Nominated-> Nominated -Bound-> Bound; Releasing with a move -> Nominated
 //   any of these that occupies -Lost-> Lost -Returned-> as before
 #ifndef BERTH_CORE_MODEL_TRANSITIONS_H_
 #define BERTH_CORE_MODEL_TRANSITIONS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/model/event.h"
+#include "core/model/interner.h"
 #include "core/model/job.h"
 
 namespace berth {
@@ -18,11 +21,17 @@ namespace berth {
 // Decisions.
 Task BoundTask(const Task& before, const Placement& placement, Time now);  // a new attempt
 // The job whose gang was bound: one start more, Binding.
-JobStatus GangBound(const JobStatus& before);
+JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now);
+JobStatus GangBound(const JobStatus& before, Time now);
 Task StartedTask(const Task& before, Time now);
 // A lost one stays Lost, and is Releasing if its node returns.
 Task ReleasedTask(const Task& before, bool requeue, Time now);
 Task RequeuedTask(const Task& before, Time now);
+// A task that waits gets a place to wait for, or loses it.
+Task NominatedTask(const Task& before, const Placement& placement, Time now);
+Task UnnominatedTask(const Task& before, Time now);
+// A released task, with requeue, that is to be nominated there once it is gone.
+Task MovedTask(const Task& released, const Placement& to);
 
 // Reports. kExited and kRefused leave nothing of the attempt: see GoneTask.
 Task ReportedTask(const Task& before, const TaskReported& report, Time now);
@@ -33,6 +42,11 @@ Task GoneTask(const Task& before, EndCause cause, Time now);
 // Its node fell silent, or came back.
 Task LostTask(const Task& before, Time now);
 Task ReturnedTask(const Task& before, Time now);
+
+// Queue::usage after the time that the event tells of. In integers, with 2^(-x) from a table:
+// the same on every machine. Amounts below 1/1024 of a unit are forgotten.
+std::vector<NamedAmount> ChargedUsage(const Interner& interner, const Queue& queue,
+                                      const UsageCharged& event);
 
 // Told to stop, whether its node is silent or not.
 bool Releasing(const Task& task);

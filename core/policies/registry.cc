@@ -19,6 +19,11 @@ Registry BuiltIn() {
     registry.emplace(std::pair(factory.index(), std::string(name)), factory);
   };
   add("allocate", &MakeAllocate);
+  add("backfill", &MakeBackfill);
+  add("consolidate", &MakeConsolidate);
+  add("reclaim", &MakeReclaim);
+  add("preempt", &MakePreempt);
+  add("expire_gangs", &MakeExpireGangs);
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);
   add("taints", &MakeTaintsFilter);

@@ -15,6 +15,11 @@ std::unique_ptr<Point> MakePolicy(absl::string_view name);
 
 // Built in: one line each, defined in the file of the same name.
 std::unique_ptr<Action> MakeAllocate();
+std::unique_ptr<Action> MakeBackfill();
+std::unique_ptr<Action> MakeConsolidate();
+std::unique_ptr<Action> MakeReclaim();
+std::unique_ptr<Action> MakePreempt();
+std::unique_ptr<Action> MakeExpireGangs();
 std::unique_ptr<NodeFilter> MakeResourcesFilter();
 std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
 std::unique_ptr<NodeFilter> MakeTaintsFilter();

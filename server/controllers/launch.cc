@@ -3,6 +3,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "core/model/transitions.h"
 #include "server/convert_values.h"
 
 namespace berth {
@@ -75,7 +77,11 @@ void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, v1::Kill* kill) 
   SetKey(order, kill->mutable_key());
   ToProto(order.job->kill_grace, kill->mutable_grace());
   kill->set_signal(cold.kill_signal());
-  kill->set_reason(ReleaseReasonText(order.reason));
+  kill->set_reason(absl::StrCat(ReleaseReasonText(order.reason), order.detail));
+  if (!IsEviction(order.reason)) return;
+  const v1::CheckpointPolicy& checkpoint = cold.checkpoint();
+  if (!checkpoint.signal().empty()) kill->set_signal(checkpoint.signal());
+  if (checkpoint.has_grace()) *kill->mutable_grace() = checkpoint.grace();
 }
 
 }  // namespace
@@ -103,16 +109,17 @@ void LaunchCapture::AddByState(TaskKey key) {
     case TaskState::kStarting:
       return AddTask(OrderKind::kStart, job, key.task, {});
     case TaskState::kReleasing:
-      return AddTask(OrderKind::kKill, job, key.task, ReleaseReason::kCancelled);
+      return AddTask(OrderKind::kKill, job, key.task, ReasonByState(job, job.tasks[key.task]));
     default:
       return;
   }
 }
 
-// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing.
+// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing;
+// one that was bound and released in one turn needs the Kill alone: it is no member any more.
 void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, ReleaseReason reason) {
   const Task& task = job.tasks.at(index);
-  if (!Occupies(task.state)) return;
+  if (!Occupies(task.state) || (kind != OrderKind::kKill && Releasing(task))) return;
   const Node& node = state_.nodes().At(task.node);
   LaunchOrder order{.kind = kind,
                     .node = task.node,
@@ -123,7 +130,16 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .job = Shared(job),
                     .reason = reason};
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
+  if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
   orders_.push_back(std::move(order));
+}
+
+std::string LaunchCapture::EvictionDetail(const Job& job) const {
+  const Eviction& eviction = job.status.eviction;
+  const Job* winner = state_.jobs().Find(eviction.beneficiary);
+  const std::string name =
+      winner != nullptr ? winner->name : absl::StrCat("uid ", eviction.beneficiary.value);
+  return absl::StrCat(", for job ", name, eviction.detail.empty() ? "" : ": ", eviction.detail);
 }
 
 void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* order) {
@@ -183,6 +199,12 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold) {
   return message;
 }
 
+// A Kill that is sent again must not cut short what an eviction allows.
+ReleaseReason ReasonByState(const Job& job, const Task& task) {
+  const bool evicted = job.status.evictions > 0 && job.status.eviction.time == task.since;
+  return evicted && !job.status.cancelled ? job.status.eviction.reason : ReleaseReason::kCancelled;
+}
+
 std::string ReleaseReasonText(ReleaseReason reason) {
   switch (reason) {
     case ReleaseReason::kCancelled:
@@ -203,6 +225,14 @@ std::string ReleaseReasonText(ReleaseReason reason) {
       return "the job has failed";
     case ReleaseReason::kPrepareTimeout:
       return "its gang was not prepared in time";
+    case ReleaseReason::kReclaimed:
+      return "its room is reclaimed for another queue";
+    case ReleaseReason::kPreempted:
+      return "a job of higher priority preempts it";
+    case ReleaseReason::kConsolidated:
+      return "it is moved to make room in one piece";
+    case ReleaseReason::kGangExpired:
+      return "its gang was below its minimum for too long";
   }
   return "";
 }

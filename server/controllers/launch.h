@@ -48,6 +48,7 @@ struct LaunchOrder {
   std::vector<std::string> device_uuids = {}, device_kinds = {};
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
+  std::string detail = {};  // of an eviction: for whom, and why
 };
 
 // Collects the orders of one turn; computes what a job's orders share once. The state must not
@@ -66,6 +67,7 @@ class LaunchCapture {
 
  private:
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
+  std::string EvictionDetail(const Job& job) const;
   void FillPrepare(const Job& job, const Node& node, LaunchOrder* order);
   std::shared_ptr<const LaunchJob> Shared(const Job& job);
 
@@ -76,6 +78,9 @@ class LaunchCapture {
 
 // The message, with what the cold part of the job adds (command, environment, signal).
 v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold);
+
+// Why a task that is being released is: as its job tells.
+ReleaseReason ReasonByState(const Job& job, const Task& task);
 
 // For people: "cancelled", "restart", ...
 std::string ReleaseReasonText(ReleaseReason reason);

@@ -67,4 +67,23 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ClusterService::ReloadConfig(grpc::CallbackServerContext* context,
+                                                       const v1::ReloadConfigRequest* request,
+                                                       v1::ReloadConfigResponse* response) {
+  Reply<v1::ReloadConfigResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const absl::StatusOr<std::vector<ConfigChange>> changes = reloader_.Reload(request->dry_run());
+  if (changes.ok()) {
+    for (const ConfigChange& change : *changes) {
+      v1::ConfigChange* out = response->add_changes();
+      out->set_path(change.path);
+      out->set_before(change.before);
+      out->set_after(change.after);
+      out->set_needs_restart(change.needs_restart);
+    }
+  }
+  reply.Finish(changes.status());
+  return reactor;
+}
+
 }  // namespace berth

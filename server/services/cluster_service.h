@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "berth/v1/cluster.grpc.pb.h"
+#include "server/reload.h"
 #include "server/services/context.h"
 #include "server/services/unbuilt.h"
 
@@ -12,7 +13,9 @@ namespace berth {
 
 class ClusterService final : public v1::ClusterService::CallbackService {
  public:
-  ClusterService(const ServiceContext* context, Time start) : context_(*context), start_(start) {}
+  // `reloader` outlives the service.
+  ClusterService(const ServiceContext* context, Time start, Reloader* reloader)
+      : context_(*context), start_(start), reloader_(*reloader) {}
 
   grpc::ServerUnaryReactor* GetClusterInfo(grpc::CallbackServerContext* context,
                                            const v1::GetClusterInfoRequest* request,
@@ -22,14 +25,13 @@ class ClusterService final : public v1::ClusterService::CallbackService {
     return Unbuilt(context, "backup of a running server");
   }
   grpc::ServerUnaryReactor* ReloadConfig(grpc::CallbackServerContext* context,
-                                         const v1::ReloadConfigRequest*,
-                                         v1::ReloadConfigResponse*) override {
-    return Unbuilt(context, "reload of the configuration");
-  }
+                                         const v1::ReloadConfigRequest* request,
+                                         v1::ReloadConfigResponse* response) override;
 
  private:
   const ServiceContext& context_;
   const Time start_;
+  Reloader& reloader_;
 };
 
 }  // namespace berth

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
 #include "server/convert_job.h"
+#include "server/live.h"
 #include "server/loop.h"
 #include "server/read_view.h"
 #include "server/request_table.h"
@@ -52,7 +53,7 @@ struct ServiceContext {
   RequestTable* requests = nullptr;  // loop thread
   TurnEdits* edits = nullptr;        // loop thread
   config::v1::Limits limits;         // completed
-  JobDefaults defaults;
+  const Live<JobDefaults>* defaults = nullptr;
 };
 
 // A write: `change` runs on the loop thread. If it returns OK the call is answered once the turn is

@@ -13,7 +13,6 @@
 #include "server/services/unbuilt.h"
 #include "server/submission.h"
 #include "server/validation/job.h"
-#include "server/validation/job_state.h"
 #include "server/validation/reason.h"
 #include "server/validation/text.h"
 #include "storage/codec.h"
@@ -22,21 +21,6 @@
 
 namespace berth {
 namespace {
-
-// All that is wrong with the request: by itself and, if it is wrong by itself, against the state
-// too, so that its author sees everything at once. A request that is fine by itself meets the state
-// on the loop thread.
-absl::Status CheckAll(ReadView& view, const v1::SubmitJobsRequest& request,
-                      const config::v1::Limits& limits) {
-  Findings findings;
-  CheckSubmit(request, limits, findings);
-  if (findings.ok()) return absl::OkStatus();
-  view.Step([&](const ClusterState& state) {
-    CheckJobsAgainst(state, request, findings);
-    return 0;
-  });
-  return findings.ToStatus();
-}
 
 void LogSubmitted(const v1::SubmitJobsResponse& response) {
   if (!LogEnabled(LogLevel::kDebug)) return;
@@ -141,11 +125,11 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
-  if (absl::Status status = CheckAll(view, *request, context_.limits); !status.ok()) {
+  if (absl::Status status = CheckSubmission(view, *request, context_.limits); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
-  Submission submission(*request, context_.limits, context_.defaults);
+  Submission submission(*request, context_.limits, context_.defaults->Get());
   if (request->dry_run()) {
     const absl::Status status =
         view.Step([&](const ClusterState& state) { return submission.Check(state); });

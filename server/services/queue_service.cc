@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/convert_queue.h"
+#include "server/convert_shares.h"
 #include "server/services/name_list.h"
 #include "server/validation/queue.h"
 #include "server/validation/text.h"
@@ -13,6 +14,9 @@
 
 namespace berth {
 namespace {
+
+// Dividing among ten thousand queues takes milliseconds: few such in one turn.
+constexpr size_t kSharesWeight = 1000;
 
 absl::Status NoSuchQueue(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
@@ -74,11 +78,13 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
   const std::string object = ObjectName(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
   if (!current.ok()) return current;
-  std::vector<absl::string_view> kinds;
-  for (const auto& [kind, amount] : request.queue().spec().limit().counts()) kinds.push_back(kind);
-  if (absl::Status room = turn.state().interner().CanAddKinds(kinds); !room.ok()) return room;
+  absl::Status room = CheckQueueKinds(turn.state(), request.queue().spec());
+  if (!room.ok()) return room;
   QueueSpec spec = queue->spec;
   UpdateQueueSpec(request.update_mask(), QueueSpecFrom(request.queue()), spec);
+  Findings findings;
+  CheckQueueShares(spec, findings);
+  if (!findings.ok()) return findings.ToStatus();
   const QueueId id = queue->id;
   if (spec == queue->spec) {
     RenderQueue(turn.state(), *queue, &response);
@@ -140,6 +146,14 @@ absl::Status List(ReadView& view, const v1::ListQueuesRequest& request,
     RenderQueue(state, queue, response.add_queues());
   });
   return absl::OkStatus();
+}
+
+absl::Status ListShares(const Turn& turn, const std::string& name,
+                        v1::ListQueueSharesResponse& response) {
+  const ClusterState& state = turn.state();
+  const Queue* top = name.empty() ? &state.queues().At(kRootQueue) : state.FindQueue(name);
+  if (top == nullptr) return NoSuchQueue(name);
+  return RenderShares(state, turn.policies().fair_share(), *top, !name.empty(), &response);
 }
 
 }  // namespace
@@ -232,6 +246,19 @@ grpc::ServerUnaryReactor* QueueService::CloseQueue(grpc::CallbackServerContext* 
                                                    const v1::CloseQueueRequest* request,
                                                    v1::Queue* response) {
   return SetOpen(Reply<v1::Queue>(context, response), request->name(), false);
+}
+
+// On the loop thread, where the policies are.
+grpc::ServerUnaryReactor* QueueService::ListQueueShares(grpc::CallbackServerContext* context,
+                                                        const v1::ListQueueSharesRequest* request,
+                                                        v1::ListQueueSharesResponse* response) {
+  Reply<v1::ListQueueSharesResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kNewWork, kSharesWeight,
+        [request](Turn& turn, v1::ListQueueSharesResponse& answer) {
+          return ListShares(turn, request->queue(), answer);
+        });
+  return reactor;
 }
 
 }  // namespace berth

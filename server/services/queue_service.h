@@ -34,6 +34,9 @@ class QueueService final : public v1::QueueService::CallbackService {
   grpc::ServerUnaryReactor* CloseQueue(grpc::CallbackServerContext* context,
                                        const v1::CloseQueueRequest* request,
                                        v1::Queue* response) override;
+  grpc::ServerUnaryReactor* ListQueueShares(grpc::CallbackServerContext* context,
+                                            const v1::ListQueueSharesRequest* request,
+                                            v1::ListQueueSharesResponse* response) override;
 
  private:
   grpc::ServerUnaryReactor* SetOpen(Reply<v1::Queue> reply, const std::string& name, bool open);

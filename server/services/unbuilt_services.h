@@ -4,7 +4,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "server/services/unbuilt.h"
 
@@ -35,28 +34,6 @@ class HyperNodeService final : public v1::HyperNodeService::CallbackService {
                                             const v1::DeleteHyperNodeRequest*,
                                             v1::DeleteHyperNodeResponse*) override {
     return Unbuilt(context, "deleting HyperNodes");
-  }
-};
-
-class ExplainService final : public v1::ExplainService::CallbackService {
- public:
-  grpc::ServerUnaryReactor* ExplainJob(grpc::CallbackServerContext* context,
-                                       const v1::ExplainJobRequest*,
-                                       v1::ExplainJobResponse*) override {
-    return Unbuilt(context, "explaining a job (its status.reasons tell the first blockers)");
-  }
-  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest*,
-                                    v1::PlanJobResponse*) override {
-    return Unbuilt(context, "planning a job that is not submitted");
-  }
-  grpc::ServerUnaryReactor* EstimateJob(grpc::CallbackServerContext* context,
-                                        const v1::EstimateJobRequest*,
-                                        v1::EstimateJobResponse*) override {
-    return Unbuilt(context, "estimating a job's start");
-  }
-  grpc::ServerUnaryReactor* WhatIf(grpc::CallbackServerContext* context, const v1::WhatIfRequest*,
-                                   v1::WhatIfResponse*) override {
-    return Unbuilt(context, "what-if questions");
   }
 };
 

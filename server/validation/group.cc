@@ -1,11 +1,13 @@
 #include "server/validation/group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/convert_job.h"
 #include "server/validation/graph.h"
 #include "server/validation/job.h"
 #include "server/validation/text.h"
@@ -82,12 +84,37 @@ void CheckTolerations(const FieldPath& path, const v1::TaskGroup& group, Finding
 }
 
 void RefuseUnbuilt(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
-  if (group.has_partition()) findings.Unbuilt({path, "partition"}, "partition of a group");
   if (group.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
   if (!group.image().empty()) findings.Unbuilt({path, "image"}, "container image");
-  if (group.has_affinity()) findings.Unbuilt({path, "affinity"}, "affinity between groups");
+  if (group.affinity().tier() != 0) {
+    const FieldPath affinity(path, "affinity");
+    findings.Unbuilt({affinity, "tier"}, "affinity above the node");
+  }
   if (!group.communication().empty()) {
     findings.Unbuilt({path, "communication"}, "communication pattern");
+  }
+}
+
+void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  const v1::Partition& partition = group.partition();
+  if (partition.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
+  if (partition.size() < 1) {
+    findings.Invalid({path, "size"}, absl::StrCat("must be at least 1, is ", partition.size()));
+    return;
+  }
+  for (const auto& [what, tasks] : {std::pair("replicas", group.replicas()),
+                                    std::pair("min_available", MinAvailableOf(group))}) {
+    if (tasks % partition.size() == 0) continue;
+    findings.Invalid({path, "size"}, absl::StrCat("must divide ", what, ", which is ", tasks,
+                                                  "; is ", partition.size()));
+  }
+  const int64_t wanted = partition.min_partitions();
+  if (wanted < 0 || wanted * partition.size() > group.replicas()) {
+    findings.Invalid({path, "min_partitions"},
+                     absl::StrCat("must be 0..", group.replicas() / partition.size(),
+                                  " (replicas / size), is ", wanted));
+  } else if (wanted != 0 && wanted * partition.size() != MinAvailableOf(group)) {
+    findings.Unbuilt({path, "min_partitions"}, "min_partitions other than min_available / size");
   }
 }
 
@@ -131,6 +158,40 @@ std::string DescribeCycle(const v1::JobSpec& spec, const std::vector<int>& cycle
 
 using GroupIndex = absl::flat_hash_map<absl::string_view, int>;
 
+// The groups that one list of an affinity names; those that are unknown are found and left out.
+std::vector<int> AffinityEdges(const FieldPath& path, absl::string_view field,
+                               const google::protobuf::RepeatedPtrField<std::string>& names,
+                               const GroupIndex& index, Findings& findings) {
+  std::vector<int> edges;
+  for (int i = 0; i < names.size(); ++i) {
+    const auto found = index.find(names[i]);
+    if (found == index.end()) {
+      findings.Invalid({path, field, i}, absl::StrCat("the job has no group ", Quoted(names[i])));
+    } else if (std::find(edges.begin(), edges.end(), found->second) != edges.end()) {
+      findings.Invalid({path, field, i}, absl::StrCat(Quoted(names[i]), " is named twice"));
+    } else {
+      edges.push_back(found->second);
+    }
+  }
+  return edges;
+}
+
+// The groups that `group` is to be near to.
+std::vector<int> NearEdges(const FieldPath& group_path, const v1::TaskGroup& group,
+                           const GroupIndex& index, Findings& findings) {
+  const FieldPath path(group_path, "affinity");
+  const v1::TaskAffinity& affinity = group.affinity();
+  std::vector<int> near =
+      AffinityEdges(path, "near_groups", affinity.near_groups(), index, findings);
+  const std::vector<int> apart =
+      AffinityEdges(path, "apart_from_groups", affinity.apart_from_groups(), index, findings);
+  for (const int other : apart) {
+    if (std::find(near.begin(), near.end(), other) == near.end()) continue;
+    findings.Invalid(path, "a group cannot be both near to and apart from another");
+  }
+  return near;
+}
+
 // The groups that `group` waits for; those that are unknown are found and left out.
 std::vector<int> GroupEdges(const FieldPath& path, const v1::TaskGroup& group,
                             const GroupIndex& index, Findings& findings) {
@@ -157,12 +218,6 @@ std::vector<int> GroupEdges(const FieldPath& path, const v1::TaskGroup& group,
 }
 
 }  // namespace
-
-void CheckStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings) {
-  CheckEnum(path, strategy, findings);
-  if (strategy == v1::SPREAD) findings.Unbuilt(path, "strategy SPREAD");
-  if (strategy == v1::COLOCATE) findings.Unbuilt(path, "strategy COLOCATE");
-}
 
 void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
   if (policies.size() > kMaxPolicies) {
@@ -192,12 +247,16 @@ void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config:
   CheckPolicies(path, group.policies(), findings);
   CheckSelector({path, "node_selector"}, group.node_selector(), findings);
   CheckTolerations(path, group, findings);
-  CheckStrategy({path, "strategy"}, group.strategy(), findings);
+  CheckEnum({path, "strategy"}, group.strategy(), findings);
+  if (group.has_partition()) CheckPartition({path, "partition"}, group, findings);
   RefuseUnbuilt(path, group, findings);
 }
 
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {
-  if (spec.groups_size() == 1 && spec.groups(0).depends_on().empty()) return;
+  if (spec.groups_size() == 1 && spec.groups(0).depends_on().empty() &&
+      !spec.groups(0).has_affinity()) {
+    return;
+  }
   GroupIndex index;
   for (int i = 0; i < spec.groups_size(); ++i) {
     const FieldPath path(job_spec, "groups", i);
@@ -207,15 +266,23 @@ void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Finding
                      absl::StrCat(Quoted(spec.groups(i).name()), " is already the name of groups[",
                                   first->second, "]"));
   }
-  Graph graph;
+  Graph waits, near;
   for (int i = 0; i < spec.groups_size(); ++i) {
-    graph.push_back(GroupEdges({job_spec, "groups", i}, spec.groups(i), index, findings));
+    const FieldPath path(job_spec, "groups", i);
+    waits.push_back(GroupEdges(path, spec.groups(i), index, findings));
+    near.push_back(NearEdges(path, spec.groups(i), index, findings));
   }
-  const std::vector<int> cycle = FindCycle(graph);
-  if (cycle.empty()) return;
-  const FieldPath path(job_spec, "groups", cycle.front());
-  findings.Invalid({path, "depends_on"},
-                   absl::StrCat("groups wait for each other: ", DescribeCycle(spec, cycle)));
+  if (const std::vector<int> cycle = FindCycle(waits); !cycle.empty()) {
+    const FieldPath path(job_spec, "groups", cycle.front());
+    findings.Invalid({path, "depends_on"},
+                     absl::StrCat("groups wait for each other: ", DescribeCycle(spec, cycle)));
+  }
+  if (const std::vector<int> cycle = FindCycle(near); !cycle.empty()) {
+    const FieldPath path(job_spec, "groups", cycle.front());
+    findings.Invalid(
+        {path, "affinity"},
+        absl::StrCat("none of these groups could be placed first: ", DescribeCycle(spec, cycle)));
+  }
 }
 
 }  // namespace berth

@@ -13,15 +13,12 @@ namespace berth {
 void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config::v1::Limits& limits,
                 ResourceTotals& totals, Findings& findings);
 
-// What the groups of one job must be to each other: unique names, dependencies that are known and
-// have no cycle.
+// What the groups of one job must be to each other: unique names, dependencies and nearness that
+// are known and have no cycle.
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings);
 
 using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
 void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings);
-
-// Jobs and groups may be placed by best fit only, as yet.
-void CheckStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings);
 
 }  // namespace berth
 

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "server/convert_job.h"
 #include "server/validation/graph.h"
 #include "server/validation/group.h"
 #include "server/validation/resources.h"
@@ -40,6 +41,7 @@ void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, Findings& findin
     CheckDuration({path, "walltime"}, spec.walltime(), kLeast, kMaxDuration, findings);
   }
   if (spec.has_start_after()) CheckTimestamp({path, "start_after"}, spec.start_after(), findings);
+  if (spec.has_deadline()) CheckTimestamp({path, "deadline"}, spec.deadline(), findings);
   CheckDuration({path, "ttl_after_finished"}, spec.ttl_after_finished(), kZero, kMaxDuration,
                 findings);
   CheckDuration({path, "retry_backoff"}, spec.retry_backoff(), kZero, absl::Hours(24), findings);
@@ -79,7 +81,7 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
   int64_t least = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
     tasks += group.replicas();
-    least += group.min_available() > 0 ? group.min_available() : group.replicas();
+    least += MinAvailableOf(group);
   }
   if (tasks > limits.tasks_per_job()) {
     findings.Invalid({path, "groups"},
@@ -114,10 +116,27 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
 }
 
 void RefuseUnbuilt(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
-  if (spec.preemptible()) findings.Unbuilt({path, "preemptible"}, "preemption");
-  if (spec.has_deadline()) findings.Unbuilt({path, "deadline"}, "deadline");
   if (spec.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
-  if (spec.has_checkpoint()) findings.Unbuilt({path, "checkpoint"}, "checkpoint before a stop");
+}
+
+void CheckSignal(const FieldPath& path, const std::string& signal, Findings& findings) {
+  if (signal.empty() || IsStopSignal(signal)) return;
+  findings.Invalid(path,
+                   absl::StrCat("must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is ",
+                                Quoted(signal)));
+}
+
+void CheckCheckpoint(const FieldPath& path, const v1::CheckpointPolicy& checkpoint,
+                     Findings& findings) {
+  if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
+    findings.Invalid(path, "needs some of signal, grace and interval");
+  }
+  CheckSignal({path, "signal"}, checkpoint.signal(), findings);
+  CheckDuration({path, "grace"}, checkpoint.grace(), kZero, absl::Hours(24), findings);
+  if (checkpoint.has_interval()) {
+    CheckDuration({path, "interval"}, checkpoint.interval(), absl::Milliseconds(1), kMaxDuration,
+                  findings);
+  }
 }
 
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
@@ -131,11 +150,14 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
   CheckDependencies(path, job, findings);
   CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
-  CheckStrategy({path, "strategy"}, spec.strategy(), findings);
-  if (!spec.kill_signal().empty() && !IsStopSignal(spec.kill_signal())) {
-    findings.Invalid({path, "kill_signal"},
-                     absl::StrCat("must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is ",
-                                  Quoted(spec.kill_signal())));
+  CheckEnum({path, "strategy"}, spec.strategy(), findings);
+  CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);
+  if (spec.has_checkpoint()) CheckCheckpoint({path, "checkpoint"}, spec.checkpoint(), findings);
+  if (!spec.user().empty() && !IsUserName(spec.user())) {
+    findings.Invalid({path, "user"},
+                     absl::StrCat("must be at most 128 letters, digits, '.', '_', '-', '@' and "
+                                  "'+', is ",
+                                  Quoted(spec.user())));
   }
   CheckLabels(path, "labels", spec.labels(), findings);
   CheckAnnotations(path, "annotations", spec.annotations(), findings);

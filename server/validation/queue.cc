@@ -1,10 +1,12 @@
 #include "server/validation/queue.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/convert_queue.h"
-#include "server/validation/group.h"
 #include "server/validation/job.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -13,22 +15,27 @@
 namespace berth {
 namespace {
 
-void RefuseUnbuilt(const FieldPath& path, const v1::QueueSpec& spec, Findings& findings) {
-  if (spec.has_deserved()) findings.Unbuilt({path, "deserved"}, "a deserved share");
-  if (spec.has_guarantee()) findings.Unbuilt({path, "guarantee"}, "a guaranteed share");
-  if (spec.has_weight()) {
-    CheckRange({path, "weight"}, spec.weight(), 0, 65535, findings);
-    if (spec.weight() != 1) findings.Unbuilt({path, "weight"}, "a weight other than 1");
-  }
-  if (spec.priority() != 0) findings.Unbuilt({path, "priority"}, "queue priority");
-  if (spec.has_reclaimable() && !spec.reclaimable()) {
-    findings.Unbuilt({path, "reclaimable"}, "protection from reclaim");
-  }
+void CheckShares(const FieldPath& path, const v1::QueueSpec& spec, Findings& findings) {
+  CheckResourceList({path, "deserved"}, spec.deserved(), findings);
+  CheckResourceList({path, "guarantee"}, spec.guarantee(), findings);
+  CheckRange({path, "weight"}, spec.weight(), 0, kMaxQueueWeight, findings);
+  CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckEnum({path, "order"}, spec.order(), findings);
-  if (spec.order() == v1::QueueSpec::FIFO_STRICT) {
-    findings.Unbuilt({path, "order"}, "order FIFO_STRICT");
+  CheckEnum({path, "user_fairness"}, spec.user_fairness(), findings);
+  CheckEnum({path, "strategy"}, spec.strategy(), findings);
+}
+
+// None of the share is above the limit, where there is one.
+void CheckBelowLimit(const FieldPath& spec, absl::string_view field,
+                     const std::vector<NamedAmount>& share, const std::vector<NamedAmount>& limit,
+                     Findings& findings) {
+  for (const NamedAmount& part : share) {
+    const auto cap = std::find_if(limit.begin(), limit.end(),
+                                  [&](const NamedAmount& l) { return l.name == part.name; });
+    if (cap == limit.end() || part.amount <= cap->amount) continue;
+    findings.Invalid({spec, field}, absl::StrCat(part.name, ": ", part.amount,
+                                                 " is more than the limit of ", cap->amount));
   }
-  CheckStrategy({path, "strategy"}, spec.strategy(), findings);
 }
 
 void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& findings) {
@@ -39,12 +46,17 @@ void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& 
   CheckRange({path, "max_jobs"}, spec.max_jobs(), 0, INT32_MAX, findings);
   CheckRange({path, "max_running_jobs"}, spec.max_running_jobs(), 0, INT32_MAX, findings);
   CheckLabels(path, "labels", spec.labels(), findings);
-  RefuseUnbuilt(path, spec, findings);
+  CheckShares(path, spec, findings);
 }
 
+constexpr absl::string_view kUpdatable[] = {
+    "spec.limit",    "spec.deserved",         "spec.guarantee",
+    "spec.weight",   "spec.priority",         "spec.reclaimable",
+    "spec.order",    "spec.user_fairness",    "spec.strategy",
+    "spec.max_jobs", "spec.max_running_jobs", "spec.labels"};
+
 bool Updatable(absl::string_view path) {
-  return path == "spec.limit" || path == "spec.max_jobs" || path == "spec.max_running_jobs" ||
-         path == "spec.labels";
+  return std::find(std::begin(kUpdatable), std::end(kUpdatable), path) != std::end(kUpdatable);
 }
 
 int Depth(const ClusterState& state, const Queue* queue) {
@@ -93,7 +105,24 @@ absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request) {
     findings.Invalid({queue, "etag"}, "is set by the server; leave it out");
   }
   CheckQueueSpec({queue, "spec"}, request.queue().spec(), findings);
+  CheckQueueShares(QueueSpecFrom(request.queue()), findings);
   return findings.ToStatus();
+}
+
+void CheckQueueShares(const QueueSpec& spec, Findings& findings) {
+  const FieldPath root;
+  const FieldPath queue(root, "queue");
+  const FieldPath path(queue, "spec");
+  CheckBelowLimit(path, "deserved", spec.deserved, spec.limit, findings);
+  CheckBelowLimit(path, "guarantee", spec.guarantee, spec.limit, findings);
+}
+
+absl::Status CheckQueueKinds(const ClusterState& state, const v1::QueueSpec& spec) {
+  std::vector<absl::string_view> kinds;
+  for (const auto* list : {&spec.limit(), &spec.deserved(), &spec.guarantee()}) {
+    for (const auto& [kind, amount] : list->counts()) kinds.push_back(kind);
+  }
+  return state.interner().CanAddKinds(kinds);
 }
 
 absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request) {
@@ -104,8 +133,7 @@ absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request) {
   const auto& paths = request.update_mask().paths();
   if (paths.empty()) {
     findings.Invalid({root, "update_mask"},
-                     "required: some of spec.limit, spec.max_jobs, spec.max_running_jobs, "
-                     "spec.labels");
+                     absl::StrCat("required: some of ", absl::StrJoin(kUpdatable, ", ")));
   }
   for (const std::string& path : paths) {
     if (Updatable(path)) continue;
@@ -128,9 +156,7 @@ absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue) {
     return absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxQueues, " queues"));
   }
   if (absl::Status status = CheckParent(state, queue); !status.ok()) return status;
-  std::vector<absl::string_view> kinds;
-  for (const auto& [kind, amount] : queue.spec().limit().counts()) kinds.push_back(kind);
-  return state.interner().CanAddKinds(kinds);
+  return CheckQueueKinds(state, queue.spec());
 }
 
 absl::Status CheckQueueEmpty(const ClusterState& state, const Queue& queue) {

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "berth/v1/queue.pb.h"
 #include "core/model/cluster_state.h"
+#include "server/validation/findings.h"
 
 namespace berth {
 
@@ -13,6 +14,13 @@ inline constexpr int kMaxQueueDepth = 16;
 
 absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request);
 absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request);
+
+// What the shares of a whole spec must be to each other: an update is checked as it would leave the
+// queue.
+void CheckQueueShares(const QueueSpec& spec, Findings& findings);
+
+// RESOURCE_EXHAUSTED: the resources that it names are too many kinds.
+absl::Status CheckQueueKinds(const ClusterState& state, const v1::QueueSpec& spec);
 
 // May this queue be made now? ALREADY_EXISTS, NOT_FOUND (no such parent),
 // FAILED_PRECONDITION (the parent has jobs), RESOURCE_EXHAUSTED (too many queues or kinds). Reader

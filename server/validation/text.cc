@@ -76,6 +76,14 @@ bool IsStopSignal(absl::string_view text) {
   return std::find(kStopSignals.begin(), kStopSignals.end(), text) != kStopSignals.end();
 }
 
+bool IsUserName(absl::string_view text) {
+  constexpr size_t kMaxUserBytes = 128;
+  constexpr absl::string_view kOthers = "._-@+";
+  return !text.empty() && text.size() <= kMaxUserBytes &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return IsAlnum(c) || absl::StrContains(kOthers, c); });
+}
+
 bool IsGivenJobName(absl::string_view text) {
   return absl::ConsumePrefix(&text, "job-") && !text.empty() &&
          std::all_of(text.begin(), text.end(), IsDigit);

@@ -13,11 +13,14 @@ void MemoryStore::SetFault(std::function<absl::Status()> fault) {
   fault_ = std::move(fault);
 }
 
-absl::Status MemoryStore::Load(
-    absl::FunctionRef<absl::Status(RecordKind, absl::string_view, absl::string_view)> visit) {
+absl::Status MemoryStore::Load(RecordVisitor visit) {
   absl::MutexLock lock(&mutex_);
+  return Visit(records_, visit);
+}
+
+absl::Status MemoryStore::Visit(const AllRecords& records, RecordVisitor visit) {
   for (size_t kind = 0; kind < kRecordKinds; ++kind) {
-    for (const auto& [key, value] : records_[kind]) {
+    for (const auto& [key, value] : records[kind]) {
       absl::Status status = visit(static_cast<RecordKind>(kind), key, value);
       if (!status.ok()) return status;
     }
@@ -99,8 +102,37 @@ absl::StatusOr<std::vector<LogEntry>> MemoryStore::ReadLog(uint64_t after, size_
 absl::Status MemoryStore::TrimLog(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
   if (last_sequence_ == 0) return absl::OkStatus();
+  auto kept = bases_.upper_bound(sequence);
+  if (kept != bases_.begin()) {
+    --kept;
+    sequence = kept->first;
+    bases_.erase(bases_.begin(), kept);
+  } else if (!bases_.empty() && log_.contains(1)) {
+    return absl::OkStatus();
+  }
   log_.erase(log_.begin(), log_.upper_bound(std::min(sequence, last_sequence_ - 1)));
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> MemoryStore::KeepBase() {
+  absl::MutexLock lock(&mutex_);
+  AllRecords& base = bases_[last_sequence_];
+  base = records_;
+  base[static_cast<size_t>(RecordKind::kRequest)].clear();
+  return last_sequence_;
+}
+
+absl::StatusOr<std::vector<uint64_t>> MemoryStore::Bases() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<uint64_t> sequences;
+  for (const auto& [sequence, records] : bases_) sequences.push_back(sequence);
+  return sequences;
+}
+
+absl::Status MemoryStore::LoadBase(uint64_t sequence, RecordVisitor visit) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = bases_.find(sequence);
+  return found == bases_.end() ? Store::LoadBase(sequence, visit) : Visit(found->second, visit);
 }
 
 }  // namespace berth

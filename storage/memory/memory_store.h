@@ -37,9 +37,20 @@ class MemoryStore final : public Store {
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TrimLog(uint64_t sequence) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint64_t> KeepBase() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<uint64_t>> Bases() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadBase(
+      uint64_t sequence,
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Records = std::map<std::string, std::string, std::less<>>;
+  using AllRecords = std::array<Records, kRecordKinds>;
+  using RecordVisitor =
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>;
+
+  static absl::Status Visit(const AllRecords& records, RecordVisitor visit);
 
   absl::Status Check(const std::vector<const Batch*>& batches) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -47,7 +58,8 @@ class MemoryStore final : public Store {
 
   const std::string cluster_id_;
   mutable absl::Mutex mutex_;
-  std::array<Records, kRecordKinds> records_ ABSL_GUARDED_BY(mutex_);  // all but the log
+  AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // all but the log
+  std::map<uint64_t, AllRecords> bases_ ABSL_GUARDED_BY(mutex_);  // by sequence
   std::map<uint64_t, std::string> log_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<absl::Status()> fault_ ABSL_GUARDED_BY(mutex_);

@@ -89,6 +89,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
+  meta.set_format_version(kStoreFormat);  // from the next batch on; 1 reads as 2 does
   meta_rest_ = meta.SerializeAsString();
   return absl::OkStatus();
 }
@@ -351,17 +352,6 @@ absl::Status RocksDbStore::DiskFull() const {
   const std::string where = troubles_->NoSpace();
   return absl::ResourceExhaustedError(
       absl::StrCat("disk full: ", where.empty() ? place_.directory : where));
-}
-
-absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
-  const auto database = Get();
-  if (!database.ok()) return database.status();
-  const uint64_t last = last_sequence_.load();
-  const std::string begin = SequenceKey(0);
-  const std::string end = SequenceKey(std::min(sequence, last == 0 ? 0 : last - 1) + 1);
-  const rocksdb::Status status = (*database)->db().DeleteRange(
-      rocksdb::WriteOptions(), (*database)->Family(RecordKind::kLog), begin, end);
-  return ToStatus(status, place_);
 }
 
 absl::Status RocksDbStore::LostBatches() const {

@@ -2,7 +2,8 @@
 // open.
 //
 // A damaged store, one with a gap and one of a newer format are refused when it is opened, naming
-// file and reason. Append and Load: one thread at a time; Read, ReadLog and TrimLog: any thread.
+// file and reason. Append and Load: one thread at a time; Read, ReadLog, TrimLog and what is about
+// bases: any thread.
 #ifndef BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
 #define BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
 
@@ -22,9 +23,9 @@
 
 namespace berth {
 
-// Of the records and the log together. A greater one is refused; a smaller one would be converted
-// when opened.
-inline constexpr uint32_t kStoreFormat = 1;
+// Of the records and the log together. A greater one is refused; a smaller one is converted when
+// opened. 2: nominations, reservations, evictions, usage; nothing in 1 reads otherwise.
+inline constexpr uint32_t kStoreFormat = 2;
 
 // How much of the log's end is checked against the chain when the store is opened. fsck checks all
 // of it.
@@ -58,7 +59,14 @@ class RocksDbStore final : public Store {
   absl::Status Append(const std::vector<const Batch*>& batches) override;
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override;
+  // rocksdb_bases.cc
   absl::Status TrimLog(uint64_t sequence) override;
+  absl::StatusOr<uint64_t> KeepBase() override;
+  absl::StatusOr<std::vector<uint64_t>> Bases() const override;
+  absl::Status LoadBase(
+      uint64_t sequence,
+      absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
+          visit) const override;
 
   // Reads every block of every table and compares checksums. DATA_LOSS naming the file.
   absl::Status VerifyChecksums() const;
@@ -91,6 +99,8 @@ class RocksDbStore final : public Store {
   absl::Status Reopen(size_t bytes);
   bool HasRoom(uint64_t bytes) const;
   absl::Status DiskFull() const;
+  absl::Status CheckRoomForBase(const Database& database) const;
+  absl::Status CheckBase(uint64_t sequence, absl::string_view meta) const;
   absl::Status LostBatches() const;
   absl::Status Damaged(absl::string_view reason) const;
 

@@ -11,7 +11,18 @@
 namespace berth::bench {
 
 std::vector<Benchmark> AllBenchmarks() {
+  // Those that fork first: this program has no threads yet.
   return {
+      {"core.fill", "placements/s of the engine, 10,000 nodes x 8 GPUs, mixed jobs, until full",
+       CoreFill},
+      {"core.scale", "time a placement with 100,000 nodes over that with 1,000", CoreScale},
+      {"core.gang", "us to decide on a gang of 1,000 nodes among 16,384", CoreGang},
+      {"core.idle_cycle", "us a cycle with 1,000,000 pending jobs of which none can start",
+       CoreIdleCycle},
+      {"core.victims", "ms to plan victims for a gang of 128 nodes on 4,000 full ones",
+       CoreVictims},
+      {"core.reclaim_large", "ms to reclaim 100 nodes from 8,000 jobs of one GPU",
+       CoreReclaimLarge},
       {"rpc.submit_batch", "jobs/s accepted and durable, 1,000 a call", SubmitBatch},
       {"rpc.submit_unary", "jobs/s accepted and durable, one a call, 64 calls in flight",
        SubmitUnary},

@@ -1,6 +1,7 @@
 // berth-bench: what a Berth installation reaches, one JSON object a line.
 //
-// Every row starts its own berthd (and simulated agents) in a temporary directory, from the folder
+// Rows named core.* measure the engine alone, in a process of their own (core_figures.h). Every
+// other row starts its own berthd (and simulated agents) in a temporary directory, from the folder
 // that holds berth-bench itself, and measures from outside through the public API. Rows that fit
 // many times into a minute are run several times; the value is the median, with the least and the
 // greatest beside it.
@@ -38,6 +39,12 @@ struct Benchmark {
 // The registered benchmarks, in the order in which they run.
 std::vector<Benchmark> AllBenchmarks();
 
+std::vector<Row> CoreFill(const Options& options);
+std::vector<Row> CoreScale(const Options& options);
+std::vector<Row> CoreGang(const Options& options);
+std::vector<Row> CoreIdleCycle(const Options& options);
+std::vector<Row> CoreVictims(const Options& options);
+std::vector<Row> CoreReclaimLarge(const Options& options);
 std::vector<Row> SubmitBatch(const Options& options);
 std::vector<Row> SubmitUnary(const Options& options);
 std::vector<Row> Latency(const Options& options);

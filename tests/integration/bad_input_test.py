@@ -88,7 +88,7 @@ REFUSALS = [
     ("two jobs of one name", lambda: [job(), job()], INVALID, r'jobs\[1\]\.name: "bad" is already the name of jobs\[0\]'),
     ("image", lambda: [with_image()], grpc.StatusCode.UNIMPLEMENTED, r"jobs\[0\]\.spec\.groups\[0\]\.image: container image is not built yet"),
     ("topology", lambda: [with_topology()], grpc.StatusCode.UNIMPLEMENTED, r"topology constraint is not built yet"),
-    ("preemptible", lambda: [job(preemptible=True)], grpc.StatusCode.UNIMPLEMENTED, r"preemption is not built yet"),
+    ("user with a space", lambda: [job(user="a b")], INVALID, r"jobs\[0\]\.spec\.user: must be at most 128 letters"),
 ]
 
 

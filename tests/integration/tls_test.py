@@ -163,10 +163,12 @@ class Tls(unittest.TestCase):
                 wait_until(lambda: words in agent.output(), 30, f"{words!r} in the log of {name}")
                 self.assertTrue(agent.running(), "it goes on trying")
                 self.assertEqual(agent.stop(), 0)
+        simulated = self.cluster.add_simulation([{"name": "f[1-3]", "cpu": 1}], name="forged", tls=files("stranger"))
+        wait_until(lambda: "may not accept" in simulated.output(), 30, "the simulation says why")
         late = self.cluster.add_agent("late", tls=files("expired"))
         self.assertEqual(late.process.wait(20), USAGE)
         self.assertIn("expired.pem expired on", late.output())
-        self.assertFalse(set(self.nodes()) & {*agents, "late", "intruder"})
+        self.assertFalse(set(self.nodes()) & {*agents, "late", "intruder", "f1", "f2", "f3"})
 
     # ---- Servers that are not what they should be
 

@@ -1,10 +1,10 @@
 // Properties of planning on random small clusters. Seeds are fixed: a failure repeats.
 #include <catch2/catch.hpp>
-#include <random>
 
 #include "core/engine/node_search.h"
 #include "core/engine/transaction.h"
 #include "core/model/state_editor.h"
+#include "tests/property/dice.h"
 #include "tests/property/ranks.h"
 #include "tests/unit/core/testing/cluster.h"
 
@@ -14,18 +14,6 @@ namespace {
 using testing::GroupShape;
 using testing::JobShape;
 using testing::TestCluster;
-
-// Numbers that are the same everywhere (std::uniform_int_distribution is not).
-class Dice {
- public:
-  explicit Dice(uint32_t seed) : engine_(seed) {}
-  int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint32_t>(bound)); }
-  int Between(int low, int high) { return low + Below(high - low + 1); }
-  bool Chance(int percent) { return Below(100) < percent; }
-
- private:
-  std::mt19937 engine_;
-};
 
 void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
   const int count = dice.Between(1, most);

@@ -36,9 +36,15 @@ void TryAndUndo(World& world, RandomEvents& events) {
       const NodeId node = events.AnyNode();
       const bool known = world.state.nodes().Find(node) != nullptr;
       const auto state = static_cast<TaskState>(random.Below(kTaskStates));
-      if (Occupies(state) && !known && !Occupies(task.state)) continue;
-      if (Occupies(state) && !Occupies(task.state)) task.node = node;
-      if (!Occupies(state)) task.devices = DeviceSet{};
+      const bool stays = Occupies(state) && Occupies(task.state);
+      if ((Occupies(state) || Reserves(state)) && !known && !stays) continue;
+      if (!stays) {
+        task.node = node;
+        task.devices = DeviceSet{};
+      }
+      task.moves = state == TaskState::kReleasing && known && random.Below(2) == 0;
+      task.next_node = task.moves ? node : NodeId{};
+      task.next_devices = DeviceSet{};
       task.state = state;
       tasks.emplace_back(key, editor.SetTask(key, task));
       order.push_back(true);
@@ -60,7 +66,7 @@ void Settle(ClusterState& state, Random& random) {
   StateEditor editor(state, EditMode::kTentative);
   while (!state.unsettled().empty()) editor.Settle(*state.unsettled().begin());
   if (!state.pending().ready().empty() && random.Below(2) == 0) {
-    editor.Block(state.pending().ready().begin()->second, BlockedVerdict{});
+    editor.Block(state.pending().ready().begin()->second.begin()->second, BlockedVerdict{});
   }
 }
 

@@ -27,9 +27,13 @@ QueueId RandomEvents::AnyQueue() {
 
 EventBody RandomEvents::Next() {
   world_.now += absl::Milliseconds(Up(3000));
-  switch (Up(20)) {
+  switch (Up(23)) {
     case 0:
       return QueueEvent();
+    case 20:
+    case 21:
+    case 22:
+      return PlanEvent();
     case 1:
     case 2:
       return NodeEvent();
@@ -57,6 +61,17 @@ EventBody RandomEvents::Next() {
   }
 }
 
+void RandomEvents::SetShares(QueueSpec& spec) {
+  if (Chance(2)) spec.deserved = {{"gpu", Up(20)}};
+  if (Chance(3)) spec.guarantee = {{"gpu", Up(8)}};
+  spec.weight = Up(3);
+  spec.priority = Up(3);
+  spec.reclaimable = !Chance(3);
+  spec.order = static_cast<QueueOrder>(Up(2));
+  spec.user_fairness = static_cast<UserFairness>(Up(2));
+  spec.strategy = static_cast<Strategy>(Up(4));
+}
+
 EventBody RandomEvents::QueueEvent() {
   QueueSpec spec;
   const QueueId id = AnyQueue();
@@ -70,6 +85,7 @@ EventBody RandomEvents::QueueEvent() {
         spec = queue->spec;
         spec.max_running_jobs = Up(4);
         spec.limit = {{"cpu", Up(20) * 1000}, {"gpu", Up(30)}};
+        SetShares(spec);
         return QueueUpdated{id, spec};
       }
       [[fallthrough]];
@@ -78,6 +94,7 @@ EventBody RandomEvents::QueueEvent() {
       spec.parent = id;
       spec.max_jobs = Chance(4) ? 3 : 0;
       if (Chance(2)) spec.limit = {{"gpu", Up(40)}};
+      SetShares(spec);
       return QueueCreated{world_.state.next_queue_id(), spec};
   }
 }
@@ -128,11 +145,20 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
       groups.back().depends_on = {
           {0, Chance(2) ? GroupCondition::kRunning : GroupCondition::kCompleted}};
     }
+    if (Chance(4)) groups.back().partition_size = 1;
+    if (Chance(4)) groups.back().apart_from = {static_cast<uint32_t>(g)};
+    if (g > 0 && Chance(4)) groups.back().near_groups = {0};
+    groups.back().strategy = static_cast<Strategy>(Up(4));
   }
   JobSpec spec = JobOf(name, AnyQueue(), std::move(groups));
   spec.priority = Up(3);
   spec.on_node_loss = static_cast<NodeLossPolicy>(Up(3));
   spec.suspended = Chance(8);
+  spec.preemptible = Chance(2);
+  spec.strategy = static_cast<Strategy>(Up(4));
+  spec.user = "u" + std::to_string(Up(3));
+  if (Chance(4)) spec.deadline = world_.now + absl::Seconds(Up(50));
+  if (Chance(4)) spec.checkpoint_interval = absl::Seconds(Up(50));
   if (Chance(4)) spec.walltime = absl::Seconds(Up(100));
   if (Chance(4)) spec.ttl_after_finished = absl::Seconds(Up(100));
   if (Chance(4)) spec.start_after = world_.now + absl::Seconds(Up(20));
@@ -231,8 +257,58 @@ EventBody RandomEvents::TasksEvent() {
     if (fits || Chance(30)) tasks.push_back(t);
   }
   if (kind == 0) return TasksStarted{id, tasks};
-  if (kind == 1) return TasksReleased{id, tasks, Chance(2), ReleaseReason::kRestart};
+  if (kind == 1) return ReleaseEvent(id, std::move(tasks));
   return TasksRequeued{id, tasks};
+}
+
+// On a node on which it may wait, behind whoever holds the devices now.
+Placement RandomEvents::PlaceFor(const Job& job, uint32_t task) {
+  Placement place{task, AnyNode(), {}};
+  const Node* node = world_.state.nodes().Find(place.node);
+  const ShapeId shape = job.groups[GroupOf(job, task)].shape;
+  const auto& requests = world_.state.interner().Shape(shape).shape.devices;
+  int wanted = requests.empty() ? 0 : requests[0].count;
+  for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
+    if (node->devices_reserved.Has(i) && !Chance(20)) continue;
+    place.devices.Add(i);
+    --wanted;
+  }
+  return place;
+}
+
+EventBody RandomEvents::ReleaseEvent(JobId id, std::vector<uint32_t> tasks) {
+  TasksReleased event{id, std::move(tasks), Chance(2), ReleaseReason::kRestart};
+  if (Chance(2)) return event;
+  event.reason = static_cast<ReleaseReason>(Up(13));
+  event.beneficiary = AnyJob();
+  const Job* job = world_.state.jobs().Find(id);
+  if (job == nullptr || event.tasks.empty() || !event.requeue) return event;
+  if (Chance(2)) event.moves_to = {PlaceFor(*job, event.tasks[0])};
+  return event;
+}
+
+EventBody RandomEvents::PlanEvent() {
+  const JobId id = AnyJob();
+  const Job* job = world_.state.jobs().Find(id);
+  std::vector<Placement> places;
+  std::vector<uint32_t> nominated;
+  for (uint32_t t = 0; job != nullptr && t < job->tasks.size(); ++t) {
+    if (Reserves(job->tasks[t].state)) nominated.push_back(t);
+    if (places.empty() && (Waits(job->tasks[t].state) || Chance(20))) {
+      places.push_back(PlaceFor(*job, t));
+    }
+  }
+  const Time start = world_.now + absl::Seconds(Up(100));
+  switch (Up(6)) {
+    case 0:
+      return UsageCharged{absl::Seconds(Up(20)), absl::Seconds(Up(30))};
+    case 1:
+      return JobReserved{id, {start, start + absl::Seconds(Up(100)), places}};
+    case 2:
+      return TasksUnnominated{id, nominated};
+    default:
+      return TasksNominated{id, places};
+  }
 }
 
 }  // namespace berth

@@ -2,6 +2,9 @@
 #ifndef BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
 #define BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
 
+#include <string>
+#include <vector>
+
 #include "support/random.h"
 #include "tests/unit/core/model_world.h"
 
@@ -25,6 +28,10 @@ class RandomEvents {
   EventBody BindEvent();
   EventBody ReportEvent();
   EventBody TasksEvent();
+  EventBody PlanEvent();
+  EventBody ReleaseEvent(JobId id, std::vector<uint32_t> tasks);
+  Placement PlaceFor(const Job& job, uint32_t task);
+  void SetShares(QueueSpec& spec);
   NodeSpec RandomNode(const std::string& name);
   JobSpec RandomJob(const std::string& name);
   bool Chance(uint64_t one_in) { return random_.Below(one_in) == 0; }

@@ -10,7 +10,7 @@
 #include "clients/agent/agent_config.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/log_files.h"
-#include "clients/agent/name_pattern.h"
+#include "support/name_pattern.h"
 #include "clients/agent/port_allocator.h"
 #include "clients/agent/sim_node.h"
 #include "clients/agent/supervisor/log_writer.h"

@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/cli/cli_harness.h"
 
 namespace berth {
@@ -410,48 +411,52 @@ TEST_CASE("a watched list is shown at every change") {
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 2);
 }
 
-TEST_CASE("queues as a tree") {
+TEST_CASE("cluster reload tells the difference") {
   Cli cli;
-  v1::ListQueuesResponse list;
-  for (const auto& entry : std::vector<std::pair<std::string, std::string>>{
-           {"research", ""}, {"vision", "research"}, {"llm", "research"}, {"default", ""}}) {
-    v1::Queue& queue = *list.add_queues();
-    queue.set_name(entry.first);
-    queue.mutable_spec()->set_parent(entry.second);
-    queue.mutable_status()->set_state(v1::QUEUE_OPEN);
-  }
-  (*list.mutable_queues(0)->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 64;
-  list.mutable_queues(2)->mutable_status()->set_running_jobs(3);
-  cli.script.Answer("ListQueues", list);
-  CHECK(cli.Run({"queue", "list"}) == 0);
+  v1::ReloadConfigResponse response;
+  v1::ConfigChange& change = *response.add_changes();
+  change.set_path("scheduling.backfill.mode");
+  change.set_before("EASY");
+  change.set_after("CONSERVATIVE");
+  *response.add_changes() = change;
+  response.mutable_changes(1)->set_needs_restart(true);
+  cli.script.Answer("ReloadConfig", response);
+  CHECK(cli.Run({"cluster", "reload", "--dry-run"}) == 0);
   CHECK(cli.out() ==
-        "NAME      STATE  RUNNING  PENDING  HELD  ALLOCATED  LIMIT\n"
-        "default   Open         0        0     0  -          -\n"
-        "research  Open         0        0     0  -          gpu 64\n"
-        "  llm     Open         3        0     0  -          -\n"
-        "  vision  Open         0        0     0  -          -\n");
+        "scheduling.backfill.mode: EASY -> CONSERVATIVE\n"
+        "scheduling.backfill.mode: EASY -> CONSERVATIVE (needs a restart)\n");
+  CHECK(cli.script.Requests<v1::ReloadConfigRequest>("ReloadConfig")[0].dry_run());
+  Cli same;
+  same.script.Answer("ReloadConfig", v1::ReloadConfigResponse());
+  CHECK(same.Run({"cluster", "reload"}) == 0);
+  CHECK(same.out() == "nothing has changed\n");
 }
 
-TEST_CASE("queue create and update send what is given") {
+TEST_CASE("describe shows what is kept for a job and who it made room for") {
   Cli cli;
-  v1::Queue queue;
-  queue.set_name("q");
-  cli.script.Answer("CreateQueue", queue);
-  cli.script.Answer("UpdateQueue", queue);
-  CHECK(cli.Run({"queue", "create", "q", "--parent", "p", "--limit", "gpu=64", "--limit",
-                 "memory=1Ti", "--max-jobs", "9"}) == 0);
-  CHECK(cli.out() == "queue/q created\n");
-  const v1::QueueSpec spec =
-      cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].queue().spec();
-  CHECK(spec.parent() == "p");
-  CHECK(spec.limit().counts().at("gpu") == 64);
-  CHECK(spec.limit().memory_bytes() == int64_t{1} << 40);
-  CHECK(spec.max_jobs() == 9);
-  CHECK(cli.Run({"queue", "update", "q", "--max-running-jobs", "3"}) == 0);
-  CHECK(cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0].update_mask().paths(0) ==
-        "spec.max_running_jobs");
-  CHECK(cli.Run({"queue", "update", "q"}) == 2);
-  CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);
+  v1::Job job = MakeJob("a", v1::JOB_PENDING);
+  job.mutable_spec()->set_preemptible(true);
+  job.mutable_spec()->set_user("ann");
+  job.mutable_spec()->mutable_checkpoint()->set_signal("SIGUSR1");
+  job.mutable_spec()->mutable_checkpoint()->mutable_grace()->set_seconds(120);
+  v1::JobStatus& status = *job.mutable_status();
+  status.mutable_reservation()->mutable_start()->set_seconds(1'795'000'000);
+  for (int i = 0; i < 10; ++i) status.mutable_reservation()->add_nodes(absl::StrCat("n", i));
+  status.set_evictions(2);
+  v1::Eviction& last = *status.mutable_last_eviction();
+  last.set_reason(v1::Eviction::PREEMPTED);
+  last.set_beneficiary("bert");
+  last.set_tasks(4);
+  last.set_detail("priority 9 over 1");
+  cli.script.Answer("GetJob", job);
+  cli.script.Answer("ListTasks", v1::ListTasksResponse());
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);
+  INFO(cli.out());
+  for (const char* words : {"User:", "ann", "Checkpoint:", "SIGUSR1, grace 2m",
+                            "on n0, n1, n2, n3, n4, n5, n6, n7 and 2 more nodes",
+                            "preempted 4 tasks for job bert: priority 9 over 1", "Preemptible:"}) {
+    CHECK(cli.out().find(words) != std::string::npos);
+  }
 }
 
 TEST_CASE("nodes") {
@@ -509,6 +514,8 @@ berth() { echo job/llama; }
 [[ $(complete_line berth job logs ll) == llama ]] || exit 14
 [[ $(complete_line berth submit --outp) == --output ]] || exit 15
 [[ $(complete_line berth -o json queue op) == open ]] || exit 16
+[[ $(complete_line berth job expl) == explain ]] || exit 17
+[[ $(complete_line berth queue shares ll) == llama ]] || exit 18
 )");
   CHECK(std::system(("bash " + script.path()).c_str()) == 0);
 }

@@ -98,7 +98,7 @@ TEST_CASE("errors of all documents are told together") {
         "maxRetries, retryBackoff, "
         "dependencies, checkpoint, onNodeLoss, strategy, killGrace, killSignal, labels, "
         "annotations, suspended, "
-        "prepareTimeout\n"
+        "prepareTimeout, user\n"
         "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
@@ -283,9 +283,19 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec:\n  priorityClassName: "
        "high\n",
-       "f.yaml:5:3: unsupported key \"priorityClassName\": Berth knows numbers only: remove it and "
-       "use \"berth job update "
-       "--priority\", or pass --ignore priorityClassName"},
+       "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
+       "f.yaml:4:1: \"spec.tasks\" is missing\n"
+       "f.yaml:5:22: Berth has no classes of priorities: write a number instead of \"high\""},
+      {VolcanoTask("networkTopology: {}"),
+       "f.yaml:6:5: unsupported key \"networkTopology\": Berth has no constraints of topology yet; "
+       "remove it or pass --ignore networkTopology"},
+      {VolcanoTask("replicas: 6\n    partitionPolicy: {totalPartitions: 2, partitionSize: 2}\n"
+                   "    template: {spec: {containers: [{command: [a]}]}}"),
+       "f.yaml:7:5: totalPartitions times partitionSize must be replicas, 6, not 4"},
+      {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, annotations: "
+       "{volcano.sh/preemptable: maybe}}\nspec: {tasks: [{template: {spec: {containers: "
+       "[{command: [a]}]}}}]}\n",
+       "f.yaml:3:59: volcano.sh/preemptable must be \"true\" or \"false\", not \"maybe\""},
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec: {}\n",
        "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
@@ -295,6 +305,31 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
     INFO(bad.text);
     CHECK(ErrorOf(bad.text) == bad.error);
   }
+}
+
+TEST_CASE("Volcano's priority, preemptability and partitions") {
+  const auto manifests = Read(R"(apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: a
+  annotations: {volcano.sh/preemptable: "true"}
+spec:
+  priorityClassName: "1000"
+  tasks:
+  - name: w
+    replicas: 8
+    minAvailable: 4
+    partitionPolicy: {totalPartitions: 4, partitionSize: 2, minPartitions: 2}
+    template: {spec: {containers: [{command: [a]}]}}
+)");
+  const v1::JobSpec& spec = manifests[0].job.spec();
+  CHECK(spec.preemptible());
+  CHECK(spec.priority() == 1000);
+  CHECK(spec.groups(0).min_available() == 4);
+  CHECK(spec.groups(0).partition().size() == 2);
+  CHECK(spec.groups(0).partition().min_partitions() == 2);
+  CHECK(manifests[0].Locate("spec.groups[0].partition.size") == "f.yaml:12:58");
+  CHECK(manifests[0].Locate("spec.priority") == "f.yaml:7:22");
 }
 
 TEST_CASE("keys of Volcano are left out at the user's word, with a warning") {

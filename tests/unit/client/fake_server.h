@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/v1/cluster.grpc.pb.h"
+#include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
@@ -131,6 +132,7 @@ class FakeQueues : public v1::QueueService::Service {
   BERTH_FAKE_UNARY(DeleteQueue, DeleteQueueRequest, DeleteQueueResponse);
   BERTH_FAKE_UNARY(OpenQueue, OpenQueueRequest, Queue);
   BERTH_FAKE_UNARY(CloseQueue, CloseQueueRequest, Queue);
+  BERTH_FAKE_UNARY(ListQueueShares, ListQueueSharesRequest, ListQueueSharesResponse);
 
  private:
   Script& script_;
@@ -154,6 +156,7 @@ class FakeCluster : public v1::ClusterService::Service {
  public:
   explicit FakeCluster(Script& script) : script_(script) {}
   BERTH_FAKE_UNARY(GetClusterInfo, GetClusterInfoRequest, ClusterInfo);
+  BERTH_FAKE_UNARY(ReloadConfig, ReloadConfigRequest, ReloadConfigResponse);
 
  private:
   Script& script_;
@@ -171,6 +174,17 @@ class FakeWatch : public v1::WatchService::Service {
   Script& script_;
 };
 
+class FakeExplain : public v1::ExplainService::Service {
+ public:
+  explicit FakeExplain(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(ExplainJob, ExplainJobRequest, ExplainJobResponse);
+  BERTH_FAKE_UNARY(PlanJob, PlanJobRequest, PlanJobResponse);
+  BERTH_FAKE_UNARY(EstimateJob, EstimateJobRequest, EstimateJobResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or that of a server that was.
@@ -178,8 +192,8 @@ class FakeServer {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
-    for (grpc::Service* service :
-         std::initializer_list<grpc::Service*>{&jobs_, &queues_, &nodes_, &cluster_, &watch_}) {
+    for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -196,6 +210,7 @@ class FakeServer {
   FakeNodes nodes_{script};
   FakeCluster cluster_{script};
   FakeWatch watch_{script};
+  FakeExplain explain_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -92,7 +92,7 @@ TEST_CASE("limits hold at every level of the queue tree") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 4});
   cluster.AddQueue("org", {.limit = {{"gpu", 6}}});
-  cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", 4}}});
+  cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", 4}}, .priority = 1});
   cluster.AddQueue("b", {.parent = "org"});
   const JobId a1 = cluster.Submit("a1", Gpus(1, 4, "a"));
   const JobId a2 = cluster.Submit("a2", Gpus(1, 1, "a"));
@@ -446,10 +446,10 @@ TEST_CASE("registered policies take part; unknown and repeated names are errors"
   CHECK(cluster.Where(old) == "n2 n1");
 
   config.filters = {"taints", "taints", "gone"};
-  config.actions = {"consolidate"};
+  config.actions = {"teleport"};
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
-        "unknown action \"consolidate\"; filter \"taints\" twice; unknown filter \"gone\"");
+        "unknown action \"teleport\"; filter \"taints\" twice; unknown filter \"gone\"");
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "every report in every state", "[model]") {
       Row{S::kRunning, R::kPrepared, {}}, Row{S::kRunning, R::kRefused, {}},
       Row{S::kRunning, R::kRunning, {}}, Row{S::kRunning, R::kExited, S::kSucceeded},
       Row{S::kReleasing, R::kPrepared, {}}, Row{S::kReleasing, R::kRefused, S::kPending},
-      Row{S::kReleasing, R::kRunning, {}}, Row{S::kReleasing, R::kExited, S::kPending},
+      Row{S::kReleasing, R::kRunning, {}}, Row{S::kReleasing, R::kExited, S::kSucceeded},
       Row{S::kLost, R::kPrepared, {}}, Row{S::kLost, R::kExited, {}},
       Row{S::kSucceeded, R::kExited, {}}, Row{S::kFailed, R::kRunning, {}});
   Bring(row.from);
@@ -224,14 +224,14 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
       {id, {{0, NodeId{77}, Devices({2})}}, "no node 77"},
       {id, {{0, cordoned, Devices({0})}}, "node cordoned (4) takes no tasks now"},
       {id, {{0, tired, Devices({0})}}, "node tired (5) takes no tasks now"},
-      {id, {{0, n, Devices({1})}}, "node n (1): a device is in use"},
+      {id, {{0, n, Devices({1})}}, "node n (1): a device is in use or kept for another task"},
       {id, {{0, n, Devices({4})}}, "node n (1) does not have these devices, or not well"},
       {id, {{0, sick_id, Devices({0})}}, "node sick (2) does not have these devices, or not well"},
       {id, {{0, n, {}}}, "node n (1): 1 devices of kind gpu are asked for, 0 given"},
       {id, {{0, n, Devices({2, 3})}}, "node n (1): 1 devices of kind gpu are asked for, 2 given"},
       {id, {{0, small_id, Devices({0})}}, "node small (3): cpu asked for 1000, free 999"},
       // The second sees what the first took; the first is undone.
-      {id, {{0, n, Devices({2})}, {1, n, Devices({2})}}, "node n (1): a device is in use"},
+      {id, {{0, n, Devices({2})}, {1, n, Devices({2})}}, "node n (1): a device is in use or kept for another task"},
       {id,
        {{0, n, Devices({2})}, {0, n, Devices({3})}},
        "task w-0 of job j (1) is Bound and cannot be bound"},

@@ -73,9 +73,9 @@ TEST_CASE_METHOD(Fixture, "a pending gang waits for members that are still being
   const JobId id = Submit(JobOf("g", q, {GroupOfGpus("w", 2, 0)}));
   Place(id, {0, 1});
   REQUIRE(Try(TasksReleased{id, {0, 1}, true, ReleaseReason::kRestart}).ok());
-  REQUIRE(Report(id, 0, ReportState::kExited).ok());
+  REQUIRE(Report(id, 0, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "nothing");
-  REQUIRE(Report(id, 1, ReportState::kExited).ok());
+  REQUIRE(Report(id, 1, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "gang 0:2");
 }
 
@@ -139,8 +139,8 @@ TEST_CASE_METHOD(Fixture, "equal jobs form one class, by priority and then age",
   CHECK(job(big).pending_class != job(high).pending_class);
 
   const PendingIndex& pending = state.pending();
-  CHECK(pending.ready().size() == 2);
-  CHECK(pending.ready().begin()->first.job == high);
+  CHECK(pending.ready_count() == 2);
+  CHECK(pending.ready().begin()->second.begin()->first.job == high);
   const PendingClass& c = pending.Class(job(low).pending_class);
   std::vector<JobId> order;
   for (const OrderKey& key : c.jobs) order.push_back(key.job);
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(Fixture, "equal jobs form one class, by priority and then age",
 
   REQUIRE(Try(JobUpdated{low2, 9, {}}).ok());
   CHECK(c.jobs.begin()->job == low2);
-  CHECK(pending.ready().begin()->first.job == low2);
+  CHECK(pending.ready().begin()->second.begin()->first.job == low2);
   CHECK(CheckConsistency(state).ok());
 }
 
@@ -162,6 +162,7 @@ TEST_CASE_METHOD(Fixture, "a blocked class stays aside until something could hel
   const auto block = [&] {
     BlockedVerdict verdict;
     verdict.needed = 4;
+    verdict.wake = WakeOn::kRoom;
     StateEditor(state, EditMode::kTentative).Block(c, verdict);
     CHECK(state.pending().ready().empty());
   };
@@ -183,7 +184,8 @@ TEST_CASE_METHOD(Fixture, "a blocked class stays aside until something could hel
     StateEditor(state).PassTime(now + absl::Seconds(5));
     CHECK(state.free().Has(n));
   }
-  CHECK(state.pending().ready().size() == 1);
+  StateEditor(state, EditMode::kTentative).WakeForRoom([](ShapeId, NodeId) { return true; });
+  CHECK(state.pending().ready_count() == 1);
   CHECK(state.pending().Class(c).blocked == nullptr);
   CHECK(CheckConsistency(state).ok());
 }

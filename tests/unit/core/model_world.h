@@ -114,6 +114,7 @@ inline ClusterState Reload(const ClusterState& state) {
   absl::Status status;
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     status.Update(editor.LoadQueue(id, queue.spec, queue.open, queue.revision));
+    status.Update(editor.LoadQueueUsage(id, queue.usage));
   });
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     status.Update(editor.LoadNode(id, node.spec, node.status, node.revision));
@@ -123,12 +124,17 @@ inline ClusterState Reload(const ClusterState& state) {
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
     status.Update(editor.LoadJobStatus(id, job.status, job.priority, job.labels, job.revision));
+    const auto reserved = state.reservations().find(id);
+    if (reserved != state.reservations().end()) {
+      status.Update(editor.LoadReservation(id, reserved->second));
+    }
     for (uint32_t t = 0; t < job.tasks.size(); ++t) {
       status.Update(editor.LoadTask({id, t}, job.tasks[t], state.TaskMessage({id, t})));
     }
   });
   status.Update(
       editor.LoadNextIds(state.next_job_id(), state.next_node_id(), state.next_queue_id()));
+  editor.LoadUsageCharged(state.usage_charged());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());
   return loaded;

@@ -3,6 +3,7 @@
 
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
+#include "server/convert_cold.h"
 #include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -42,6 +43,38 @@ TEST_CASE("dispatch: a decision that never became durable never left") {
   world.Restart();
   CHECK(agent.link->Of(Message::kPrepare).empty());
   CHECK(world.state().FindJob("one") == nullptr);
+}
+
+TEST_CASE("dispatch: what is bound and released in one turn is killed only, and comes again") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  JobId id;
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                id = turn.state().next_job_id();
+                JobSpec spec;
+                spec.name = "one";
+                spec.queue = turn.state().FindQueue("main")->id;
+                spec.min_available = 1;
+                GroupSpec& group = spec.groups.emplace_back();
+                group.name = "worker";
+                group.shape.cpu_millis = 1000;
+                v1::JobSpec cold;
+                cold.add_groups()->add_command("run");
+                REQUIRE(turn.Emit(JobSubmitted{id, spec}).ok());
+                turn.PutCold(id, std::make_shared<const std::string>(EncodeCold(cold)));
+                const NodeId node = turn.state().FindNode("n1")->id;
+                REQUIRE(turn.Emit(TasksBound{id, true, {{0, node, {}}}}).ok());
+                REQUIRE(turn.Emit(TasksReleased{id, {0}, true, ReleaseReason::kDrain}).ok());
+              })
+              .ok());
+  world.Run();
+  CHECK(agent.link->Of(Message::kPrepare).empty());
+  CHECK(agent.link->Of(Message::kKill).size() == 1);
+  agent.Work();
+  CHECK(world.task(id).attempt == 2);
+  CHECK(agent.Runs(id));
 }
 
 TEST_CASE("dispatch: a gang of one is prepared and started at once, with all it needs") {
@@ -145,6 +178,41 @@ TEST_CASE("dispatch: cancel sends Kill with grace and signal; the place is free 
   agent.Work();
   CHECK(world.job(job).status.state == JobState::kCancelled);
   CHECK(world.node("n1").tasks.empty());
+}
+
+TEST_CASE(
+    "dispatch: an eviction checkpoints, also when its Kill is sent again; a cancel does not") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one", {.kill_signal = "SIGINT",
+                                         .checkpoint_signal = "SIGUSR1",
+                                         .checkpoint_grace = absl::Minutes(2)});
+  const JobId winner = world.Submit("winner", {.tasks = 1000, .cpu_millis = 64'000});
+  agent.Work();
+  const auto kills = [&] { return agent.link->Of(Message::kKill); };
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                TasksReleased evicted{job, {0}, true, ReleaseReason::kPreempted};
+                evicted.beneficiary = winner;
+                evicted.detail = "higher priority";
+                REQUIRE(turn.Emit(evicted).ok());
+              })
+              .ok());
+  world.Run();
+  REQUIRE(kills().size() == 1);
+  CHECK(kills()[0].kill().signal() == "SIGUSR1");
+  CHECK(kills()[0].kill().grace().seconds() == 120);
+  CHECK(kills()[0].kill().reason() ==
+        "a job of higher priority preempts it, for job winner: higher priority");
+  const JobStatus& status = world.job(job).status;
+  CHECK(status.evictions == 1);
+  CHECK(status.eviction.beneficiary == winner);
+  CHECK(status.eviction.time == world.task(job).since);
+
+  CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kPreempted);
+  world.Cancel(job);
+  CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kCancelled);
 }
 
 TEST_CASE("dispatch: a member that refuses returns the gang without using a retry") {

@@ -56,6 +56,17 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
       {"drainAfterRefusals: -2", "drain_after_refusals: must be 1..1000, is -2"},
       {"lese: 3s", "lease"},
+      {"log: {level: loud}", "log.level: must be trace, debug, info, warn or error, is \"loud\""},
+      {"scheduling: {actions: [allocate, conquer]}", "scheduling: unknown action \"conquer\""},
+      {"scheduling: {scores: [best_fit, best_fit]}", "scheduling: score \"best_fit\" twice"},
+      {"scheduling: {eviction: {maxVictims: 0}}",
+       "scheduling.eviction.max_victims: must be 1..1000000, is 0"},
+      {"scheduling: {backfill: {reservations: -1}}",
+       "scheduling.backfill.reservations: must be 0..100000, is -1"},
+      {"scheduling: {fairShare: {usageWeight: 1001}}",
+       "scheduling.fair_share.usage_weight: must be 0..1000, is 1001"},
+      {"scheduling: {preemptibleBelowPriority: 2000000}",
+       "scheduling.preemptible_below_priority: must be -1000000..1000001, is 2000000"},
   }));
   const absl::Status status = Complete(yaml);
   INFO(status);

@@ -4,6 +4,7 @@
 
 #include "berth/v1/job.pb.h"
 #include "server/convert_cold.h"
+#include "server/convert_values.h"
 #include "server/load.h"
 
 namespace berth::testing {
@@ -50,9 +51,11 @@ void World::Start() {
   REQUIRE(Load(
               store, loaded, [](StoredRequest) {}, nullptr)
               .ok());
-  loop = std::make_unique<Loop>(
-      LoopDeps{.clock = &clock, .committer = &committer, .policies = &policies}, std::move(loaded),
-      store.LastSequence(), loop_options);
+  loop = std::make_unique<Loop>(LoopDeps{.clock = &clock,
+                                         .committer = &committer,
+                                         .policies = &policies,
+                                         .policy_record = policy_record},
+                                std::move(loaded), store.LastSequence(), loop_options);
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   LeaseOptions keeping = lease_options;
@@ -123,6 +126,10 @@ ColdPart MakeCold(const std::string& name, const JobOptions& options) {
   env.set_name("JOB");
   env.set_value(name);
   spec.set_kill_signal(options.kill_signal);
+  spec.mutable_checkpoint()->set_signal(options.checkpoint_signal);
+  if (options.checkpoint_grace > absl::ZeroDuration()) {
+    ToProto(options.checkpoint_grace, spec.mutable_checkpoint()->mutable_grace());
+  }
   return std::make_shared<const std::string>(EncodeCold(spec));
 }
 

@@ -29,8 +29,10 @@ namespace berth::testing {
 class FakeClock final : public Clock {
  public:
   absl::Time Now() override { return start_ + steady_; }
-  absl::Duration Steady() override { return steady_; }
+  absl::Duration Steady() override { return steady_ += tick; }
   void Advance(absl::Duration by) { steady_ += by; }
+
+  absl::Duration tick;  // goes by at each look at steady time
 
  private:
   const absl::Time start_ = absl::FromUnixSeconds(1'800'000'000);
@@ -92,6 +94,8 @@ struct JobOptions {
   int32_t max_retries = 0;
   absl::Duration kill_grace = absl::Seconds(10);
   std::string kill_signal = "SIGTERM";
+  std::string checkpoint_signal = {};
+  absl::Duration checkpoint_grace = absl::ZeroDuration();
 };
 
 class World {
@@ -121,7 +125,8 @@ class World {
   Policies policies = Policies::Default();
   InlineExecutor executor;
   const LoopOptions loop_options;
-  LeaseOptions lease_options;  // of the next start
+  LeaseOptions lease_options;  // of the next start, as the next
+  std::string policy_record;   // of `policies`
 
   // Anew after a restart.
   std::unique_ptr<Loop> loop;

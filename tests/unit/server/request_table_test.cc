@@ -17,6 +17,8 @@ class FakeTurn final : public Turn {
   const ClusterState& state() const override { return state_; }
   Time now() const override { return time; }
   uint64_t revision() const override { return 1; }
+  const Policies& policies() const override { return policies_; }
+  ClusterState& Trial() override { return state_; }
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
   void TakeBackJobs(JobId) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
@@ -28,6 +30,7 @@ class FakeTurn final : public Turn {
 
  private:
   ClusterState state_;
+  const Policies policies_ = Policies::Default();
 };
 
 }  // namespace

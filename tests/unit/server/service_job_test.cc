@@ -326,9 +326,10 @@ TEST_CASE("service: what is not built says so by name") {
   const absl::Status refused = FromGrpcStatus(exec->Finish());
   CHECK(absl::IsUnimplemented(refused));
   CHECK(refused.message() == "exec into a task is not built yet");
-  v1::ExplainJobResponse explained;
-  CHECK(absl::IsUnimplemented(Call(*world.explain, &v1::ExplainService::Stub::ExplainJob,
-                                   v1::ExplainJobRequest(), &explained)));
+  v1::WhatIfResponse answered;
+  const absl::Status what_if =
+      Call(*world.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest(), &answered);
+  CHECK(what_if.message() == "answering what-if questions is not built yet");
   v1::ListHyperNodesResponse listed;
   const absl::Status hyper = Call(*world.hyper_nodes, &v1::HyperNodeService::Stub::ListHyperNodes,
                                   v1::ListHyperNodesRequest(), &listed);

@@ -89,17 +89,64 @@ TEST_CASE("service: a queue is updated by mask and etag") {
   CHECK(absl::IsUnimplemented(Call(*world.queues, &Queues::UpdateQueue, update, &queue)));
 }
 
+TEST_CASE("service: a queue's shares are kept, changed by mask, and held to its limit") {
+  ServiceWorld world;
+  v1::CreateQueueRequest create = NewQueue("q");
+  v1::QueueSpec& spec = *create.mutable_queue()->mutable_spec();
+  (*spec.mutable_limit()->mutable_counts())["gpu"] = 64;
+  (*spec.mutable_deserved()->mutable_counts())["gpu"] = 32;
+  (*spec.mutable_guarantee()->mutable_counts())["gpu"] = 8;
+  spec.set_weight(0);
+  spec.set_priority(-3);
+  spec.set_reclaimable(false);
+  spec.set_order(v1::QueueSpec::FIFO_STRICT);
+  spec.set_user_fairness(v1::QueueSpec::DRF);
+  spec.set_strategy(v1::COLOCATE);
+  v1::Queue queue;
+  REQUIRE(Create(world, create, &queue).ok());
+  world.Restart();  // as stored
+  v1::GetQueueRequest get;
+  get.set_name("q");
+  REQUIRE(Call(*world.queues, &Queues::GetQueue, get, &queue).ok());
+  CHECK(queue.spec().SerializeAsString() == spec.SerializeAsString());
+
+  v1::UpdateQueueRequest update;
+  update.mutable_queue()->set_name("q");
+  update.mutable_queue()->mutable_spec()->set_weight(7);
+  update.mutable_queue()->mutable_spec()->set_order(v1::QueueSpec::FIFO_SKIP);
+  update.mutable_update_mask()->add_paths("spec.weight");
+  REQUIRE(Call(*world.queues, &Queues::UpdateQueue, update, &queue).ok());
+  CHECK(queue.spec().weight() == 7);
+  CHECK(queue.spec().order() == v1::QueueSpec::FIFO_STRICT);  // not in the mask
+  // A limit below what the queue is entitled to, which the request does not name.
+  update.mutable_update_mask()->set_paths(0, "spec.limit");
+  (*update.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 16;
+  const absl::Status low = Call(*world.queues, &Queues::UpdateQueue, update, &queue);
+  CHECK(absl::IsInvalidArgument(low));
+  CHECK(low.message() == "queue.spec.deserved: gpu: 32 is more than the limit of 16");
+}
+
 TEST_CASE("service: bad queues are refused") {
   ServiceWorld world;
   v1::Queue queue;
   CHECK(absl::IsInvalidArgument(Create(world, NewQueue("Bad Name"), &queue)));
   CHECK(absl::IsInvalidArgument(Create(world, NewQueue("root"), &queue)));
   CHECK(absl::IsNotFound(Create(world, NewQueue("a", "nowhere"), &queue)));
-  v1::CreateQueueRequest weight = NewQueue("a");
-  weight.mutable_queue()->mutable_spec()->set_weight(2);
-  const absl::Status unbuilt = Create(world, weight, &queue);
-  CHECK(absl::IsUnimplemented(unbuilt));
-  CHECK(unbuilt.message() == "queue.spec.weight: a weight other than 1 is not built yet");
+  v1::CreateQueueRequest wrong = NewQueue("a");
+  v1::QueueSpec& spec = *wrong.mutable_queue()->mutable_spec();
+  spec.set_weight(65'536);
+  spec.set_priority(-1'000'001);
+  (*spec.mutable_limit()->mutable_counts())["gpu"] = 8;
+  (*spec.mutable_deserved()->mutable_counts())["gpu"] = 9;
+  (*spec.mutable_guarantee()->mutable_counts())["gpu"] = 10;
+  const absl::Status all = Create(world, wrong, &queue);
+  CHECK(absl::IsInvalidArgument(all));
+  for (const char* words : {"queue.spec.weight: must be 0..65535, is 65536",
+                            "queue.spec.priority: must be -1000000..1000000, is -1000001",
+                            "queue.spec.deserved: gpu: 9 is more than the limit of 8",
+                            "queue.spec.guarantee: gpu: 10 is more than the limit of 8"}) {
+    CHECK(std::string(all.message()).find(words) != std::string::npos);
+  }
   v1::CreateQueueRequest negative = NewQueue("a");
   negative.mutable_queue()->mutable_spec()->mutable_limit()->set_memory_bytes(-1);
   CHECK(absl::IsInvalidArgument(Create(world, negative, &queue)));

@@ -50,10 +50,12 @@ ServiceWorld::ServiceWorld(const std::function<void(config::v1::Server&)>& chang
 ServiceWorld::~ServiceWorld() = default;
 
 void ServiceWorld::Start() {
-  absl::StatusOr<std::unique_ptr<App>> app =
-      App::Start(config_, [this]() -> absl::StatusOr<std::unique_ptr<Store>> {
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(
+      config_,
+      [this]() -> absl::StatusOr<std::unique_ptr<Store>> {
         return std::make_unique<BorrowedStore>(store_.get());
-      });
+      },
+      reread);
   INFO(app.status());
   REQUIRE(app.ok());
   app_ = *std::move(app);

@@ -42,6 +42,8 @@ class ServiceWorld {
   v1::SubmitJobsResponse MustSubmit(const std::vector<std::string>& names);
   v1::Job MustGetJob(const std::string& name);
 
+  Reloader::Read reread;  // from the next Restart on
+
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::QueueService::Stub> queues;
   std::unique_ptr<v1::NodeService::Stub> nodes;

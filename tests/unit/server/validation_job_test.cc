@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/convert_job.h"
 #include "server/validation/job.h"
 #include "support/errors.h"
 #include "tests/unit/server/validation_samples.h"
@@ -202,6 +203,48 @@ const std::vector<Case>& InvalidCases() {
       {"excluded node",
        [](v1::Job& j) { Group(j).mutable_node_selector()->add_exclude_nodes("N_1"); },
        "spec.groups[0].node_selector.exclude_nodes[0]", "must be DNS labels joined by dots"},
+      {"user", [](v1::Job& j) { Spec(j).set_user("a b"); }, "spec.user",
+       "must be at most 128 letters, digits"},
+      {"deadline", [](v1::Job& j) { Spec(j).mutable_deadline()->set_nanos(-1); }, "spec.deadline",
+       "must be a time in the years 1 to 9999"},
+      {"strategy", [](v1::Job& j) { Spec(j).set_strategy(static_cast<v1::Strategy>(9)); },
+       "spec.strategy", "9 is not a value of"},
+      {"checkpoint of nothing", [](v1::Job& j) { Spec(j).mutable_checkpoint(); }, "spec.checkpoint",
+       "needs some of signal, grace and interval"},
+      {"checkpoint signal",
+       [](v1::Job& j) { Spec(j).mutable_checkpoint()->set_signal("SIGKILLED"); },
+       "spec.checkpoint.signal", "must be a signal name"},
+      {"checkpoint interval",
+       [](v1::Job& j) { Spec(j).mutable_checkpoint()->mutable_interval()->set_seconds(0); },
+       "spec.checkpoint.interval", "must be 1ms.."},
+      {"partition of nothing", [](v1::Job& j) { Group(j).mutable_partition(); },
+       "spec.groups[0].partition.size", "must be at least 1, is 0"},
+      {"partition that does not divide",
+       [](v1::Job& j) {
+         Group(j).set_replicas(6);
+         Group(j).mutable_partition()->set_size(4);
+       },
+       "spec.groups[0].partition.size", "must divide replicas, which is 6; is 4"},
+      {"partitions that are not there",
+       [](v1::Job& j) {
+         Group(j).set_replicas(4);
+         Group(j).mutable_partition()->set_size(2);
+         Group(j).mutable_partition()->set_min_partitions(3);
+       },
+       "spec.groups[0].partition.min_partitions", "must be 0..2 (replicas / size), is 3"},
+      {"near a stranger",
+       [](v1::Job& j) { Group(j).mutable_affinity()->add_near_groups("nobody"); },
+       "spec.groups[0].affinity.near_groups[0]", "the job has no group \"nobody\""},
+      {"near itself", [](v1::Job& j) { Group(j).mutable_affinity()->add_near_groups("w"); },
+       "spec.groups[0].affinity", "none of these groups could be placed first: w -> w"},
+      {"near and apart",
+       [](v1::Job& j) {
+         *Spec(j).add_groups() = Group(j);
+         Spec(j).mutable_groups(1)->set_name("v");
+         Group(j).mutable_affinity()->add_near_groups("v");
+         Group(j).mutable_affinity()->add_apart_from_groups("v");
+       },
+       "spec.groups[0].affinity", "cannot be both near to and apart from another"},
       {"dependency without condition", [](v1::Job& j) { Spec(j).add_dependencies()->set_job("b"); },
        "spec.dependencies[0].condition", "required: AFTER_OK, AFTER_ANY or AFTER_NOT_OK"},
       {"size", [](v1::Job& j) { Group(j).add_command(std::string(300 << 10, 'x')); }, "spec",
@@ -236,7 +279,7 @@ TEST_CASE("bad jobs are refused with path and words") {
 
 TEST_CASE("all violations come at once, and invalid beats unbuilt") {
   v1::Job job = SmallJob("Train");
-  job.mutable_spec()->set_preemptible(true);
+  job.mutable_spec()->mutable_topology()->set_highest_tier(1);
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
   job.mutable_spec()->mutable_groups(0)->set_image("pytorch");
   const absl::Status status = ValidateOne(job);
@@ -245,8 +288,65 @@ TEST_CASE("all violations come at once, and invalid beats unbuilt") {
   CHECK(violations.size() == 4);
   CHECK(Has(violations, "jobs[0].name", "DNS label"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
-  CHECK(Has(violations, "jobs[0].spec.preemptible", "preemption is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.topology", "topology constraint is not built yet"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].image", "container image is not built yet"));
+}
+
+TEST_CASE("min_partitions says min_available, and nothing else") {
+  v1::Job job = SmallJob("train");
+  v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
+  group.set_replicas(8);
+  group.mutable_partition()->set_size(2);
+  CHECK(JobSpecFrom(job.spec(), {}).groups[0].min_available == 8);
+  group.mutable_partition()->set_min_partitions(3);
+  REQUIRE(ValidateOne(job).ok());
+  CHECK(JobSpecFrom(job.spec(), {}).groups[0].min_available == 6);
+  CHECK(JobSpecFrom(job.spec(), {}).min_available == 6);
+  group.set_min_available(6);
+  CHECK(ValidateOne(job).ok());
+  group.set_min_available(4);
+  const absl::Status status = ValidateOne(job);
+  CHECK(absl::IsUnimplemented(status));
+  CHECK(Has(ViolationsOf(status), "jobs[0].spec.groups[0].partition.min_partitions",
+            "min_partitions other than min_available / size is not built yet"));
+  group.clear_min_available();
+  group.mutable_partition()->mutable_topology();
+  group.mutable_affinity()->set_tier(1);
+  const std::vector<Violation> unbuilt = ViolationsOf(ValidateOne(job));
+  CHECK(Has(unbuilt, "jobs[0].spec.groups[0].partition.topology", "is not built yet"));
+  CHECK(Has(unbuilt, "jobs[0].spec.groups[0].affinity.tier", "is not built yet"));
+}
+
+TEST_CASE("a job that does not say so is preemptible by its priority") {
+  v1::Job job = SmallJob("train");
+  job.mutable_spec()->set_priority(10);
+  CHECK_FALSE(JobSpecFrom(job.spec(), {}).preemptible);
+  CHECK_FALSE(JobSpecFrom(job.spec(), {.preemptible_below_priority = 10}).preemptible);
+  CHECK(JobSpecFrom(job.spec(), {.preemptible_below_priority = 11}).preemptible);
+  job.mutable_spec()->set_preemptible(false);
+  CHECK_FALSE(JobSpecFrom(job.spec(), {.preemptible_below_priority = 11}).preemptible);
+  job.mutable_spec()->set_preemptible(true);
+  CHECK(JobSpecFrom(job.spec(), {}).preemptible);
+}
+
+TEST_CASE("strategies, nearness and the checkpoint's interval reach the core") {
+  v1::Job job = SmallJob("train");
+  *job.mutable_spec()->add_groups() = job.spec().groups(0);
+  job.mutable_spec()->mutable_groups(1)->set_name("v");
+  job.mutable_spec()->set_strategy(v1::SPREAD);
+  job.mutable_spec()->mutable_groups(0)->set_strategy(v1::COLOCATE);
+  job.mutable_spec()->mutable_groups(1)->set_strategy(v1::BINPACK);
+  job.mutable_spec()->mutable_groups(1)->mutable_affinity()->add_near_groups("w");
+  job.mutable_spec()->mutable_groups(1)->mutable_affinity()->add_apart_from_groups("v");
+  job.mutable_spec()->mutable_checkpoint()->mutable_interval()->set_seconds(30);
+  REQUIRE(ValidateOne(job).ok());
+  const JobSpec spec = JobSpecFrom(job.spec(), {});
+  CHECK(spec.strategy == Strategy::kSpread);
+  CHECK(spec.groups[0].strategy == Strategy::kColocate);
+  CHECK(spec.groups[1].strategy == Strategy::kBinpack);
+  CHECK(spec.groups[1].near_groups == std::vector<uint32_t>{0});
+  CHECK(spec.groups[1].apart_from == std::vector<uint32_t>{1});
+  CHECK(spec.checkpoint_interval == absl::Seconds(30));
 }
 
 TEST_CASE("jobs of one call: names, cycles, count") {

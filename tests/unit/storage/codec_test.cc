@@ -43,14 +43,19 @@ TEST_CASE("queue records round-trip") {
   for (int i = 0; i < kRounds; ++i) {
     const QueueSpec spec = random.AnyQueueSpec();
     const bool open = random.Coin();
-    const std::string value = EncodeQueueRecord(spec, open, 12);
+    const std::vector<NamedAmount> usage = random.Amounts();
+    const Time charged = random.AnyTime();
+    const std::string value = EncodeQueueRecord(spec, open, usage, charged, 12);
     const auto back = DecodeQueueRecord(QueueKey(QueueId{7}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->id == QueueId{7});
     CHECK(back->spec == spec);
     CHECK(back->open == open);
+    CHECK(back->usage == usage);
+    CHECK(back->usage_charged == charged);
     CHECK(back->revision == 12);
-    CHECK(EncodeQueueRecord(back->spec, back->open, back->revision) == value);
+    CHECK(EncodeQueueRecord(back->spec, back->open, back->usage, back->usage_charged,
+                            back->revision) == value);
   }
 }
 
@@ -96,12 +101,14 @@ TEST_CASE("job status records round-trip") {
     const JobStatus status = random.AnyJobStatus();
     const auto labels = random.Labels();
     const int32_t priority = random.Int32();
-    const std::string value = EncodeJobStatusRecord(status, priority, labels, 6);
+    const Reservation reservation = random.AnyReservation();
+    const std::string value = EncodeJobStatusRecord(status, priority, labels, reservation, 6);
     const auto back = DecodeJobStatusRecord(JobKey(JobId{8}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->status == status);
     CHECK(back->labels == labels);
     CHECK(back->priority == priority);
+    CHECK(back->reservation == reservation);
     CHECK(back->revision == 6);
   }
 }

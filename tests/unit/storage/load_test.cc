@@ -2,6 +2,9 @@
 #include "storage/load.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -95,6 +98,93 @@ TEST_CASE("a restart in the middle changes nothing") {
   CHECK(FoldedFingerprint(*store) == Fingerprint(cluster.state()));
 }
 
+// ---- Bases
+
+struct BaseWorld {
+  explicit BaseWorld(uint64_t seed) : cluster(seed) {
+    RocksDbOptions options;
+    options.directory = path;
+    store = RocksDbStore::Open(options).value();
+    Run(cluster, *store, 60);
+    base = store->KeepBase().value();
+    Run(cluster, *store, 60);
+  }
+  std::string BaseFile() const {
+    std::string digits = std::to_string(base);
+    digits.insert(0, 20 - digits.size(), '0');
+    return path + "/bases/" + digits + ".sst";
+  }
+  absl::Status Check(std::string* text) {
+    store.reset();
+    std::ostringstream report;
+    absl::Status status = Fsck(path, report);
+    *text = report.str();
+    return status;
+  }
+
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  RandomCluster cluster;
+  std::unique_ptr<RocksDbStore> store;
+  uint64_t base = 0;
+};
+
+TEST_CASE("the log folds from a base as it does from the beginning") {
+  BaseWorld world(7);
+  ClusterState whole;
+  CHECK(LoadEarliest(*world.store, whole).value() == 0);
+  CHECK(Fingerprint(whole) == Fingerprint(ClusterState{}));
+
+  REQUIRE(world.store->TrimLog(world.base + 3).ok());
+  ClusterState state;
+  REQUIRE(LoadEarliest(*world.store, state).value() == world.base);
+  const auto page = world.store->ReadLog(world.base, 10'000);
+  REQUIRE(page.ok());
+  for (const LogEntry& entry : *page) {
+    const auto turn = DecodeTurn(entry.turn);
+    REQUIRE(turn.ok());
+    for (const Event& event : turn->events) REQUIRE(Apply(state, event).ok());
+    state.StampDirty(entry.sequence);
+    state.TakeDirty();
+  }
+  CHECK(Fingerprint(state) == Fingerprint(world.cluster.state()));
+
+  std::string text;
+  REQUIRE(world.Check(&text).ok());
+  CHECK_THAT(text, Contains(absl::StrCat("the log's events after batch ", world.base,
+                                         " give the same state")));
+}
+
+TEST_CASE("a base that is damaged, or of another store, is found") {
+  BaseWorld world(8);
+  REQUIRE(world.store->TrimLog(world.base + 3).ok());
+  std::string text;
+  SECTION("a flipped byte") {
+    std::fstream file(world.BaseFile(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(200);
+    const char byte = static_cast<char>(file.get() ^ 0x40);
+    file.seekp(200);
+    file.put(byte);
+    file.close();
+    CHECK(absl::IsDataLoss(world.Check(&text)));
+  }
+  SECTION("another store's") {
+    BaseWorld other(9);
+    while (other.base != world.base) {  // bring them to one batch
+      BaseWorld& behind = other.base < world.base ? other : world;
+      const auto batch = behind.cluster.Turn(behind.store->LastSequence() + 1, 8);
+      if (batch.has_value()) REQUIRE(behind.store->Append({&*batch}).ok());
+      behind.base = behind.store->KeepBase().value();
+    }
+    Run(world.cluster, *world.store, 3);
+    REQUIRE(world.store->TrimLog(world.base).ok());
+    std::filesystem::copy_file(other.BaseFile(), world.BaseFile(),
+                               std::filesystem::copy_options::overwrite_existing);
+    CHECK(absl::IsDataLoss(world.Check(&text)));
+    CHECK_THAT(text, Contains("the log does not follow from it"));
+  }
+}
+
 // ---- What is written
 
 JobSpec SmallJob(const std::string& name, QueueId queue) {
@@ -181,6 +271,47 @@ TEST_CASE("a job that changes in the turn that submits it is written as changed"
   CHECK(World::Names(world.recorder.Finish().value()) ==
         std::vector<std::string>{"job_spec 1", "job_spec 2", "job_status 1", "job_status 2",
                                  "task 2/0", "meta next_ids"});
+}
+
+TEST_CASE("a charge of usage writes what changed, and no queue has changed for its users") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  QueueSpec idle;
+  idle.name = "idle";
+  world.Must(QueueCreated{QueueId{2}, idle});
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  world.recorder.Finish();
+  const uint64_t before = world.state.queues().At(QueueId{1}).revision;
+  world.Begin();
+  world.Must(UsageCharged{absl::Seconds(10), absl::Minutes(1)});
+  const Batch batch = world.recorder.Finish().value();
+  CHECK(World::Names(batch) == std::vector<std::string>{"queue 0", "queue 1"});
+  CHECK(world.state.queues().At(QueueId{1}).revision == before);
+  const auto stored = DecodeQueueRecord(QueueKey(QueueId{1}), *batch.records[1].value, nullptr);
+  REQUIRE(stored.ok());
+  CHECK(stored->usage == world.state.queues().At(QueueId{1}).usage);
+  CHECK_FALSE(stored->usage.empty());
+}
+
+TEST_CASE("an eviction is told with the job; what was decided before it in the turn keeps it") {
+  World world;
+  world.Begin();
+  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
+  world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
+  JobStatus status = world.state.jobs().At(JobId{1}).status;
+  world.Must(TasksReleased{JobId{1}, {0}, true, ReleaseReason::kReclaimed, JobId{2}, "owed"});
+  status.message = "made before";
+  world.Must(JobStatusChanged{JobId{1}, status});
+  const JobStatus& now = world.state.jobs().At(JobId{1}).status;
+  CHECK(now.message == "made before");
+  CHECK(now.evictions == 1);
+  CHECK(now.eviction == Eviction{world.now, ReleaseReason::kReclaimed, JobId{2}, 1, "owed"});
+  CHECK_FALSE(world.recorder
+                  .Apply({world.now, TasksReleased{JobId{1}, {0}, true, ReleaseReason::kPreempted}})
+                  .ok());  // for nobody
+  world.recorder.Finish();
 }
 
 TEST_CASE("a turn without effects takes no sequence number") {
@@ -366,7 +497,8 @@ TEST_CASE("fsck finds records that are not what the log says") {
     spec.name = "from nowhere";
     const NextIds ids{world.cluster.state().next_job_id(), world.cluster.state().next_node_id(),
                       QueueId{1000}};
-    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}), EncodeQueueRecord(spec, true, 1)},
+    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}),
+                      EncodeQueueRecord(spec, true, {}, absl::InfinitePast(), 1)},
                      {RecordKind::kMeta, std::string(kNextIdsKey), EncodeNextIds(ids)}};
     REQUIRE(store->Append({&batch}).ok());
   }

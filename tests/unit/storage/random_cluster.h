@@ -61,9 +61,17 @@ class RandomCluster {
   EventBody Next() {
     if (state_.queues().size() < 3) return NewQueue();
     if (state_.nodes().size() < 3) return NewNode();
-    switch (random_.Below(20)) {
+    switch (random_.Below(24)) {
       case 0:
         return QueueEvent();
+      case 20:
+      case 21:
+        return Nominate();
+      case 22:
+        return Reserve();
+      case 23:
+        return random_.Coin() ? Unnominate()
+                              : UsageCharged{absl::Seconds(random_.Below(100)), absl::Minutes(1)};
       case 1:
       case 2:
         return NodeEvent();
@@ -91,8 +99,20 @@ class RandomCluster {
     const Queue* parent = Pick(state_.queues());
     spec.parent = random_.Below(4) == 0 && parent != nullptr ? parent->id : kRootQueue;
     if (random_.Coin()) spec.limit = {{.name = "cpu", .amount = 1'000'000}};
+    SetShares(spec);
     spec.labels = random_.Labels();
     return QueueCreated{state_.next_queue_id(), spec};
+  }
+
+  void SetShares(QueueSpec& spec) {
+    if (random_.Coin()) spec.deserved = {{.name = "gpu", .amount = random_.Count(9)}};
+    if (random_.Coin()) spec.guarantee = {{.name = "cpu", .amount = random_.Count(9000)}};
+    spec.weight = random_.Count(4);
+    spec.priority = random_.Count(3);
+    spec.reclaimable = random_.Coin();
+    spec.order = random_.Any(QueueOrder::kFifoStrict);
+    spec.user_fairness = random_.Any(UserFairness::kDrf);
+    spec.strategy = random_.Any(Strategy::kColocate);
   }
 
   EventBody QueueEvent() {
@@ -105,6 +125,7 @@ class RandomCluster {
       case 2: {
         QueueSpec spec = queue->spec;
         spec.max_jobs = random_.Count(1000) + 100;
+        SetShares(spec);
         spec.labels = random_.Labels();
         return QueueUpdated{queue->id, spec};
       }
@@ -180,6 +201,10 @@ class RandomCluster {
         request.count = 1;
       }
       if (random_.Below(4) == 0) group.shape.extended = {{.name = "licence", .amount = 1}};
+      group.partition_size = random_.Below(4) == 0 ? 1 : 0;
+      group.strategy = random_.Any(Strategy::kColocate);
+      if (i > 0 && random_.Coin()) group.near_groups = {0};
+      if (random_.Below(4) == 0) group.apart_from = {static_cast<uint32_t>(i)};
       spec.min_available += group.min_available;
       spec.groups.push_back(group);
     }
@@ -190,6 +215,11 @@ class RandomCluster {
     spec.on_node_loss = random_.Any(NodeLossPolicy::kReplaceNow);
     spec.suspended = random_.Below(8) == 0;
     if (random_.Coin()) spec.walltime = absl::Minutes(5);
+    spec.preemptible = random_.Coin();
+    spec.strategy = random_.Any(Strategy::kColocate);
+    spec.user = absl::StrCat("u", random_.Below(3));
+    if (random_.Coin()) spec.checkpoint_interval = absl::Minutes(10);
+    if (random_.Coin()) spec.deadline = now_ + absl::Minutes(random_.Below(60));
     return JobSubmitted{state_.next_job_id(), spec};
   }
 
@@ -217,26 +247,67 @@ class RandomCluster {
     }
   }
 
+  // On a node where nobody has what it takes, if `free`; else where nobody waits for it.
+  Placement Place(const Job& job, uint32_t task, bool free) {
+    const Node* node = Pick(state_.nodes());
+    Placement placement{task, node->id, {}};
+    const TaskShape& shape = state_.interner().Shape(job.groups[GroupOf(job, task)].shape).shape;
+    DeviceSet left = node->healthy;
+    left -= node->devices_reserved;
+    if (free) left -= node->devices_used;
+    for (size_t d = 0; d < kMaxDevicesPerNode && !shape.devices.empty(); ++d) {
+      if (!left.Has(d)) continue;
+      placement.devices.Add(d);
+      break;
+    }
+    return placement;
+  }
+
+  std::vector<Placement> PlaceWaiting(const Job& job, bool free) {
+    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+      if (Waits(job.tasks[i].state)) return {Place(job, i, free)};
+    }
+    return {};
+  }
+
   EventBody Bind() {
     const Job* job = Pick(state_.jobs());
     if (job == nullptr) return NewJob();
-    TasksBound bound{job->id, random_.Coin(), {}};
-    for (uint32_t i = 0; i < job->tasks.size(); ++i) {
-      if (!Waits(job->tasks[i].state)) continue;
-      const Node* node = Pick(state_.nodes());
-      Placement placement{i, node->id, {}};
-      const TaskShape& shape = state_.interner().Shape(job->groups[GroupOf(*job, i)].shape).shape;
-      DeviceSet free = node->healthy;
-      free -= node->devices_used;
-      for (size_t d = 0; d < kMaxDevicesPerNode && !shape.devices.empty(); ++d) {
-        if (!free.Has(d)) continue;
-        placement.devices.Add(d);
-        break;
-      }
-      bound.placements.push_back(placement);
-      break;
+    return TasksBound{job->id, random_.Coin(), PlaceWaiting(*job, true)};
+  }
+
+  EventBody Nominate() {
+    const Job* job = Pick(state_.jobs());
+    if (job == nullptr) return NewJob();
+    return TasksNominated{job->id, PlaceWaiting(*job, false)};
+  }
+
+  EventBody Unnominate() {
+    if (state_.nominated_jobs().empty()) return Nominate();
+    const Job& job = state_.jobs().At(*state_.nominated_jobs().begin());
+    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+      if (Reserves(job.tasks[i].state)) return TasksUnnominated{job.id, {i}};
     }
-    return bound;
+    return Nominate();
+  }
+
+  EventBody Reserve() {
+    const Job* job = Pick(state_.jobs());
+    if (job == nullptr) return NewJob();
+    const Time start = now_ + absl::Minutes(random_.Below(60));
+    Reservation reservation{start, start + absl::Hours(1), PlaceWaiting(*job, false)};
+    if (random_.Coin()) reservation.end = absl::InfiniteFuture();
+    if (random_.Below(4) == 0) reservation = {};
+    return JobReserved{job->id, reservation};
+  }
+
+  EventBody Release(const Job& job, uint32_t task) {
+    TasksReleased event{job.id, {task}, random_.Coin(), random_.Any(ReleaseReason::kGangExpired)};
+    if (!IsEviction(event.reason)) return event;
+    event.beneficiary = JobId{1 + random_.Below(5)};
+    event.detail = random_.Text();
+    if (event.requeue && random_.Coin()) event.moves_to = {Place(job, task, false)};
+    return event;
   }
 
   EventBody TaskEvent() {
@@ -248,7 +319,7 @@ class RandomCluster {
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:
-        return TasksReleased{job->id, {task}, random_.Coin(), random_.Any(ReleaseReason::kFailed)};
+        return Release(*job, task);
       case 2:
         return TasksRequeued{job->id, {task}};
       default: {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/event.h"
@@ -100,7 +101,15 @@ class RandomValues {
   QueueSpec AnyQueueSpec() {
     return {.name = Text(),
             .parent = QueueId{Uint32()},
+            .guarantee = Amounts(),
+            .deserved = Amounts(),
             .limit = Amounts(),
+            .weight = Coin() ? 1 : Int32(),
+            .priority = Int32(),
+            .reclaimable = Coin(),
+            .order = Any(QueueOrder::kFifoStrict),
+            .user_fairness = Any(UserFairness::kDrf),
+            .strategy = Any(Strategy::kColocate),
             .max_jobs = Int32(),
             .max_running_jobs = Int32(),
             .labels = Labels()};
@@ -176,7 +185,11 @@ class RandomValues {
             .depends_on = List([this] {
               return GroupDependency{.group = Uint32(),
                                      .condition = Any(GroupCondition::kCompleted)};
-            })};
+            }),
+            .partition_size = Int32(),
+            .strategy = Any(Strategy::kColocate),
+            .near_groups = Indexes(),
+            .apart_from = Indexes()};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -194,6 +207,11 @@ class RandomValues {
     spec.max_retries = Int32();
     spec.on_node_loss = Any(NodeLossPolicy::kReplaceNow);
     spec.suspended = Coin();
+    spec.preemptible = Coin();
+    spec.strategy = Any(Strategy::kColocate);
+    spec.user = Text();
+    spec.checkpoint_interval = AnyDuration();
+    spec.deadline = AnyTime();
     spec.walltime = AnyDuration();
     spec.retry_backoff = AnyDuration();
     spec.prepare_timeout = AnyDuration();
@@ -215,15 +233,32 @@ class RandomValues {
             .outcome = Any(JobState::kCancelled),
             .retries = Int32(),
             .starts = Uint32(),
+            .bound = AnyTime(),
             .start = AnyTime(),
             .end = AnyTime(),
             .hold_until = AnyTime(),
             .suspended = Coin(),
             .cancelled = Coin(),
             .message = Text(),
-            .delayed = List([this] { return AnyDelayed(); })};
+            .delayed = List([this] { return AnyDelayed(); }),
+            .evictions = Uint32(),
+            .eviction = {.time = AnyTime(),
+                         .reason = Any(ReleaseReason::kGangExpired),
+                         .beneficiary = JobId{Uint64()},
+                         .tasks = Int32(),
+                         .detail = Text()}};
+  }
+  Placement AnyPlacement() { return {Uint32(), NodeId{Uint32()}, Devices()}; }
+  std::vector<Placement> Placements() {
+    return List([this] { return AnyPlacement(); });
+  }
+  Reservation AnyReservation() {  // without places there is none, whatever its times
+    std::vector<Placement> places = Placements();
+    if (places.empty()) return {};
+    return {.start = AnyTime(), .end = AnyTime(), .places = std::move(places)};
   }
   Task AnyTask() {
+    const bool moves = Coin();
     return {.state = Any(TaskState::kFailed),
             .before_lost = Any(TaskState::kFailed),
             .end_cause = Any(EndCause::kNodeLost),
@@ -235,6 +270,9 @@ class RandomValues {
             .node = NodeId{Uint32()},
             .port = static_cast<uint16_t>(Uint32()),
             .devices = Devices(),
+            .moves = moves,
+            .next_node = NodeId{moves ? Uint32() : 0},
+            .next_devices = moves ? Devices() : DeviceSet{},
             .since = AnyTime(),
             .start = AnyTime()};
   }
@@ -280,17 +318,25 @@ class RandomValues {
                             static_cast<uint8_t>(Uint32()),  Any(ExitCause::kGone),
                             static_cast<uint16_t>(Uint32()), Text()};
       case 16:
-        return TasksBound{job, Coin(), List([this] {
-                            return Placement{Uint32(), NodeId{Uint32()}, Devices()};
-                          })};
+        return TasksBound{job, Coin(), Placements()};
       case 17:
         return TasksStarted{job, Indexes()};
       case 18:
-        return TasksReleased{job, Indexes(), Coin(), Any(ReleaseReason::kPrepareTimeout)};
+        return TasksReleased{
+            job,    Indexes(),   Coin(), Any(ReleaseReason::kGangExpired), JobId{Uint64()},
+            Text(), Placements()};
       case 19:
         return TasksRequeued{job, Indexes()};
-      default:
+      case 20:
         return JobStatusChanged{job, AnyJobStatus()};
+      case 21:
+        return TasksNominated{job, Placements()};
+      case 22:
+        return TasksUnnominated{job, Indexes()};
+      case 23:
+        return JobReserved{job, AnyReservation()};
+      default:
+        return UsageCharged{AnyDuration(), AnyDuration()};
     }
   }
 

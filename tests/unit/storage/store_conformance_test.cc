@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "storage/keys.h"
+#include "storage/load.h"
 #include "storage/memory/memory_store.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "tests/unit/storage/temp_directory.h"
@@ -184,6 +185,59 @@ TEMPLATE_TEST_CASE("the log is read in pages and ages out", "", MemoryFixture, R
   REQUIRE(AppendOne(fixture.store(), MakeBatch(11)).ok());
   fixture.Reopen();
   CHECK(LogOf(fixture.store(), 9) == std::vector<uint64_t>{10, 11});
+}
+
+std::vector<std::string> BaseOf(const Store& store, uint64_t sequence) {
+  std::vector<std::string> found;
+  const absl::Status status = store.LoadBase(
+      sequence, [&](RecordKind kind, absl::string_view key, absl::string_view value) {
+        found.push_back(absl::StrCat(RecordKindName(kind), " ", key, "=", value));
+        return absl::OkStatus();
+      });
+  INFO(status);
+  REQUIRE(status.ok());
+  return found;
+}
+
+TEMPLATE_TEST_CASE("a base keeps the records as they were, and the log that follows", "",
+                   MemoryFixture, RocksDbFixture) {
+  TestType fixture;
+  const auto append = [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i <= last; ++i) {
+      const Batch batch = MakeBatch(i, {Value(RecordKind::kNode, "n", absl::StrCat(i)),
+                                        Value(RecordKind::kRequest, "r", "answer")});
+      REQUIRE(AppendOne(fixture.store(), batch).ok());
+    }
+  };
+  CHECK(fixture.store().Bases().value().empty());
+  append(1, 5);
+  REQUIRE(fixture.store().KeepBase().value() == 5);
+  REQUIRE(fixture.store().KeepBase().value() == 5);
+  append(6, 10);
+  REQUIRE(fixture.store().KeepBase().value() == 10);
+  append(11, 12);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(fixture.store().Bases().value() == std::vector<uint64_t>{5, 10});
+    CHECK(BaseOf(fixture.store(), 5) == std::vector<std::string>{"node n=5"});
+    CHECK(BaseOf(fixture.store(), 10) == std::vector<std::string>{"node n=10"});
+    fixture.Reopen();
+  }
+  const auto none = [](RecordKind, absl::string_view, absl::string_view) {
+    return absl::OkStatus();
+  };
+  CHECK(absl::IsNotFound(fixture.store().LoadBase(7, none)));
+
+  REQUIRE(fixture.store().TrimLog(4).ok());  // no base is so old: the log stays whole
+  CHECK(FirstLogged(fixture.store()).value() == 1);
+  REQUIRE(fixture.store().TrimLog(9).ok());  // the base at 5 is the last so old
+  CHECK(FirstLogged(fixture.store()).value() == 6);
+  CHECK(fixture.store().Bases().value() == std::vector<uint64_t>{5, 10});
+  REQUIRE(fixture.store().TrimLog(12).ok());
+  for (int i = 0; i < 2; ++i) {
+    CHECK(FirstLogged(fixture.store()).value() == 11);
+    CHECK(fixture.store().Bases().value() == std::vector<uint64_t>{10});
+    fixture.Reopen();
+  }
 }
 
 TEMPLATE_TEST_CASE("readers run beside the writer and see whole batches", "", MemoryFixture,

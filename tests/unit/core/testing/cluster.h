@@ -50,6 +50,14 @@ struct QueueShape {
   std::vector<NamedAmount> limit = {};
   int max_jobs = 0;
   int max_running_jobs = 0;
+  std::vector<NamedAmount> deserved = {};
+  std::vector<NamedAmount> guarantee = {};
+  int weight = 1;
+  int priority = 0;
+  bool reclaimable = true;
+  QueueOrder order = QueueOrder::kFifoSkip;
+  UserFairness user_fairness = UserFairness::kNone;
+  Strategy strategy = Strategy::kDefault;
 };
 
 struct GroupShape {
@@ -65,6 +73,9 @@ struct GroupShape {
   std::vector<Toleration> tolerations = {};
   std::vector<LifecyclePolicy> policies = {};
   std::vector<GroupDependency> depends_on = {};
+  Strategy strategy = Strategy::kDefault;
+  std::vector<uint32_t> near_groups = {};
+  std::vector<uint32_t> apart_from = {};
 };
 
 struct JobShape {
@@ -78,8 +89,14 @@ struct JobShape {
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool suspended = false;
   Duration walltime = absl::InfiniteDuration();
+  Duration checkpoint_interval = absl::InfiniteDuration();
+  Duration kill_grace = absl::Seconds(10);
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
+  bool preemptible = false;
+  std::string user = "";
+  Time deadline = absl::InfiniteFuture();
+  Strategy strategy = Strategy::kDefault;
 };
 
 inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
@@ -112,6 +129,9 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.shape.tolerations = shape.tolerations;
   group.policies = shape.policies;
   group.depends_on = shape.depends_on;
+  group.strategy = shape.strategy;
+  group.near_groups = shape.near_groups;
+  group.apart_from = shape.apart_from;
   return group;
 }
 
@@ -129,14 +149,26 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.on_node_loss = shape.on_node_loss;
   spec.suspended = shape.suspended;
   spec.walltime = shape.walltime;
+  spec.checkpoint_interval = shape.checkpoint_interval;
+  spec.kill_grace = shape.kill_grace;
   spec.ttl_after_finished = shape.ttl;
   spec.start_after = shape.start_after;
+  spec.preemptible = shape.preemptible;
+  spec.user = shape.user;
+  spec.deadline = shape.deadline;
+  spec.strategy = shape.strategy;
   return spec;
+}
+
+inline Policies PoliciesWith(std::vector<std::string> actions) {
+  PolicyConfig config;
+  config.actions = std::move(actions);
+  return *Policies::Create(config);
 }
 
 class TestCluster {
  public:
-  TestCluster() : TestCluster(Policies::Default()) {}
+  TestCluster() : TestCluster(PoliciesWith({"allocate"})) {}
   explicit TestCluster(Policies policies) : policies_(std::move(policies)) {}
 
   NodeId AddNode(const std::string& name, const NodeShape& shape = {}) {
@@ -151,6 +183,14 @@ class TestCluster {
   QueueId AddQueue(const std::string& name, const QueueShape& shape = {}) {
     QueueSpec spec{.name = name, .limit = shape.limit, .max_jobs = shape.max_jobs};
     spec.max_running_jobs = shape.max_running_jobs;
+    spec.deserved = shape.deserved;
+    spec.guarantee = shape.guarantee;
+    spec.weight = shape.weight;
+    spec.priority = shape.priority;
+    spec.reclaimable = shape.reclaimable;
+    spec.order = shape.order;
+    spec.user_fairness = shape.user_fairness;
+    spec.strategy = shape.strategy;
     if (!shape.parent.empty()) spec.parent = state_.FindQueue(shape.parent)->id;
     const QueueId id = state_.next_queue_id();
     Must(QueueCreated{.id = id, .spec = std::move(spec)});
@@ -197,6 +237,9 @@ class TestCluster {
     now_ += duration;
     Settle();
   }
+
+  // The same without cycles.
+  void PassTo(Time now) { now_ = now; }
 
   // What an agent says of the task's present attempt.
   void Report(JobId id, uint32_t task, ReportState what, int exit_code = 0,
@@ -283,12 +326,25 @@ inline std::string Describe(const ClusterState& state, const EventBody& decision
     }
     return line;
   }
+  const auto places = [&](const std::vector<Placement>& placements) {
+    std::string text;
+    for (const Placement& p : placements) {
+      absl::StrAppend(&text, " ", p.task, "@", state.nodes().At(p.node).spec.name);
+    }
+    return text;
+  };
+  if (const auto* nominated = std::get_if<TasksNominated>(&decision)) {
+    return absl::StrCat("nominate ", name(nominated->job), ":", places(nominated->placements));
+  }
   const auto tasks = [&](const char* what, const auto& event) {
     return absl::StrCat(what, name(event.job), ": ", absl::StrJoin(event.tasks, " "));
   };
   if (const auto* started = std::get_if<TasksStarted>(&decision)) return tasks("start ", *started);
   if (const auto* released = std::get_if<TasksReleased>(&decision)) {
-    return tasks("release ", *released);
+    const std::string line = tasks("release ", *released);
+    if (!IsEviction(released->reason)) return line;
+    return absl::StrCat(line, " for ", name(released->beneficiary),
+                        released->moves_to.empty() ? "" : " to", places(released->moves_to));
   }
   if (const auto* requeued = std::get_if<TasksRequeued>(&decision)) {
     return tasks("requeue ", *requeued);

@@ -1,4 +1,4 @@
-#include "clients/agent/name_pattern.h"
+#include "support/name_pattern.h"
 
 #include <utility>
 

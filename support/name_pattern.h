@@ -1,7 +1,7 @@
 // "rack[1-2]-n[01-64]" -> rack1-n01 ... rack2-n64. Numbers keep the width of the lower bound; lists
 // are "[1-3,7]".
-#ifndef BERTH_CLIENTS_AGENT_NAME_PATTERN_H_
-#define BERTH_CLIENTS_AGENT_NAME_PATTERN_H_
+#ifndef BERTH_SUPPORT_NAME_PATTERN_H_
+#define BERTH_SUPPORT_NAME_PATTERN_H_
 
 #include <string>
 #include <vector>
@@ -19,4 +19,4 @@ absl::StatusOr<std::vector<std::string>> ExpandNamePattern(absl::string_view pat
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_AGENT_NAME_PATTERN_H_
+#endif  // BERTH_SUPPORT_NAME_PATTERN_H_

@@ -1,0 +1,187 @@
+#include "clients/cli/explain_view.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/human.h"
+#include "clients/cli/job_view.h"
+#include "clients/cli/page.h"
+#include "clients/cli/table.h"
+
+namespace berth {
+namespace {
+
+std::string Ordinal(int64_t number) {
+  const bool teen = number / 10 % 10 == 1;
+  const int64_t last = teen ? 0 : number % 10;
+  return absl::StrCat(number, last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th");
+}
+
+// "1 job", "3 jobs".
+std::string Count(int64_t number, const std::string& noun) {
+  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
+// "2026-11-20 14:05:00 (in 25m)"
+std::string AtTime(const google::protobuf::Timestamp& time, const Session& session) {
+  const absl::Duration ahead = ToTime(time) - session.Now();
+  return absl::StrCat(
+      HumanTime(true, time, session.io().time_zone),
+      ahead > absl::ZeroDuration() ? absl::StrCat(" (in ", HumanDuration(ahead), ")") : " (now)");
+}
+
+std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Session& session) {
+  if (!estimate.unknown().empty()) return "cannot be said: " + estimate.unknown();
+  if (!estimate.has_latest()) return "";
+  const absl::TimeZone zone = session.io().time_zone;
+  std::string text = estimate.history_jobs() == 0
+                         ? absl::StrCat(AtTime(estimate.latest(), session),
+                                        " at the latest, if all keep to their walltimes")
+                         : absl::StrCat("about ", AtTime(estimate.likely(), session), ", between ",
+                                        HumanTime(true, estimate.earliest(), zone), " and ",
+                                        HumanTime(true, estimate.latest(), zone), ", judged by ",
+                                        Count(estimate.history_jobs(), "job"), " that ended");
+  if (estimate.jobs_before() > 0) {
+    absl::StrAppend(&text, "; ", Count(estimate.jobs_before(), "job"),
+                    estimate.jobs_before() == 1 ? " goes first" : " go first");
+  }
+  return text;
+}
+
+std::string ReasonSentence(const v1::WaitReason& reason, const Session& session) {
+  std::string text = HumanReason(reason);
+  if (reason.has_until()) {
+    absl::StrAppend(&text, ", until ", HumanTime(true, reason.until(), session.io().time_zone));
+  }
+  return text;
+}
+
+// "bert is Pending, 2nd of 5 jobs that wait in its queue. It waits because: ...; ..."
+std::string Opening(const v1::ExplainJobResponse& answer, const Session& session) {
+  std::string text =
+      absl::StrCat(answer.job(), " is ", Paint(JobStateWord(answer.state()), session.colors()));
+  if (answer.reasons().empty()) return absl::StrCat(text, ": it waits for nothing.\n");
+  if (answer.position() > 0) {
+    absl::StrAppend(&text, ", ", Ordinal(answer.position()), " of ",
+                    Count(answer.queue_jobs(), "job"), " in its queue that ",
+                    answer.queue_jobs() == 1 ? "waits" : "wait");
+  }
+  std::vector<std::string> reasons;
+  for (const v1::WaitReason& reason : answer.reasons()) {
+    reasons.push_back(ReasonSentence(reason, session));
+  }
+  return absl::StrCat(text, ".\nIt waits because: ", absl::StrJoin(reasons, "; "), ".\n");
+}
+
+// Constraints that reject nothing are left out, unless all is asked for.
+std::string ConstraintTable(const v1::GroupConstraints& group, const Session& session) {
+  Table table({{"CONSTRAINT"},
+               {"NODES", Column::kRight},
+               {"DEVICES", Column::kRight},
+               {"IN ORDER", Column::kRight},
+               {"DEVICES IN ORDER", Column::kRight | Column::kWide}});
+  for (const v1::ConstraintCount& count : group.constraints()) {
+    if (count.nodes_alone() == 0 && session.options.format != Format::kWide) continue;
+    table.AddRow({{count.name()},
+                  {absl::StrCat(count.nodes_alone())},
+                  {absl::StrCat(count.devices_alone())},
+                  {absl::StrCat(count.nodes_in_order())},
+                  {absl::StrCat(count.devices_in_order())}});
+  }
+  table.AddRow({{"left"}, {""}, {""}, {absl::StrCat(group.nodes_left())}, {""}});
+  TableStyle style = session.table_style();
+  style.headers = true;
+  return table.Render(style);
+}
+
+// "free and labels together bar it"
+std::string BlockingSentence(const v1::GroupConstraints& group) {
+  const auto& names = group.blocking();
+  if (names.empty()) return "";
+  if (names.size() == 1) return absl::StrCat(names[0], " alone bars it");
+  const std::string first = absl::StrJoin(names.begin(), names.end() - 1, ", ");
+  return absl::StrCat(first, " and ", names[names.size() - 1], " together bar it");
+}
+
+std::string GroupText(const v1::GroupConstraints& group, const Session& session) {
+  std::string text =
+      absl::StrCat(Count(group.nodes(), "node"), " with ", Count(group.devices(), "free device"),
+                   ", rejected by:\n", ConstraintTable(group, session));
+  std::vector<std::string> parts;
+  if (const std::string blocking = BlockingSentence(group); !blocking.empty()) {
+    parts.push_back(blocking);
+  }
+  if (group.largest_block() > 0) {
+    parts.push_back(absl::StrCat("the most free devices on one node: ", group.largest_block()));
+  }
+  if (!parts.empty()) absl::StrAppend(&text, absl::StrJoin(parts, "; "), "\n");
+  return text;
+}
+
+std::string HolderTable(const v1::ExplainJobResponse& answer, const Session& session) {
+  if (answer.holders().empty()) return "";
+  const std::string& resource = answer.reasons().empty() ? "" : answer.reasons(0).resource();
+  Table table({{"JOB"}, {"QUEUE"}, {"AMOUNT", Column::kRight}, {"ENDS"}});
+  for (const v1::Holder& holder : answer.holders()) {
+    table.AddRow({{holder.job()},
+                  {holder.queue()},
+                  {HumanAmount(resource, holder.amount())},
+                  {holder.has_ends() ? AtTime(holder.ends(), session) : ""}});
+  }
+  TableStyle style = session.table_style();
+  style.headers = true;
+  return table.Render(style);
+}
+
+std::string RemedyAction(const v1::Remedy& remedy, const Session& session) {
+  if (remedy.kind() == v1::Remedy::WAIT) {
+    return absl::StrCat("wait until ",
+                        HumanTime(true, remedy.wait_until(), session.io().time_zone));
+  }
+  return absl::StrCat(remedy.field(), ": ", remedy.value());
+}
+
+std::string RemedyTable(const v1::ExplainJobResponse& answer, const Session& session) {
+  if (answer.remedies().empty() && !answer.groups().empty())
+    return "no single change that is known of\n";
+  if (answer.remedies().empty()) return "";
+  Table table({{"CHANGE"}, {"EFFECT"}});
+  for (const v1::Remedy& remedy : answer.remedies()) {
+    const bool later = !remedy.starts_now() && remedy.kind() != v1::Remedy::WAIT;
+    table.AddRow({{RemedyAction(remedy, session)},
+                  {absl::StrCat(remedy.detail(), later ? "; not at once" : "")}});
+  }
+  TableStyle style = session.table_style();
+  style.headers = false;
+  return table.Render(style);
+}
+
+}  // namespace
+
+std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session& session) {
+  Page page;
+  for (const v1::GroupConstraints& group : answer.groups()) {
+    page.AddSection(absl::StrCat("Group ", group.group(), " (", Count(group.needed_tasks(), "task"),
+                                 group.needed_tasks() == 1 ? " waits" : " wait", ", room now for ",
+                                 group.tasks_left(), ")"),
+                    GroupText(group, session));
+  }
+  const std::string resource = answer.reasons().empty() ? "" : answer.reasons(0).resource();
+  page.AddSection(absl::StrCat(resource, " is held by"), HolderTable(answer, session));
+  page.AddSection("Starts", EstimateSentence(answer.estimate(), session));
+  if (answer.has_reservation()) {
+    page.AddSection("Reserved", ReservationText(answer.reservation(), session));
+  }
+  page.AddSection("To start it", RemedyTable(answer, session));
+  return Opening(answer, session) + page.Text();
+}
+
+std::string EstimateText(const std::string& job, const v1::EstimateJobResponse& estimate,
+                         const Session& session) {
+  const std::string sentence = EstimateSentence(estimate, session);
+  if (sentence.empty()) return absl::StrCat(job, " does not wait\n");
+  return absl::StrCat(job, " starts: ", sentence, "\n");
+}
+
+}  // namespace berth

@@ -1,0 +1,20 @@
+// Answers to questions about jobs as people see them.
+#ifndef BERTH_CLIENTS_CLI_EXPLAIN_VIEW_H_
+#define BERTH_CLIENTS_CLI_EXPLAIN_VIEW_H_
+
+#include <string>
+
+#include "berth/v1/explain.pb.h"
+#include "clients/cli/session.h"
+
+namespace berth {
+
+// Why it waits, with numbers; what would start it.
+std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session& session);
+// When it starts; `job` names it.
+std::string EstimateText(const std::string& job, const v1::EstimateJobResponse& estimate,
+                         const Session& session);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_EXPLAIN_VIEW_H_

@@ -1,0 +1,271 @@
+// ToJobSpec: jobs of scenarios as the core takes them.
+#include <algorithm>
+
+#include "clients/sim/names.h"
+#include "clients/sim/specs.h"
+
+namespace berth {
+namespace {
+
+absl::Status Unbuilt(const std::string& path, const char* feature) {
+  return absl::UnimplementedError(absl::StrCat(path, ": ", feature, " is not built yet"));
+}
+
+absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
+                                              const std::string& path) {
+  if (from.share() != 0 || from.cores() != 0) return Unbuilt(path, "sharing a device");
+  if (!from.mig().empty()) return Unbuilt(path, "mig");
+  if (from.min_link() != 0 || from.min_bandwidth_gbps() != 0) return Unbuilt(path, "min_link");
+  DeviceRequest request;
+  request.kind = from.kind();
+  request.count = from.count();
+  request.min_memory_bytes = from.memory_bytes();
+  request.models = {from.model().begin(), from.model().end()};
+  request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
+  request.allow_uuids = {from.allow_uuids().begin(), from.allow_uuids().end()};
+  request.deny_uuids = {from.deny_uuids().begin(), from.deny_uuids().end()};
+  return request;
+}
+
+// Job (without groups) and Group say these alike.
+template <class Message>
+absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) {
+  const v1::ResourceRequest& resources = from.resources();
+  if (resources.scratch_bytes() != 0) return Unbuilt(path + ".resources", "scratch");
+  TaskShape shape;
+  shape.cpu_millis = resources.cpu_millis();
+  shape.memory_bytes = resources.memory_bytes();
+  for (const v1::DeviceRequest& one : resources.devices()) {
+    auto request = ToDeviceRequest(one, path + ".resources");
+    if (!request.ok()) return request.status();
+    shape.devices.push_back(*std::move(request));
+  }
+  if (from.gpus() != 0) shape.devices.push_back({"gpu", from.gpus(), 0, {}, {}, {}, {}});
+  std::sort(shape.devices.begin(), shape.devices.end(),
+            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
+  for (const auto& [name, amount] : resources.extended()) shape.extended.push_back({name, amount});
+  std::sort(shape.extended.begin(), shape.extended.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  const v1::NodeSelector& selector = from.node_selector();
+  shape.match_labels = {selector.match_labels().begin(), selector.match_labels().end()};
+  auto excluded = ExpandPlaces({selector.exclude_nodes().begin(), selector.exclude_nodes().end()});
+  if (!excluded.ok()) return Under(path + ".node_selector", excluded.status());
+  shape.exclude_nodes = *std::move(excluded);
+  std::sort(shape.exclude_nodes.begin(), shape.exclude_nodes.end());
+  for (const v1::Toleration& one : from.tolerations()) {
+    shape.tolerations.push_back({one.key(), one.value()});
+  }
+  return shape;
+}
+
+absl::StatusOr<PolicyEvent> ToEvent(v1::LifecyclePolicy::Event event, const std::string& path) {
+  switch (event) {
+    case v1::LifecyclePolicy::ANY:
+      return PolicyEvent::kAny;
+    case v1::LifecyclePolicy::TASK_FAILED:
+      return PolicyEvent::kTaskFailed;
+    case v1::LifecyclePolicy::NODE_LOST:
+      return PolicyEvent::kNodeLost;
+    case v1::LifecyclePolicy::TASK_COMPLETED:
+      return PolicyEvent::kTaskCompleted;
+    case v1::LifecyclePolicy::TIMEOUT:
+      return PolicyEvent::kTimeout;
+    default:
+      return Unbuilt(path + ".event", v1::LifecyclePolicy::Event_Name(event).c_str());
+  }
+}
+
+absl::StatusOr<PolicyAction> ToAction(v1::LifecyclePolicy::Action action, const std::string& path) {
+  switch (action) {
+    case v1::LifecyclePolicy::RESTART_TASK:
+      return PolicyAction::kRestartTask;
+    case v1::LifecyclePolicy::RESTART_GROUP:
+      return PolicyAction::kRestartGroup;
+    case v1::LifecyclePolicy::RESTART_JOB:
+      return PolicyAction::kRestartJob;
+    case v1::LifecyclePolicy::ABORT:
+      return PolicyAction::kAbort;
+    case v1::LifecyclePolicy::COMPLETE:
+      return PolicyAction::kComplete;
+    case v1::LifecyclePolicy::IGNORE:
+      return PolicyAction::kIgnore;
+    default:
+      return Unbuilt(path + ".action", v1::LifecyclePolicy::Action_Name(action).c_str());
+  }
+}
+
+absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
+    const RepeatedPtrField<v1::LifecyclePolicy>& policies, const std::string& path) {
+  std::vector<LifecyclePolicy> result;
+  for (int i = 0; i < policies.size(); ++i) {
+    const std::string here = absl::StrCat(path, ".policies[", i, "]");
+    const auto event = ToEvent(policies[i].event(), here);
+    const auto action = ToAction(policies[i].action(), here);
+    if (!event.ok()) return event.status();
+    if (!action.ok()) return action.status();
+    LifecyclePolicy policy;
+    policy.event = *event;
+    policy.action = *action;
+    policy.exit_codes = {policies[i].exit_codes().begin(), policies[i].exit_codes().end()};
+    policy.after = ToDuration(policies[i].after());
+    result.push_back(std::move(policy));
+  }
+  return result;
+}
+
+// The single group of a job that has none.
+sim::v1::Group MainGroup(const sim::v1::Job& job) {
+  sim::v1::Group group;
+  group.set_name("main");
+  group.set_replicas(job.replicas());
+  group.set_min_available(job.min_available());
+  group.set_gpus(job.gpus());
+  *group.mutable_resources() = job.resources();
+  *group.mutable_node_selector() = job.node_selector();
+  *group.mutable_tolerations() = job.tolerations();
+  group.set_partition_size(job.partition_size());
+  return group;
+}
+
+absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path) {
+  const bool both = job.replicas() != 0 || job.min_available() != 0 || job.gpus() != 0 ||
+                    job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
+                    job.partition_size() != 0;
+  if (!both) return absl::OkStatus();
+  return Wrong(path, "a job with groups says in them what its tasks are");
+}
+
+absl::StatusOr<uint32_t> GroupNamed(const std::vector<sim::v1::Group>& groups,
+                                    const std::string& name, const std::string& path) {
+  for (uint32_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].name() == name) return i;
+  }
+  return Wrong(path, "no group \"", name, "\"");
+}
+
+absl::Status LinkGroup(const std::vector<sim::v1::Group>& groups, const sim::v1::Group& from,
+                       const std::string& path, GroupSpec* to) {
+  const auto find = [&](const auto& names, std::vector<uint32_t>* indexes) -> absl::Status {
+    for (const std::string& name : names) {
+      const auto index = GroupNamed(groups, name, path);
+      if (!index.ok()) return index.status();
+      indexes->push_back(*index);
+    }
+    return absl::OkStatus();
+  };
+  if (auto status = find(from.near_groups(), &to->near_groups); !status.ok()) return status;
+  if (auto status = find(from.apart_from_groups(), &to->apart_from); !status.ok()) return status;
+  for (const v1::GroupDependency& one : from.depends_on()) {
+    const auto index = GroupNamed(groups, one.group(), path + ".depends_on");
+    if (!index.ok()) return index.status();
+    const bool completed = one.condition() == v1::GroupDependency::COMPLETED;
+    to->depends_on.push_back(
+        {*index, completed ? GroupCondition::kCompleted : GroupCondition::kRunning});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups, size_t index,
+                                      const std::string& path) {
+  const sim::v1::Group& from = groups[index];
+  GroupSpec group;
+  group.name = from.name();
+  if (group.name.empty()) return Wrong(path, "a group needs a name");
+  group.replicas = from.replicas() == 0 ? 1 : from.replicas();
+  group.min_available = from.min_available() == 0 ? group.replicas : from.min_available();
+  group.partition_size = from.partition_size();
+  group.strategy = ToStrategy(from.strategy());
+  auto shape = ToShape(from, path);
+  if (!shape.ok()) return shape.status();
+  group.shape = *std::move(shape);
+  auto policies = ToPolicies(from.policies(), path);
+  if (!policies.ok()) return policies.status();
+  group.policies = *std::move(policies);
+  auto status = LinkGroup(groups, from, path, &group);
+  return status.ok() ? absl::StatusOr<GroupSpec>(std::move(group)) : status;
+}
+
+absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec* spec) {
+  std::vector<sim::v1::Group> groups(job.groups().begin(), job.groups().end());
+  if (!groups.empty()) {
+    if (auto status = CheckNoMainFields(job, path); !status.ok()) return status;
+  } else {
+    groups.push_back(MainGroup(job));
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string here = job.groups_size() > 0 ? absl::StrCat(path, ".groups[", i, "]") : path;
+    auto group = ToGroupSpec(groups, i, here);
+    if (!group.ok()) return group.status();
+    spec->min_available += group->min_available;
+    spec->groups.push_back(*std::move(group));
+  }
+  if (job.job_min_available() != 0) spec->min_available = job.job_min_available();
+  return absl::OkStatus();
+}
+
+absl::Status AddDependencies(const sim::v1::Job& job, const ClusterState& state,
+                             const std::string& path, JobSpec* spec) {
+  for (int i = 0; i < job.dependencies_size(); ++i) {
+    const v1::JobDependency& one = job.dependencies(i);
+    const Job* before = state.FindJob(one.job());
+    if (before == nullptr) {
+      return Wrong(absl::StrCat(path, ".dependencies[", i, "]"), "no job \"", one.job(),
+                   "\" before this one in age and name");
+    }
+    DependencyCondition condition = DependencyCondition::kAfterOk;
+    if (one.condition() == v1::JobDependency::AFTER_ANY) condition = DependencyCondition::kAfterAny;
+    if (one.condition() == v1::JobDependency::AFTER_NOT_OK) {
+      condition = DependencyCondition::kAfterNotOk;
+    }
+    spec->dependencies.push_back({before->id, condition});
+  }
+  return absl::OkStatus();
+}
+
+void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
+  const auto set = [](bool has, const google::protobuf::Duration& from, Duration* to) {
+    if (has) *to = ToDuration(from);
+  };
+  set(job.has_walltime(), job.walltime(), &spec->walltime);
+  set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
+  set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
+  set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
+  set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);
+  set(job.has_ttl_after_finished(), job.ttl_after_finished(), &spec->ttl_after_finished);
+  if (job.has_start_in()) spec->start_after = start + ToDuration(job.start_in());
+  if (job.has_deadline_in()) spec->deadline = start + ToDuration(job.deadline_in());
+}
+
+NodeLossPolicy ToNodeLossPolicy(v1::NodeLossPolicy policy) {
+  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
+  return policy == v1::REPLACE_NOW ? NodeLossPolicy::kReplaceNow : NodeLossPolicy::kFence;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& name,
+                                  const ClusterState& state, Time start, const std::string& path) {
+  const std::string queue_name = job.queue().empty() ? "default" : job.queue();
+  const Queue* queue = state.FindQueue(queue_name);
+  if (queue == nullptr) return Wrong(path + ".queue", "no queue \"", queue_name, "\"");
+  JobSpec spec;
+  spec.name = name;
+  spec.queue = queue->id;
+  spec.priority = job.priority();
+  spec.preemptible = job.preemptible();
+  spec.user = job.user();
+  spec.max_retries = job.max_retries();
+  spec.on_node_loss = ToNodeLossPolicy(job.on_node_loss());
+  spec.suspended = job.suspended();
+  spec.strategy = ToStrategy(job.strategy());
+  spec.labels = {job.labels().begin(), job.labels().end()};
+  SetTimes(job, start, &spec);
+  if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
+  auto policies = ToPolicies(job.policies(), path);
+  if (!policies.ok()) return policies.status();
+  spec.policies = *std::move(policies);
+  auto status = AddDependencies(job, state, path, &spec);
+  return status.ok() ? absl::StatusOr<JobSpec>(std::move(spec)) : status;
+}
+
+}  // namespace berth

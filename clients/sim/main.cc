@@ -1,0 +1,147 @@
+// berth-sim: the scheduler without a cluster.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "clients/sim/output.h"
+#include "clients/sim/scenario_file.h"
+#include "clients/sim/scenario_runner.h"
+#include "clients/sim/update.h"
+#include "clients/sim/verify.h"
+#include "storage/rocksdb/offline_store.h"
+
+namespace berth {
+namespace {
+
+constexpr int kDiffers = 1;  // from what was expected
+constexpr int kBroken = 2;   // cannot be read or run
+
+struct RunArguments {
+  std::vector<std::string> files;
+  std::string format = "json";
+  std::string only;
+  std::string tasks = "all";
+  bool check = false;
+  bool update = false;
+};
+
+absl::StatusOr<ScenarioRun> RunOne(const RunArguments& arguments, const ScenarioDocument& one) {
+  RunOptions options;
+#ifndef NDEBUG
+  options.check_consistency = true;
+#endif
+  options.tasks_each_cycle = arguments.tasks == "all";
+  auto run =
+      arguments.check ? CheckScenario(one.scenario, options) : RunScenario(one.scenario, options);
+  if (!run.ok()) return Located(one, run.status());
+  return run;
+}
+
+// Of a scenario that is pending, what differs is as it should be.
+bool AsItShould(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
+  return wrong.empty() == one.scenario.pending().empty();
+}
+
+void Report(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
+  const std::string& pending = one.scenario.pending();
+  const char* word = AsItShould(one, wrong) ? (pending.empty() ? "ok   " : "pend ") : "FAIL ";
+  std::cout << word << one.scenario.name() << (pending.empty() ? "" : ": ") << pending << "\n";
+  if (wrong.empty() && !pending.empty()) std::cout << "  is not pending any more\n";
+  for (const std::string& line : wrong) std::cout << (pending.empty() ? "" : "  ") << line << "\n";
+}
+
+// What came of one document; the exit code.
+int Check(const ScenarioDocument& one, const absl::StatusOr<ScenarioRun>& run) {
+  std::vector<std::string> wrong;
+  if (!run.ok()) wrong.push_back(std::string(run.status().message()));
+  for (int i = 0; run.ok() && i < run->result.mismatches_size(); ++i) {
+    const absl::Status line = absl::InvalidArgumentError(run->result.mismatches(i));
+    wrong.push_back(std::string(Located(one, line).message()));
+  }
+  Report(one, wrong);
+  if (AsItShould(one, wrong)) return 0;
+  return run.ok() ? kDiffers : kBroken;
+}
+
+int Print(const RunArguments& arguments, const absl::StatusOr<ScenarioRun>& run) {
+  if (run.ok()) {
+    std::cout << Printed(run->result, arguments.format);
+    return 0;
+  }
+  std::cerr << run.status().message() << "\n";
+  return kBroken;
+}
+
+int RunFile(const RunArguments& arguments, const std::string& file) {
+  const auto documents = ReadScenarioFile(file);
+  if (!documents.ok()) {
+    std::cerr << documents.status().message() << "\n";
+    return kBroken;
+  }
+  int code = 0;
+  Updates updates;
+  for (const ScenarioDocument& one : *documents) {
+    if (!arguments.only.empty() && one.scenario.name() != arguments.only) continue;
+    const absl::StatusOr<ScenarioRun> run = RunOne(arguments, one);
+    code = std::max(code, arguments.check ? Check(one, run) : Print(arguments, run));
+    if (arguments.update && run.ok()) updates.Add(one, *run);
+  }
+  if (!arguments.update) return code;
+  const absl::Status status = updates.Write(file);
+  if (status.ok()) return code == kDiffers ? 0 : code;
+  std::cerr << status.message() << "\n";
+  return kBroken;
+}
+
+int Verify(const std::string& directory, const std::string& format) {
+  const auto offline = OfflineStore::Open(directory);
+  if (!offline.ok()) {
+    std::cerr << offline.status().message() << "\n";
+    return kBroken;
+  }
+  const absl::StatusOr<sim::v1::VerifyResult> result = VerifyLog((*offline)->store());
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << PrintedVerify(*result, format);
+  return result->has_difference() ? kDiffers : 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{
+      "Runs the scheduler without a cluster: scenarios, with what they expect, and the log of a "
+      "stopped berthd, with what it decided."};
+  app.require_subcommand(1);
+  RunArguments arguments;
+  CLI::App* run = app.add_subcommand("run", "Run scenarios and print what they come to");
+  run->add_option("FILE", arguments.files, "Scenario files (YAML or JSON), - for standard input")
+      ->required();
+  run->add_option("-o,--output", arguments.format, "json, yaml or table")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
+  run->add_option("--only", arguments.only, "Only the scenario of this name");
+  run->add_option("--tasks", arguments.tasks, "Tasks after each cycle (all) or at the end only")
+      ->check(CLI::IsMember({"all", "end"}));
+  run->add_flag("--check", arguments.check,
+                "Compare with what is expected; run each scenario again and shuffled");
+  run->add_flag("--update", arguments.update, "Write what is into the files' expectations");
+  std::string directory, verify_format = "table";
+  CLI::App* verify =
+      app.add_subcommand("verify", "Plan again what a stopped berthd planned, and compare");
+  verify->add_option("DIR", directory, "The store: data_directory of its configuration")
+      ->required();
+  verify->add_option("-o,--output", verify_format, "table, json or yaml")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
+  CLI11_PARSE(app, argc, argv);
+  if (verify->parsed()) return Verify(directory, verify_format);
+  int code = 0;
+  for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));
+  return code;
+}
+
+}  // namespace
+}  // namespace berth
+
+int main(int argc, char** argv) { return berth::Main(argc, argv); }

@@ -1,0 +1,33 @@
+// Names in scenarios: patterns, and the order of things that are declared.
+#ifndef BERTH_CLIENTS_SIM_NAMES_H_
+#define BERTH_CLIENTS_SIM_NAMES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace berth {
+
+// n2 before n10: digits are compared as numbers. A total order.
+bool NaturalLess(absl::string_view a, absl::string_view b);
+
+// Items may be patterns ("n[0-3]") and say how many times each ("n[0-3]*2": n0 n0 n1 n1 ...).
+absl::StatusOr<std::vector<std::string>> ExpandPlaces(const std::vector<std::string>& items);
+// The other way round: "n0*2", "n1".
+std::vector<std::string> CompressPlaces(const std::vector<std::string>& names);
+
+// An error about the field at `path`; see Located in scenario_file.h.
+template <class... Pieces>
+absl::Status Wrong(absl::string_view path, const Pieces&... pieces) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", pieces...));
+}
+// What went wrong with what stands at `path`.
+absl::Status Under(absl::string_view path, const absl::Status& status);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_SIM_NAMES_H_

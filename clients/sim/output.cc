@@ -1,0 +1,71 @@
+#include "clients/sim/output.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/sim/expectation_text.h"
+#include "google/protobuf/util/json_util.h"
+#include "support/quantity.h"
+#include "support/yaml_proto.h"
+#include "support/yaml_proto_scalar.h"
+
+namespace berth {
+namespace {
+
+std::string Seconds(const google::protobuf::Duration& duration) {
+  return FormatDuration({duration.seconds(), duration.nanos()});
+}
+
+template <class Enum>
+std::string Word(const google::protobuf::EnumDescriptor* type, Enum value) {
+  return EnumText(type->FindValueByNumber(value));
+}
+
+void AppendCycles(const sim::v1::ScenarioResult& result, std::string* text) {
+  for (const sim::v1::CycleResult& cycle : result.cycles()) {
+    absl::StrAppend(text, "cycle ", cycle.number(), " at ", Seconds(cycle.time()),
+                    cycle.exhausted() ? " (cut)" : "", "\n");
+    for (const sim::v1::Decision& decision : cycle.decisions()) {
+      absl::StrAppend(text, "  ", decision.text().empty() ? FlowText(decision) : decision.text(),
+                      "\n");
+    }
+  }
+}
+
+void AppendJobs(const sim::v1::ScenarioResult& result, std::string* text) {
+  for (const sim::v1::JobResult& job : result.jobs()) {
+    absl::StrAppend(text, "job ", job.name(), " ", Word(v1::JobState_descriptor(), job.state()));
+    for (const sim::v1::WaitReason& reason : job.reasons()) {
+      absl::StrAppend(text, "  ", FlowText(reason));
+    }
+    absl::StrAppend(text, "\n");
+    for (const sim::v1::TaskResult& task : result.tasks()) {
+      if (task.job() != job.name()) continue;
+      absl::StrAppend(text, "  ", task.task(), " ", Word(v1::TaskState_descriptor(), task.state()),
+                      " ", task.node(), " ", absl::StrJoin(task.devices(), ","), "\n");
+    }
+  }
+}
+
+std::string Table(const sim::v1::ScenarioResult& result) {
+  std::string text = absl::StrCat("scenario ", result.name(), "\n");
+  AppendCycles(result, &text);
+  AppendJobs(result, &text);
+  for (const auto& queue : result.queues()) absl::StrAppend(&text, "queue ", FlowText(queue), "\n");
+  for (const auto& node : result.nodes()) absl::StrAppend(&text, "node ", FlowText(node), "\n");
+  for (const std::string& line : result.mismatches()) absl::StrAppend(&text, "! ", line, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {
+  if (format == "table") return Table(result);
+  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(result));
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  std::string text;
+  (void)google::protobuf::util::MessageToJsonString(result, &text, options);
+  return text;
+}
+
+}  // namespace berth

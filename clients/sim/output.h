@@ -1,0 +1,17 @@
+// Results as text.
+#ifndef BERTH_CLIENTS_SIM_OUTPUT_H_
+#define BERTH_CLIENTS_SIM_OUTPUT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "berth/sim/v1/result.pb.h"
+
+namespace berth {
+
+// "json" (one object), "yaml" (one document) or "table" (for people). Ends with a newline.
+std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_SIM_OUTPUT_H_

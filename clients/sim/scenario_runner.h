@@ -1,0 +1,45 @@
+// Runs a scenario: load, steps, result. The engine part of berth-sim as a library.
+#ifndef BERTH_CLIENTS_SIM_SCENARIO_RUNNER_H_
+#define BERTH_CLIENTS_SIM_SCENARIO_RUNNER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "berth/sim/v1/result.pb.h"
+#include "berth/sim/v1/scenario.pb.h"
+#include "clients/sim/sim_cluster.h"
+
+namespace berth {
+
+struct RunOptions {
+  bool tasks_each_cycle = true;  // CycleResult::tasks
+  bool check_consistency = false;
+  // Not 0: what the scenario declares is shuffled, and the loaded state is built anew in an
+  // arbitrary order. Nothing of it may show.
+  uint64_t shuffle_seed = 0;
+};
+
+inline constexpr int64_t kMaxScenarioCycles = 1'000'000;
+
+struct ScenarioRun {
+  sim::v1::ScenarioResult result;
+  // What each expectation named, as it was: by path ("expect", "steps[3].expect").
+  std::map<std::string, sim::v1::Expectation> actual;
+};
+
+// Errors begin with the path of the part of the scenario that is wrong or cannot be done.
+absl::StatusOr<ScenarioRun> RunScenario(const sim::v1::Scenario& scenario,
+                                        const RunOptions& options);
+
+// Twice as it is and several times shuffled: INTERNAL if the results differ, naming the first
+// difference. The first run otherwise.
+absl::StatusOr<ScenarioRun> CheckScenario(const sim::v1::Scenario& scenario,
+                                          const RunOptions& options);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_SIM_SCENARIO_RUNNER_H_

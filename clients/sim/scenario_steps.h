@@ -1,0 +1,19 @@
+// Steps in which something happens to the cluster. Those of time and of expectations are the
+// runner's.
+#ifndef BERTH_CLIENTS_SIM_SCENARIO_STEPS_H_
+#define BERTH_CLIENTS_SIM_SCENARIO_STEPS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "berth/sim/v1/scenario.pb.h"
+#include "clients/sim/sim_cluster.h"
+
+namespace berth {
+
+// Errors begin with `path`.
+absl::Status TakeStep(const sim::v1::Step& step, const std::string& path, SimCluster* cluster);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_SIM_SCENARIO_STEPS_H_

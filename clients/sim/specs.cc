@@ -1,0 +1,205 @@
+#include "clients/sim/specs.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "clients/sim/names.h"
+#include "support/quantity.h"
+
+namespace berth {
+namespace {
+
+constexpr size_t kUuidWidth = 4;  // of the number that keeps devices in order
+
+std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
+  return {values.begin(), values.end()};
+}
+
+absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& text) {
+  if (name == "cpu") return ParseCpuMillis(text);
+  if (name == "memory") return ParseBytes(text);
+  int64_t count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return count;
+  return absl::InvalidArgumentError(absl::StrCat("expected a whole number, got \"", text, "\""));
+}
+
+void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to) {
+  if (from.has_drain_after_refusals()) to->drain_after_refusals = from.drain_after_refusals();
+  if (from.has_refusal_backoff()) to->refusal_backoff = ToDuration(from.refusal_backoff());
+  if (from.has_refusal_backoff_max()) {
+    to->refusal_backoff_max = ToDuration(from.refusal_backoff_max());
+  }
+}
+
+void Configure(const sim::v1::FairShareParameters& from, FairShareParameters* to) {
+  if (from.has_half_life()) to->half_life = ToDuration(from.half_life());
+  if (from.has_usage_weight()) to->usage_weight = from.usage_weight();
+}
+
+void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) {
+  if (from.mode() == sim::v1::BackfillParameters::CONSERVATIVE) {
+    to->mode = BackfillMode::kConservative;
+  }
+  if (from.has_reservations_per_queue()) to->reservations_per_queue = from.reservations_per_queue();
+  if (from.has_reservations()) to->reservations = from.reservations();
+  if (from.has_conservative_depth()) to->conservative_depth = from.conservative_depth();
+}
+
+void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
+  if (from.has_min_runtime()) to->min_runtime = ToDuration(from.min_runtime());
+  if (from.has_cooldown()) to->cooldown = ToDuration(from.cooldown());
+  if (from.has_min_gain()) to->min_gain = ToDuration(from.min_gain());
+  if (from.has_max_victims()) to->max_victims = from.max_victims();
+  if (from.has_gang_grace()) to->gang_grace = ToDuration(from.gang_grace());
+}
+
+absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::string& path,
+                        std::map<std::string, int>* numbers, NodeSpec* spec) {
+  if (of.kind().empty()) return Wrong(path, "devices need a kind");
+  if (of.count() < 0 || of.count() > static_cast<int>(kMaxDevicesPerNode)) {
+    return Wrong(path, "count must be 0 to ", kMaxDevicesPerNode);
+  }
+  std::vector<std::string> unhealthy = Strings(of.unhealthy());
+  for (int i = 0; i < of.count(); ++i) {
+    Device device;
+    const std::string number = absl::StrCat((*numbers)[of.kind()]++);
+    device.kind = of.kind();
+    device.uuid = of.kind() + number;
+    device.model = of.model();
+    device.memory_bytes = of.memory_bytes();
+    device.numa_node = of.numa_node();
+    device.pci_bus_id = std::string(kUuidWidth - std::min(kUuidWidth, number.size()), '0') + number;
+    const auto ill = std::find(unhealthy.begin(), unhealthy.end(), device.uuid);
+    if (ill != unhealthy.end()) {
+      device.unhealthy = !healthy;
+      unhealthy.erase(ill);
+    }
+    spec->devices.push_back(std::move(device));
+  }
+  if (unhealthy.empty()) return absl::OkStatus();
+  return Wrong(absl::StrCat(path, ".unhealthy"), "no device ", unhealthy[0]);
+}
+
+}  // namespace
+
+Strategy ToStrategy(v1::Strategy strategy) {
+  switch (strategy) {
+    case v1::SPREAD:
+      return Strategy::kSpread;
+    case v1::BINPACK:
+      return Strategy::kBinpack;
+    case v1::COLOCATE:
+      return Strategy::kColocate;
+    default:
+      return Strategy::kDefault;
+  }
+}
+
+Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+google::protobuf::Duration FromDuration(Duration duration) {
+  google::protobuf::Duration result;
+  Duration rest;
+  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return result;
+}
+
+absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, bool bounded,
+                                                   const std::string& path) {
+  std::vector<NamedAmount> result;
+  for (const auto& [name, text] : amounts) {
+    if (text == "unlimited") {
+      if (bounded) result.push_back({name, kMaxAmount});
+      continue;
+    }
+    absl::StatusOr<int64_t> amount = ParseAmount(name, text);
+    if (!amount.ok()) return Under(absl::StrCat(path, "[\"", name, "\"]"), amount.status());
+    result.push_back({name, *amount});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  return result;
+}
+
+absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config,
+                                            const std::string& path) {
+  PolicyConfig result;
+  if (config.actions_size() > 0) result.actions = Strings(config.actions());
+  if (config.filters_size() > 0) result.filters = Strings(config.filters());
+  if (config.scores_size() > 0) result.scores = Strings(config.scores());
+  if (config.job_orders_size() > 0) result.job_orders = Strings(config.job_orders());
+  Configure(config.lifecycle(), &result.lifecycle);
+  Configure(config.fair_share(), &result.fair_share);
+  Configure(config.backfill(), &result.backfill);
+  Configure(config.eviction(), &result.eviction);
+  const auto policies = Policies::Create(result);
+  if (!policies.ok()) return Under(path, policies.status());
+  return result;
+}
+
+absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string& name,
+                                    bool healthy, const std::string& path) {
+  NodeSpec spec;
+  spec.name = spec.address = name;
+  spec.cpu_millis = node.cpu_millis();
+  spec.memory_bytes = node.memory_bytes();
+  std::map<std::string, int> numbers;
+  sim::v1::Devices gpus;
+  gpus.set_kind("gpu");
+  gpus.set_count(node.gpus());
+  auto status = AddDevices(gpus, healthy, absl::StrCat(path, ".gpus"), &numbers, &spec);
+  for (int i = 0; i < node.devices_size() && status.ok(); ++i) {
+    status = AddDevices(node.devices(i), healthy, absl::StrCat(path, ".devices[", i, "]"), &numbers,
+                        &spec);
+  }
+  if (!status.ok()) return status;
+  std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {
+    return std::tie(a.kind, a.pci_bus_id) < std::tie(b.kind, b.pci_bus_id);
+  });
+  for (const auto& [key, amount] : node.extended()) spec.extended.push_back({key, amount});
+  std::sort(spec.extended.begin(), spec.extended.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  spec.labels = {node.labels().begin(), node.labels().end()};
+  for (const v1::Taint& taint : node.taints()) {
+    if (taint.effect() == v1::Taint::NO_EXECUTE) {
+      return absl::UnimplementedError(absl::StrCat(path, ".taints: NO_EXECUTE is not built yet"));
+    }
+    spec.taints.push_back({taint.key(), taint.value()});
+  }
+  return spec;
+}
+
+absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const ClusterState& state,
+                                      const std::string& path) {
+  QueueSpec spec;
+  spec.name = queue.name();
+  if (!queue.parent().empty()) {
+    const Queue* parent = state.FindQueue(queue.parent());
+    if (parent == nullptr) return Wrong(path + ".parent", "no queue \"", queue.parent(), "\"");
+    spec.parent = parent->id;
+  }
+  auto guarantee = ToAmounts(queue.guarantee(), true, path + ".guarantee");
+  auto deserved = ToAmounts(queue.deserved(), true, path + ".deserved");
+  auto limit = ToAmounts(queue.limit(), false, path + ".limit");
+  for (const auto* amounts : {&guarantee, &deserved, &limit}) {
+    if (!amounts->ok()) return amounts->status();
+  }
+  spec.guarantee = *std::move(guarantee);
+  spec.deserved = *std::move(deserved);
+  spec.limit = *std::move(limit);
+  if (queue.has_weight()) spec.weight = queue.weight();
+  spec.priority = queue.priority();
+  if (queue.has_reclaimable()) spec.reclaimable = queue.reclaimable();
+  if (queue.order() == v1::QueueSpec::FIFO_STRICT) spec.order = QueueOrder::kFifoStrict;
+  if (queue.user_fairness() == sim::v1::Queue::DRF) spec.user_fairness = UserFairness::kDrf;
+  spec.strategy = ToStrategy(queue.strategy());
+  spec.max_jobs = queue.max_jobs();
+  spec.max_running_jobs = queue.max_running_jobs();
+  spec.labels = {queue.labels().begin(), queue.labels().end()};
+  return spec;
+}
+
+}  // namespace berth

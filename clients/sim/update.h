@@ -1,0 +1,30 @@
+// Rewrites the expectations of a scenario file where they stand.
+#ifndef BERTH_CLIENTS_SIM_UPDATE_H_
+#define BERTH_CLIENTS_SIM_UPDATE_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "clients/sim/scenario_file.h"
+#include "clients/sim/scenario_runner.h"
+
+namespace berth {
+
+class Updates {
+ public:
+  // Every expectation of the document, as it came out.
+  void Add(const ScenarioDocument& document, const ScenarioRun& run);
+  // Replaces the lines of each in the file; the rest stays, letter by letter. FAILED_PRECONDITION
+  // for an expectation that does not begin on a line of its own.
+  absl::Status Write(const std::string& file) const;
+  // The same on text.
+  absl::StatusOr<std::string> Apply(const std::string& text) const;
+
+ private:
+  std::map<int, sim::v1::Expectation> by_line_;  // of the key "expect", from 1
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_SIM_UPDATE_H_

@@ -1,0 +1,27 @@
+# cmake --install: programs, and what a policy of one's own is built against (docs/adding-a-policy.md):
+#   find_package(berth)  ->  berth::core, berth::server
+# Headers keep their paths below include/berth, so that sources include "core/engine/policies.h" as ours do.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
+
+install(TARGETS berth_core berth_support berth_storage berth_policy_record berth_server berth_proto_messages berth_proto_api
+                berth_proto_config berth_proto_store CLI11 re2
+        EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/berth)
+set_target_properties(berth_core PROPERTIES EXPORT_NAME core)
+set_target_properties(berth_server PROPERTIES EXPORT_NAME server)
+install(EXPORT berth NAMESPACE berth:: DESTINATION ${package})
+install(DIRECTORY core storage support server DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/ DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
+
+foreach(program berthd berth berth-agent berth-supervisor berth-sim)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+configure_package_config_file(cmake/berth-config.cmake.in ${PROJECT_BINARY_DIR}/berth-config.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/berth-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/berth-config.cmake ${PROJECT_BINARY_DIR}/berth-config-version.cmake
+        DESTINATION ${package})

@@ -1,0 +1,144 @@
+// backfill: goes on in order of service where allocate stopped, at the first job that lacks room,
+// or that a limit of its queue keeps waiting. The first such jobs (of each queue one, EASY; or all
+// of them, conservative) are kept the places where they can start earliest; who comes after them
+// may start now only if that delays none of these.
+//
+//   8 devices, 6 in use until 10:00      waiting: A wants 8    B wants 2 for 1 h, C wants 2 for a
+//   day 9:00   A is kept all 8 from 10:00    B starts (gone by 10:00)    C waits: reserved for A
+//   10:00  A starts
+//
+// How a place is kept from others: engine/reservations.h. Whom it is kept for: engine/reserve.h.
+#include <optional>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "core/engine/cycle.h"
+#include "core/engine/placer.h"
+#include "core/engine/reserve.h"
+#include "core/engine/service_order.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+class Backfill {
+ public:
+  explicit Backfill(Cycle& cycle) : cycle_(cycle), state_(cycle.state()), placer_(cycle) {}
+
+  void Run();
+
+ private:
+  using Head = ServiceOrder::Head;
+  // A job like one that is kept a place, after it in their class: it is blocked as well, and no
+  // head of its own.
+  using Mate = std::pair<OrderKey, ClassId>;
+
+  std::optional<Head> Next();
+  bool MateGoesBefore(const std::optional<Head>& head) const;
+  void Serve(const Head& head);
+  void ReserveForShort(const Head& head);
+  void ReserveForMate();
+  void Enlist(ClassId of);
+
+  Cycle& cycle_;
+  const ClusterState& state_;
+  Placer placer_;
+  std::optional<ServiceOrder> order_;
+  bool served_ = false;
+  size_t held_ = 0;  // reservations at the last look
+  absl::btree_set<ClassId> asked_;
+  absl::btree_set<Mate> mates_;
+};
+
+void Backfill::Run() {
+  for (const auto& [id, reservation] : state_.reservations())
+    Enlist(state_.jobs().At(id).pending_class);
+  // Each cycle serves a job that is not known to be blocked, or decides something: else, cut at the
+  // same place each time, it would go on for ever.
+  const size_t decisions = cycle_.transaction().decisions();
+  for (auto head = Next(); head.has_value() || !mates_.empty(); head = Next()) {
+    const bool moved_on = served_ || cycle_.transaction().decisions() > decisions;
+    if (moved_on && cycle_.SpentUp()) return cycle_.Cut();
+    if (MateGoesBefore(head)) {
+      ReserveForMate();
+    } else if (head->short_of_room) {
+      ReserveForShort(*head);
+    } else {
+      Serve(*head);
+    }
+  }
+}
+
+// Gangs found blocked in an earlier cycle are looked at again only where a reservation may have
+// come free in this one.
+std::optional<Backfill::Head> Backfill::Next() {
+  const size_t held = state_.reservations().size();
+  const bool given_up =
+      order_.has_value() ? held < held_ : cycle_.transaction().reservation_version() > 0;
+  held_ = held;
+  if (!order_.has_value() || given_up) {
+    order_.emplace(cycle_,
+                   given_up ? ServiceOrder::Offer::kReadyAndShort : ServiceOrder::Offer::kReady);
+  }
+  return order_->Next();
+}
+
+bool Backfill::MateGoesBefore(const std::optional<Head>& head) const {
+  if (mates_.empty() || !head.has_value()) return !mates_.empty();
+  const Job& mate = state_.jobs().At(mates_.begin()->first.job);
+  return mate.queue == head->queue && mates_.begin()->first < KeyOf(state_.jobs().At(head->job));
+}
+
+void Backfill::Serve(const Head& head) {
+  served_ = true;
+  ++cycle_.counters().jobs_considered;
+  cycle_.CountWork(1);
+  const Job& job = state_.jobs().At(head.job);
+  std::optional<BlockedVerdict> verdict = placer_.Serve(job);
+  if (!verdict.has_value()) return;
+  asked_.insert(head.id);
+  const bool reserved = WaitsForEnds(*verdict) && ReserveFor(cycle_, placer_, job);
+  cycle_.transaction().editor().Block(head.id, *std::move(verdict));
+  if (reserved) Enlist(head.id);
+}
+
+void Backfill::ReserveForShort(const Head& head) {
+  cycle_.CountWork(1);
+  const bool first = asked_.insert(head.id).second;
+  const bool has = state_.reservations().contains(head.job);
+  if (first && !has && MayReserve(cycle_, head.queue) &&
+      ReserveFor(cycle_, placer_, state_.jobs().At(head.job))) {
+    Enlist(head.id);
+  }
+  order_->Skip(head);
+}
+
+void Backfill::ReserveForMate() {
+  const Mate mate = *mates_.begin();
+  mates_.erase(mates_.begin());
+  cycle_.CountWork(1);
+  if (ReserveFor(cycle_, placer_, state_.jobs().At(mate.first.job))) Enlist(mate.second);
+}
+
+void Backfill::Enlist(ClassId of) {
+  const PendingClass* equal = state_.pending().FindClass(of);
+  if (equal == nullptr || equal->blocked == nullptr) return;
+  if (!MayReserve(cycle_, equal->demand.queue)) return;
+  for (const OrderKey& key : equal->jobs) {
+    if (state_.reservations().contains(key.job)) continue;
+    mates_.emplace(key, of);
+    return;
+  }
+}
+
+class BackfillAction final : public Action {
+ public:
+  absl::string_view name() const override { return "backfill"; }
+  void Run(Cycle& cycle) const override { Backfill(cycle).Run(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Action> MakeBackfill() { return std::make_unique<BackfillAction>(); }
+
+}  // namespace berth

@@ -1,0 +1,103 @@
+// consolidate: would a gang fit if others moved together? What is free suffices in sum, but lies in
+// pieces. Preemptible jobs of any queue are stopped and started elsewhere, each at a place that is
+// free at once; least loss first. Only for preemptible gangs: those that must never be stopped
+// themselves may not stop others either.
+//
+//   n1: A - - -   n2: B - - -   gang of one task of 4: moves A to n2 (or B to n1)
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/actions/eviction.h"
+#include "core/engine/verdict.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Units of all jobs, once a cycle.
+class AllVictims {
+ public:
+  explicit AllVictims(Cycle& cycle)
+      : maker_(cycle.state(), cycle.policies().eviction(), cycle.now()) {
+    cycle.state().queues().ForEach([&](QueueId, const Queue& queue) {
+      for (auto key = queue.occupying_jobs.rbegin(); key != queue.occupying_jobs.rend(); ++key) {
+        cycle.CountWork(1);
+        maker_.AddUnitsOf(cycle.state().jobs().At(key->job), &units_);
+      }
+    });
+    // Of one job the surplus stays before the rest.
+    std::stable_sort(units_.begin(), units_.end(), [](const VictimUnit& a, const VictimUnit& b) {
+      if (a.rest != b.rest) return b.rest;
+      return a.loss < b.loss;
+    });
+  }
+  const std::vector<VictimUnit>& units() const { return units_; }
+  Time protected_until() const { return maker_.protected_until(); }
+
+ private:
+  UnitMaker maker_;
+  std::vector<VictimUnit> units_;
+};
+
+class Besides final : public VictimSource {
+ public:
+  Besides(const AllVictims& all, JobId job) : all_(all), job_(job) {}
+  std::optional<VictimUnit> Next() override {
+    while (next_ < all_.units().size()) {
+      const VictimUnit& unit = all_.units()[next_++];
+      if (unit.job != job_) return unit;
+    }
+    return std::nullopt;
+  }
+  Time protected_until() const override { return all_.protected_until(); }
+
+ private:
+  const AllVictims& all_;
+  const JobId job_;
+  size_t next_ = 0;
+};
+
+class Consolidation {
+ public:
+  explicit Consolidation(Cycle& cycle) : cycle_(cycle) {}
+
+  RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
+    const Resources request = RequestOf(cycle_.state(), job, needs);
+    const bool enough_in_sum = request.FitsIn(cycle_.state().free().total());
+    if (!job.preemptible || !needs.gang || !enough_in_sum) return {};
+    if (!victims_.has_value()) victims_.emplace(cycle_);
+    Besides source(*victims_, job.id);
+    VictimPlan plan(cycle_,
+                    {.job = job,
+                     .needs = needs,
+                     .reason = ReleaseReason::kConsolidated,
+                     .must_move = true,
+                     .why = [](const Job&) { return "what is free lies in pieces"; }},
+                    source);
+    if (!plan.Run()) return {.again = source.protected_until()};
+    victims_.reset();
+    return {.decided = true};
+  }
+
+ private:
+  Cycle& cycle_;
+  std::optional<AllVictims> victims_;
+};
+
+class ConsolidateAction final : public Action {
+ public:
+  absl::string_view name() const override { return "consolidate"; }
+  void Run(Cycle& cycle) const override {
+    Consolidation consolidation(cycle);
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
+      return consolidation.MakeRoom(job, needs);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Action> MakeConsolidate() { return std::make_unique<ConsolidateAction>(); }
+
+}  // namespace berth

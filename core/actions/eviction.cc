@@ -1,0 +1,91 @@
+#include "core/actions/eviction.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/engine/engine_cache.h"
+#include "core/engine/plan.h"
+
+namespace berth {
+namespace {
+
+bool MayBeHelped(const ClusterState& state, ClassId id) {
+  const PendingClass* c = state.pending().FindClass(id);
+  if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
+  const auto code = static_cast<WaitCode>(c->blocked->code);
+  return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
+}
+
+const Job& FirstJob(const ClusterState& state, ClassId id) {
+  return state.jobs().At(state.pending().Class(id).jobs.begin()->job);
+}
+
+// Of the classes from `from` on, one of the same queue has a job that goes before this one's first.
+bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassId>& missed,
+                 size_t from) {
+  const PendingClass& c = state.pending().Class(id);
+  for (size_t i = from; i < missed.size(); ++i) {
+    if (missed[i] == id || !MayBeHelped(state, missed[i])) continue;
+    const PendingClass& other = state.pending().Class(missed[i]);
+    // In order of service: the first other class of the queue is the one to compare with.
+    if (other.demand.queue == c.demand.queue) return *other.jobs.begin() < *c.jobs.begin();
+  }
+  return false;
+}
+
+RoomMade Help(const Job& job, const MakeRoom& make_room) {
+  const JobNeeds needs = NeedsOf(job);
+  if (needs.empty()) return {};
+  if (needs.gang) return make_room(job, needs);
+  RoomMade best;
+  for (const GroupNeed& need : needs.groups) {
+    const RoomMade made = make_room(job, {.gang = false, .groups = {need}});
+    if (made.decided) return made;
+    best.again = std::min(best.again, made.again);
+    best.when_queue_shrinks |= made.when_queue_shrinks;
+  }
+  return best;
+}
+
+// The first job of the class, and the next ones, as long as they are helped. False: the budget
+// ended.
+bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool* served,
+               const MakeRoom& make_room) {
+  const ClusterState& state = cycle.state();
+  StateEditor& editor = cycle.transaction().editor();
+  const ClassId id = missed[at];
+  RoomMade made{.decided = true};
+  while (made.decided && MayBeHelped(state, id)) {
+    if (*served && cycle.SpentUp()) return false;
+    *served = true;
+    cycle.CountWork(1);
+    made = Help(FirstJob(state, id), make_room);
+    if (!made.decided || !MayBeHelped(state, id)) break;
+    if (OthersFirst(state, id, missed, at + 1)) break;
+  }
+  if (!MayBeHelped(state, id)) return true;
+  if (made.decided) {
+    editor.Reopen(id);
+    return true;
+  }
+  editor.Revisit(id, made.again);
+  const QueueId queue = state.pending().Class(id).demand.queue;
+  if (made.when_queue_shrinks) editor.RevisitWith(id, queue);
+  return true;
+}
+
+}  // namespace
+
+void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_room) {
+  const std::vector<ClassId> missed = cycle.state().pending().missed();
+  size_t& done = CacheOf(cycle.transaction().editor()).missed[std::string(action)];
+  absl::flat_hash_set<ClassId> seen;
+  for (bool served = false; done < missed.size(); ++done) {
+    if (!seen.insert(missed[done]).second) continue;
+    if (!HelpClass(cycle, missed, done, &served, make_room)) return cycle.Cut();
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// expire_gangs: a job that has run below its minimum for longer than gang_grace makes no progress
+// and keeps others from theirs. It gives up its remaining tasks and waits for its whole gang again.
+// No retry is used. How long: ShortSince.
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/engine/cycle.h"
+#include "core/engine/lifecycle_steps.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+void Expire(Cycle& cycle, JobId id) {
+  const Job& job = cycle.state().jobs().At(id);
+  const Look look{cycle.state(), job, cycle.now(), cycle.policies().lifecycle()};
+  const std::string message =
+      absl::StrCat("below its minimum for longer than ",
+                   absl::FormatDuration(cycle.policies().eviction().gang_grace));
+  Step step = RestartJob(look, ReleaseReason::kGangExpired, message, absl::InfinitePast(),
+                         job.status.retries, /*rerun_all=*/false);
+  for (EventBody& decision : step) cycle.transaction().Decide(std::move(decision));
+  cycle.transaction().Sync();
+}
+
+class ExpireGangsAction final : public Action {
+ public:
+  absl::string_view name() const override { return "expire_gangs"; }
+  void Run(Cycle& cycle) const override {
+    const Duration grace = cycle.policies().eviction().gang_grace;
+    bool served = false;
+    for (const auto& [since, id] : cycle.state().short_jobs()) {
+      if (since + grace > cycle.now()) return cycle.WakeBy(since + grace);
+      if (served && cycle.SpentUp()) return cycle.Cut();
+      served = true;
+      cycle.CountWork(1);
+      // As of the facts; this cycle may have helped it, or restarted it for another reason.
+      if (ShortSince(cycle.state().jobs().At(id)) + grace <= cycle.now()) Expire(cycle, id);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Action> MakeExpireGangs() { return std::make_unique<ExpireGangsAction>(); }
+
+}  // namespace berth

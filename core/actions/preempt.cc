@@ -1,0 +1,42 @@
+// preempt: does a less important job of the same queue hold what this one needs? Victims are
+// preemptible jobs of strictly lower priority; so of two jobs at most one can ever preempt the
+// other.
+#include "absl/strings/str_cat.h"
+#include "core/actions/eviction.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+RoomMade Preempt(Cycle& cycle, const Job& job, const JobNeeds& needs) {
+  QueueVictims victims(cycle.state(), cycle.policies().eviction(), cycle.now(), job.queue, job.id,
+                       job.priority);
+  VictimPlan plan(cycle,
+                  {.job = job,
+                   .needs = needs,
+                   .reason = ReleaseReason::kPreempted,
+                   .why =
+                       [&job](const Job& victim) {
+                         return absl::StrCat("its priority ", victim.priority, " is below ",
+                                             job.priority);
+                       }},
+                  victims);
+  if (plan.Run()) return {.decided = true};
+  return {.again = victims.protected_until()};
+}
+
+class PreemptAction final : public Action {
+ public:
+  absl::string_view name() const override { return "preempt"; }
+  void Run(Cycle& cycle) const override {
+    ForEachMissed(cycle, name(), [&cycle](const Job& job, const JobNeeds& needs) {
+      return Preempt(cycle, job, needs);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Action> MakePreempt() { return std::make_unique<PreemptAction>(); }
+
+}  // namespace berth

@@ -1,0 +1,70 @@
+// reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
+// reclaimed back: core/engine/reclaim_victims.h.
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "core/actions/eviction.h"
+#include "core/engine/reclaim_victims.h"
+#include "core/engine/verdict.h"
+#include "core/policies/registry.h"
+
+namespace berth {
+namespace {
+
+// Fair shares follow demand, in other queues too: one that is refused for its share asks again.
+constexpr Duration kAskAgain = absl::Seconds(10);
+
+class Reclaim {
+ public:
+  explicit Reclaim(Cycle& cycle) : cycle_(cycle) {}
+
+  RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
+    const ClusterState& state = cycle_.state();
+    const Resources request = RequestOf(state, job, needs);
+    if (!holdings_.has_value()) holdings_.emplace(state);
+    const Queue& queue = state.queues().At(job.queue);
+    const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
+    if (!MayReclaim(queue, share, holdings_->Of(job.queue), request, job.preemptible)) {
+      return {.again = cycle_.now() + kAskAgain, .when_queue_shrinks = true};
+    }
+    ReclaimVictims victims(cycle_, *holdings_, job, request);
+    VictimPlan plan(cycle_,
+                    {.job = job,
+                     .needs = needs,
+                     .reason = ReleaseReason::kReclaimed,
+                     .why = [&](const Job& victim) { return Why(queue, victim); }},
+                    victims);
+    if (plan.Run()) {
+      holdings_.reset();  // what is being released is held no longer
+      return {.decided = true};
+    }
+    const Time again = std::min(victims.protected_until(), cycle_.now() + kAskAgain);
+    return {.again = again, .when_queue_shrinks = true};
+  }
+
+ private:
+  std::string Why(const Queue& queue, const Job& victim) const {
+    return absl::StrCat("queue ", queue.spec.name, " is entitled to what queue ",
+                        cycle_.state().queues().At(victim.queue).spec.name, " borrowed");
+  }
+
+  Cycle& cycle_;
+  std::optional<QueueHoldings> holdings_;
+};
+
+class ReclaimAction final : public Action {
+ public:
+  absl::string_view name() const override { return "reclaim"; }
+  void Run(Cycle& cycle) const override {
+    Reclaim reclaim(cycle);
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
+      return reclaim.MakeRoom(job, needs);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Action> MakeReclaim() { return std::make_unique<ReclaimAction>(); }
+
+}  // namespace berth

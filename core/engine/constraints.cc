@@ -1,0 +1,242 @@
+#include "core/engine/constraints.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/engine/device_choice.h"
+#include "core/engine/node_search.h"
+
+namespace berth {
+namespace {
+
+// A set of constraints, by position in the order.
+using Mask = uint32_t;
+constexpr size_t kMostConstraints = 16;
+
+// Nodes that are rejected by the same constraints.
+struct Alike {
+  int64_t nodes = 0;
+  int64_t devices = 0;
+  // Tasks that they hold: empty; beside what runs; and beside what is kept for others.
+  int64_t fit_empty = 0, fit_free = 0, fit_left = 0;
+};
+
+class Counter {
+ public:
+  Counter(const ClusterState& state, const Policies& policies, Reservations& reservations,
+          const Job& job, uint32_t group, int64_t needed, Time now);
+
+  void Look(const Node& node);
+  GroupConstraints Finish() const;
+
+ private:
+  struct Filter {
+    Mask bit = 0;
+    NodeTest test;
+  };
+  Mask Name(absl::string_view name);
+  Mask Rejects(const Node& node, const Offer& empty) const;
+  bool Passes(const Offer& offer) const;
+  int64_t FitsIn(const Offer& offer) const;
+  int64_t FreeDevices(const Node& node) const;
+  int64_t Holds(const Alike& alike, Mask chosen) const;
+  std::vector<std::string> Blocking() const;
+  Mask FewestBlocking() const;
+
+  const ClusterState& state_;
+  Reservations& reservations_;
+  const Job& job_;
+  const ShapeEntry& entry_;
+  const int64_t needed_;
+  const Window window_;
+  const DeviceChoice devices_;
+  const bool one_per_node_;  // the group's tasks keep apart from each other
+  std::vector<std::string> names_;
+  std::vector<Filter> filters_;
+  Mask ready_, schedulable_, size_, free_, reserved_;
+  std::map<Mask, Alike> alike_;
+  int64_t largest_block_ = 0;
+  const uint32_t group_;
+};
+
+Counter::Counter(const ClusterState& state, const Policies& policies, Reservations& reservations,
+                 const Job& job, uint32_t group, int64_t needed, Time now)
+    : state_(state),
+      reservations_(reservations),
+      job_(job),
+      entry_(state.interner().Shape(job.groups[group].shape)),
+      needed_(needed),
+      window_(WindowFrom(job, now)),
+      devices_(ShapeRequest{entry_, state.interner()}),
+      one_per_node_(KeepsApart(job.groups[group], group)),
+      group_(group) {
+  ready_ = Name("ready");
+  schedulable_ = Name("schedulable");
+  std::vector<NodeTest> sizes;
+  for (const auto& filter : policies.filters()) {
+    NodeTest test = filter->Prepare(ShapeRequest{entry_, state.interner()});
+    if (test == nullptr) continue;
+    // What it takes of a node is told apart from what the node is: "size" and "free".
+    const bool amounts = filter->name() == "resources/devices";
+    if (amounts) sizes.push_back(std::move(test));
+    if (!amounts) filters_.push_back({Name(filter->name()), std::move(test)});
+  }
+  size_ = Name("size");
+  for (NodeTest& test : sizes) filters_.push_back({size_, std::move(test)});
+  free_ = Name("free");
+  reserved_ = Name("reserved");
+}
+
+Mask Counter::Name(absl::string_view name) {
+  BERTH_CHECK(names_.size() < kMostConstraints);
+  names_.emplace_back(name);
+  return Mask{1} << (names_.size() - 1);
+}
+
+// By what the node is, whoever runs there.
+Mask Counter::Rejects(const Node& node, const Offer& empty) const {
+  Mask rejects = 0;
+  if (node.status.state != NodeState::kReady) rejects |= ready_;
+  const bool takes = node.status.state != NodeState::kReady || state_.free().Has(node.id);
+  if (!takes) rejects |= schedulable_;
+  if (!entry_.resources.FitsIn(node.capacity)) rejects |= size_;
+  for (const Filter& filter : filters_) {
+    if ((rejects & filter.bit) == 0 && !filter.test(empty)) rejects |= filter.bit;
+  }
+  return rejects;
+}
+
+bool Counter::Passes(const Offer& offer) const {
+  return std::all_of(filters_.begin(), filters_.end(),
+                     [&](const Filter& filter) { return filter.test(offer); });
+}
+
+// By amounts and devices alone.
+int64_t Counter::FitsIn(const Offer& offer) const {
+  const int64_t bound = one_per_node_ ? 1 : needed_;
+  return devices_.SetsIn(offer, TimesIn(entry_.resources, offer.free, bound));
+}
+
+int64_t Counter::FreeDevices(const Node& node) const {
+  int64_t count = 0;
+  const DeviceSet taken = TakenDevices(node);
+  for (const DeviceRequest& request : entry_.shape.devices) {
+    const auto kind = state_.interner().FindKind(request.kind);
+    for (const DeviceKindSet& set : node.kinds) {
+      if (!kind.has_value() || set.kind != *kind) continue;
+      DeviceSet free = set.devices;
+      free -= taken;
+      count += free.Count();
+    }
+  }
+  return count;
+}
+
+void Counter::Look(const Node& node) {
+  const Offer empty{.node = node, .free = node.capacity, .used = {}};
+  const Mask is = Rejects(node, empty);
+  Mask rejects = is;
+  const Resources free = FreeOf(node);
+  const DeviceSet used = TakenDevices(node);
+  const Offer now{.node = node, .free = free, .used = used};
+  int64_t fits = FitsIn(now);
+  // A filter may mind what runs there: that, too, is a want of free room.
+  const bool by_use = is == 0 && !Passes(now);
+  if (fits == 0 || by_use) rejects |= free_;
+  if (by_use) fits = 0;
+
+  Resources left = free;
+  DeviceSet kept = used;
+  const bool any_kept =
+      reservations_.any() && reservations_.Withhold(node, job_, window_, &left, &kept).has_value();
+  const int64_t fit_left = any_kept ? std::min(fits, FitsIn({node, left, kept})) : fits;
+  if (fits > 0 && fit_left == 0) rejects |= reserved_;
+
+  Alike& alike = alike_[rejects];
+  const int64_t devices = FreeDevices(node);
+  ++alike.nodes;
+  alike.devices += devices;
+  alike.fit_empty += FitsIn(empty);
+  alike.fit_free += fits;
+  alike.fit_left += fit_left;
+  if (is == 0) largest_block_ = std::max(largest_block_, devices);
+}
+
+// How many tasks these nodes would hold if only the chosen constraints were asked.
+int64_t Counter::Holds(const Alike& alike, Mask chosen) const {
+  if ((chosen & reserved_) != 0) return alike.fit_left;
+  if ((chosen & free_) != 0) return alike.fit_free;
+  if ((chosen & size_) != 0) return alike.fit_empty;
+  return alike.nodes > 0 ? needed_ : 0;
+}
+
+// "reserved" is what is kept beside what runs: it goes with "free".
+Mask Counter::FewestBlocking() const {
+  const auto everything = static_cast<Mask>((Mask{1} << names_.size()) - 1);
+  Mask best = 0;
+  int fewest = static_cast<int>(names_.size()) + 1;
+  for (Mask chosen = 1; chosen <= everything; ++chosen) {
+    const int count = __builtin_popcount(chosen);
+    if (count >= fewest || ((chosen & reserved_) != 0 && (chosen & free_) == 0)) continue;
+    int64_t holds = 0;
+    for (const auto& [rejects, alike] : alike_) {
+      if ((rejects & chosen) == 0) holds += Holds(alike, chosen);
+      if (holds >= needed_) break;
+    }
+    if (holds >= needed_) continue;
+    fewest = count;
+    best = chosen;
+  }
+  return best;
+}
+
+std::vector<std::string> Counter::Blocking() const {
+  std::vector<std::string> names;
+  const Mask best = FewestBlocking();
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if ((best >> i & 1U) != 0) names.push_back(names_[i]);
+  }
+  return names;
+}
+
+GroupConstraints Counter::Finish() const {
+  GroupConstraints result;
+  result.group = group_;
+  result.needed_tasks = needed_;
+  for (const std::string& name : names_) result.constraints.emplace_back().name = name;
+  for (const auto& [rejects, alike] : alike_) {
+    result.nodes += alike.nodes;
+    result.devices += alike.devices;
+    bool first = true;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if ((rejects >> i & 1U) == 0) continue;
+      ConstraintCount& count = result.constraints[i];
+      count.nodes_alone += alike.nodes;
+      count.devices_alone += alike.devices;
+      if (!std::exchange(first, false)) continue;
+      count.nodes_in_order += alike.nodes;
+      count.devices_in_order += alike.devices;
+    }
+    if (rejects != 0) continue;
+    result.nodes_left += alike.nodes;
+    result.tasks_left = std::min(needed_, result.tasks_left + alike.fit_left);
+  }
+  result.largest_block = largest_block_;
+  result.blocking = Blocking();
+  return result;
+}
+
+}  // namespace
+
+GroupConstraints CountConstraints(const ClusterState& state, const Policies& policies,
+                                  Reservations& reservations, const Job& job, uint32_t group,
+                                  int64_t needed_tasks, Time now, uint64_t* work) {
+  Counter counter(state, policies, reservations, job, group, needed_tasks, now);
+  state.nodes().ForEach([&](NodeId, const Node& node) { counter.Look(node); });
+  *work += state.nodes().size();
+  return counter.Finish();
+}
+
+}  // namespace berth

@@ -1,0 +1,141 @@
+// When will a waiting job start? The jobs before it, in order of service, are given the earliest
+// places that they can have, one after the other, each heeding those before (conservative
+// backfilling); then so is the job. That is exact if all use up their walltimes and nothing else is
+// submitted. The order is that of the shares as they are now.
+//
+// Jobs seldom use up what they ask for: what jobs that have ended used of theirs scales the wait.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/engine/cycle.h"
+#include "core/engine/earliest_start.h"
+#include "core/engine/explain.h"
+#include "core/engine/placer.h"
+#include "core/engine/service_order.h"
+
+namespace berth {
+namespace {
+
+constexpr int64_t kMaxJobsBefore = 200;
+constexpr uint64_t kNewestJobs = 10'000;  // that history is made of
+constexpr int64_t kThousand = 1000;
+
+class Estimator {
+ public:
+  Estimator(ClusterState& state, const Policies& policies, JobId id, Time now)
+      : state_(state), cycle_(state, policies, now, kQuestionBudget), placer_(cycle_), id_(id) {}
+
+  StartEstimate Run();
+
+ private:
+  // Gives places to what goes before; false: it cannot be said (`unknown` says why).
+  bool ServeThoseBefore(StartEstimate* estimate);
+  bool ServeFirst(const ServiceOrder::Head& head, StartEstimate* estimate);
+  std::string WhyNoStart(const Job& job) const;
+
+  const ClusterState& state_;
+  Cycle cycle_;
+  Placer placer_;
+  const JobId id_;
+};
+
+bool Estimator::ServeThoseBefore(StartEstimate* estimate) {
+  const Job& job = state_.jobs().At(id_);
+  ServiceOrder order(cycle_, ServiceOrder::Offer::kReadyAndShort);
+  for (auto head = order.Next(); head.has_value(); head = order.Next()) {
+    if (head->job == id_) return true;
+    const PendingClass& c = state_.pending().Class(head->id);
+    if (!c.demand.gang) {  // growth goes when there is room, and holds nothing for later
+      order.Skip(*head);
+      continue;
+    }
+    if (estimate->jobs_before == kMaxJobsBefore || cycle_.SpentUp()) {
+      estimate->unknown = absl::StrCat("more than ", estimate->jobs_before, " jobs go before it");
+      return false;
+    }
+    if (!ServeFirst(*head, estimate)) return false;
+    order.Touch(head->queue);
+  }
+  // It waits for something else than room (a bound of its queue): those before it do not matter.
+  return job.pending_class != ClassId{};
+}
+
+bool Estimator::ServeFirst(const ServiceOrder::Head& head, StartEstimate* estimate) {
+  const Job& job = state_.jobs().At(head.job);
+  auto reservation = EarliestStart(cycle_, placer_, job);
+  if (!reservation.has_value()) {
+    estimate->unknown = absl::StrCat("job ", job.name, " goes before it, and ", WhyNoStart(job));
+    return false;
+  }
+  Transaction& transaction = cycle_.transaction();
+  transaction.Decide(JobReserved{.job = job.id, .reservation = *std::move(reservation)});
+  JobStatus status = job.status;
+  status.suspended = true;  // it asks for nothing more
+  transaction.Decide(JobStatusChanged{.job = job.id, .status = std::move(status)});
+  transaction.Sync();
+  ++estimate->jobs_before;
+  return true;
+}
+
+std::string Estimator::WhyNoStart(const Job& job) const {
+  const bool some_end = !state_.planned_ends().empty() || !state_.releasing().empty();
+  return absl::StrCat(some_end ? "not enough of what runs has a walltime for it"
+                               : "nothing that runs has a walltime",
+                      job.id == id_ ? "" : ", so that its start cannot be foreseen");
+}
+
+StartEstimate Estimator::Run() {
+  StartEstimate estimate;
+  if (!ServeThoseBefore(&estimate)) return estimate;
+  const Job& job = state_.jobs().At(id_);
+  const auto start = EarliestStart(cycle_, placer_, job);
+  if (!start.has_value()) {
+    estimate.unknown = WhyNoStart(job);
+  } else {
+    estimate.latest = start->start;
+  }
+  return estimate;
+}
+
+// Thousandths of their walltimes that jobs which have ended used; sorted. The newest jobs only.
+std::vector<int64_t> UsedOfWalltime(const ClusterState& state) {
+  std::vector<int64_t> used;
+  const uint64_t next = state.next_job_id().value;
+  JobId from{next > kNewestJobs ? next - kNewestJobs : 0};
+  for (auto id = state.jobs().NextFrom(from); id.has_value();
+       id = state.jobs().NextFrom(JobId{id->value + 1})) {
+    const Job& job = state.jobs().At(*id);
+    const JobStatus& status = job.status;
+    const bool ran = status.start != absl::InfinitePast() && status.end > status.start;
+    if (!Ended(status.state) || !ran || job.walltime == absl::InfiniteDuration()) continue;
+    const int64_t part = absl::ToInt64Milliseconds(status.end - status.start) * kThousand /
+                         std::max<int64_t>(absl::ToInt64Milliseconds(job.walltime), 1);
+    used.push_back(std::min(part, kThousand));
+  }
+  std::sort(used.begin(), used.end());
+  return used;
+}
+
+}  // namespace
+
+StartEstimate EstimateStart(ClusterState& state, const Policies& policies, JobId id, Time now) {
+  StartEstimate estimate;
+  const Job& waits = state.jobs().At(id);
+  if (waits.pending_class == ClassId{} || !NeedsOf(waits).gang) {
+    estimate.unknown = "it does not ask for a start";
+    return estimate;
+  }
+  estimate = Estimator(state, policies, id, now).Run();
+  if (estimate.latest == absl::InfiniteFuture()) return estimate;
+  const std::vector<int64_t> used = UsedOfWalltime(state);
+  estimate.history_jobs = static_cast<int64_t>(used.size());
+  estimate.likely = estimate.earliest = estimate.latest;
+  if (used.empty()) return estimate;
+  const Duration wait = estimate.latest - now;
+  estimate.likely = now + wait * used[used.size() / 2] / kThousand;
+  estimate.earliest = now + wait * used[used.size() / 10] / kThousand;
+  return estimate;
+}
+
+}  // namespace berth

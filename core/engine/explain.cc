@@ -1,0 +1,105 @@
+#include "core/engine/explain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/cycle.h"
+#include "core/engine/remedies.h"
+
+namespace berth {
+namespace {
+
+// Among the jobs of its queue that ask for places.
+void FindPosition(const ClusterState& state, const Job& job, Explanation* explanation) {
+  const OrderKey own = KeyOf(job);
+  state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
+    if (c.demand.queue != job.queue) return;
+    explanation->queue_jobs += static_cast<int64_t>(c.jobs.size());
+    for (const OrderKey& key : c.jobs) {
+      if (!(key < own)) break;
+      ++explanation->position;
+    }
+  });
+  ++explanation->position;
+}
+
+int64_t HeldOf(const ClusterState& state, const Job& job, ResourceKind kind) {
+  int64_t amount = 0;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const Resources& each = state.interner().Shape(job.groups[g].shape).resources;
+    amount += each[kind] * job.tallies[g].Occupying();
+  }
+  return amount;
+}
+
+bool Larger(const Holder& a, const Holder& b) {
+  return a.amount != b.amount ? a.amount > b.amount : a.job < b.job;
+}
+
+// Of the resource that is short: below the queue that limits, or everywhere.
+std::vector<Holder> HoldersOf(const ClusterState& state, const WaitReason& reason) {
+  std::vector<Holder> holders;
+  const auto kind = state.interner().FindKind(reason.resource);
+  if (!kind.has_value()) return holders;
+  const QueueId top = reason.queue == QueueId{} ? kRootQueue : reason.queue;
+  state.queues().ForEach([&](QueueId id, const Queue& queue) {
+    if (!IsAbove(state, top, id)) return;
+    for (const OrderKey& key : queue.occupying_jobs) {
+      const Job& job = state.jobs().At(key.job);
+      const int64_t amount = HeldOf(state, job, *kind);
+      if (amount == 0) continue;
+      holders.push_back({.job = job.id, .amount = amount, .ends = PlannedEnd(job)});
+      if (holders.size() < 2 * kMaxHolders) continue;
+      std::sort(holders.begin(), holders.end(), Larger);
+      holders.resize(kMaxHolders);
+    }
+  });
+  std::sort(holders.begin(), holders.end(), Larger);
+  if (holders.size() > kMaxHolders) holders.resize(kMaxHolders);
+  return holders;
+}
+
+std::vector<GroupConstraints> ConstraintsOf(ClusterState& state, const Policies& policies,
+                                            const Job& job, Time now) {
+  std::vector<GroupConstraints> groups;
+  Cycle cycle(state, policies, now, kQuestionBudget);
+  for (const GroupNeed& need : NeedsOf(job).groups) {
+    groups.push_back(CountConstraints(state, policies, cycle.reservations(), job, need.group,
+                                      need.count, now, &cycle.counters().work));
+  }
+  return groups;
+}
+
+// Its turn has not come since something changed: what a cycle would say now.
+std::vector<WaitReason> ReasonsOf(ClusterState& state, const Policies& policies, const Job& job,
+                                  Time now) {
+  std::vector<WaitReason> reasons = WhyWaiting(state, job, now);
+  const bool has_places = job.occupying > 0 || TallyOf(job).Nominated() > 0;
+  if (reasons.empty() || reasons.front().code != WaitCode::kNotConsidered) return reasons;
+  if (job.status.state != JobState::kPending || has_places) return reasons;
+  auto tried = DryRun(state, policies, SpecOf(state, job), now, job.id);
+  if (!tried.ok() || tried->blockers.empty()) return reasons;
+  return std::move(tried->blockers);
+}
+
+}  // namespace
+
+Explanation Explain(ClusterState& state, const Policies& policies, JobId id, Time now) {
+  Explanation explanation;
+  const Job& job = state.jobs().At(id);
+  explanation.reasons = ReasonsOf(state, policies, job, now);
+  if (explanation.reasons.empty() || job.pending_class == ClassId{}) return explanation;
+  FindPosition(state, job, &explanation);
+  explanation.groups = ConstraintsOf(state, policies, job, now);
+  explanation.holders = HoldersOf(state, explanation.reasons.front());
+  explanation.estimate = EstimateStart(state, policies, id, now);
+  explanation.remedies = RemediesFor(state, policies, job, explanation.reasons.front(), now);
+  if (explanation.estimate.latest != absl::InfiniteFuture()) {
+    Remedy wait;
+    wait.time = explanation.estimate.latest;
+    explanation.remedies.push_back(std::move(wait));
+  }
+  return explanation;
+}
+
+}  // namespace berth

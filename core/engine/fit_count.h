@@ -1,0 +1,76 @@
+// FitCount: for how many tasks of a gang there would be room if some running tasks were gone,
+// counted node by node without touching the state. What it denies is impossible; what it grants
+// must still be tried, as it looks at each shape alone and knows nothing of topology, of tasks that
+// want to be near or apart, and of reservations.
+//
+//   gang of 2 tasks of 8 GPUs      n1: 8 one-GPU jobs   n2: 4 free, 4 one-GPU jobs
+//   Take(4 jobs of n2) -> 1 of 2;   Take(7 of n1) -> 1 of 2;   Take(the 8th) -> Enough()
+#ifndef BERTH_CORE_ENGINE_FIT_COUNT_H_
+#define BERTH_CORE_ENGINE_FIT_COUNT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "core/engine/cycle.h"
+#include "core/engine/victim_units.h"
+
+namespace berth {
+
+// Free at first: what is free, and what tasks that are being released without a place to move to
+// will leave; not those of the job itself. The state must not change while it is used. A few bytes
+// per node of the cluster, and O(nodes with room) to make.
+class FitCount {
+ public:
+  FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs);
+
+  // Room for all on nodes, and below the limits of the job's queues.
+  bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0; }
+  // Some limit is too low as things are: moving a victim elsewhere would not help.
+  bool limited() const { return limited_; }
+
+  void Take(const VictimUnit& unit) { Change(unit, 1); }
+  void Return(const VictimUnit& unit) { Change(unit, -1); }
+
+ private:
+  struct Shape {
+    ShapeId id;
+    int64_t needed = 0;
+    int64_t fits = 0;
+  };
+  struct AtNode {
+    NodeId id;
+    Resources left;  // of amounts; may be negative where others wait for what is being released
+    DeviceSet used;
+    absl::InlinedVector<int64_t, 2> fits;  // by shape
+  };
+  struct Level {  // of the job's queue chain
+    QueueId queue;
+    Resources room;  // beyond the request; negative = short
+    bool is_short = false;
+  };
+
+  void CountFree();
+  void CountReleasing();
+  AtNode* Touch(NodeId id);
+  void Recount(AtNode& at);
+  void Change(const VictimUnit& unit, int sign);
+  void ChangeTask(const Task& task, const Resources& request, int sign);
+  void ChangeLevels(QueueId leaf, const Resources& request, int sign);
+
+  Cycle& cycle_;
+  const ClusterState& state_;
+  const JobId job_;
+  absl::InlinedVector<Shape, 2> shapes_;
+  std::vector<AtNode> touched_;
+  std::vector<uint32_t> slot_;  // by node id: 1 + index in touched_; 0 = untouched
+  absl::InlinedVector<Level, 4> levels_;
+  Resources request_;
+  int short_shapes_ = 0;
+  int short_levels_ = 0;
+  bool limited_ = false;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_FIT_COUNT_H_

@@ -1,0 +1,144 @@
+#include "core/engine/nomination_stage.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/engine/earliest_start.h"
+#include "core/engine/verdict.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+enum class Outlook : uint8_t { kFree, kLater, kNever };
+
+bool Negative(const Resources& amounts, const Resources& asked) {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (asked.amount[i] > 0 && amounts.amount[i] < 0) return true;
+  }
+  return false;
+}
+
+// A nominated place: free now, once what is being released there is gone, or not even then.
+Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
+  const Node* node = state.nodes().Find(task.node);
+  if (node == nullptr || !state.free().Has(task.node)) return Outlook::kNever;
+  DeviceSet unhealthy = task.devices;
+  unhealthy -= node->healthy;
+  if (!unhealthy.Empty()) return Outlook::kNever;
+  const Resources& asked = state.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
+  // Devices are told apart, and one that others use may be unhealthy: not for amounts to say.
+  const auto fits = [&](const Resources& allocated, const DeviceSet& used) {
+    Resources left = node->capacity - allocated - node->reserved;
+    for (const Device& device : node->spec.devices) {
+      left[*state.interner().FindKind(device.kind)] = 0;
+    }
+    return !task.devices.Overlaps(used) && !Negative(left, asked);
+  };
+  if (fits(node->allocated, node->devices_used)) return Outlook::kFree;
+  Resources allocated = node->allocated;
+  DeviceSet used = node->devices_used;
+  for (TaskKey key : node->tasks) {
+    const Job& other = state.jobs().At(key.job);
+    if (!Releasing(other.tasks[key.task])) continue;
+    allocated -= state.interner().Shape(other.groups[GroupOf(other, key.task)].shape).resources;
+    used -= other.tasks[key.task].devices;
+  }
+  return fits(allocated, used) ? Outlook::kLater : Outlook::kNever;
+}
+
+std::vector<uint32_t> NominatedTasks(const Job& job) {
+  std::vector<uint32_t> tasks;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].state == TaskState::kNominated) tasks.push_back(i);
+  }
+  return tasks;
+}
+
+// Some of it is still where it was.
+bool StillMoving(const Job& job) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(),
+                     [](const Task& task) { return task.moves; });
+}
+
+bool MayWaitThere(const JobStatus& status) {
+  const bool waits = status.state == JobState::kPending || status.state == JobState::kBinding ||
+                     status.state == JobState::kRunning || status.state == JobState::kRestarting;
+  return waits && !status.suspended && !status.cancelled;
+}
+
+// A group that waits for another again, as that was restarted, has no use for places.
+bool AnyClosed(const Job& job) {
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.tallies[g].Nominated() > 0 && !GroupOpen(job, g)) return true;
+  }
+  return false;
+}
+
+// Nominations make up the job's and its groups' minimums: they can start it.
+bool WholeGang(const Job& job) {
+  if (AnyClosed(job)) return false;
+  if (job.status.state != JobState::kPending) return true;
+  int32_t all = 0;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const GroupTally& tally = job.tallies[g];
+    const int32_t present = tally.Nominated() + tally.In(TaskState::kSucceeded);
+    const bool open = GroupOpen(job, static_cast<uint32_t>(g));
+    if (open && present < job.groups[g].min_available) return false;
+    all += open ? present : job.groups[g].min_available;
+  }
+  return all >= job.min_available;
+}
+
+// As Outlook, for the whole job.
+Outlook OutlookOf(const ClusterState& state, const Job& job,
+                  const std::vector<uint32_t>& nominated) {
+  if (!MayWaitThere(job.status)) return Outlook::kNever;
+  Outlook worst = Outlook::kFree;
+  for (uint32_t task : nominated) worst = std::max(worst, OutlookOf(state, job, task));
+  if (worst == Outlook::kNever) return worst;
+  if (StillMoving(job) || job.status.state == JobState::kRestarting) return Outlook::kLater;
+  if (!WholeGang(job) || QueueVerdict(state, job).has_value()) return Outlook::kNever;
+  return worst;
+}
+
+void Look(Cycle& cycle, Placer& placer, const Job& job) {
+  const std::vector<uint32_t> nominated = NominatedTasks(job);
+  cycle.CountWork(nominated.size());
+  const Outlook outlook = OutlookOf(cycle.state(), job, nominated);
+  if (outlook == Outlook::kLater) return;
+  if (outlook == Outlook::kNever) {
+    cycle.transaction().Decide(TasksUnnominated{.job = job.id, .tasks = nominated});
+    cycle.transaction().Sync();
+    return;
+  }
+  for (uint32_t task : nominated) {
+    const Placement place{task, job.tasks[task].node, job.tasks[task].devices};
+    cycle.transaction().Place(job.id, place);
+  }
+  placer.Bind(job);
+}
+
+}  // namespace
+
+void RunNominations(Cycle& cycle) {
+  const std::vector<JobId> jobs(cycle.state().nominated_jobs().begin(),
+                                cycle.state().nominated_jobs().end());
+  Placer placer(cycle);
+  for (JobId id : jobs) Look(cycle, placer, cycle.state().jobs().At(id));
+}
+
+bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job) {
+  std::optional<std::vector<Placement>> places = PlacesOnReleasing(cycle, placer, job);
+  if (!places.has_value()) return false;
+  cycle.transaction().Decide(TasksNominated{.job = job.id, .placements = *std::move(places)});
+  if (cycle.state().reservations().contains(job.id)) {
+    cycle.transaction().Decide(JobReserved{.job = job.id, .reservation = {}});
+  }
+  cycle.transaction().Sync();
+  return true;
+}
+
+}  // namespace berth

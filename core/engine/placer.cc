@@ -1,0 +1,220 @@
+#include "core/engine/placer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/nomination_stage.h"
+
+namespace berth {
+namespace {
+
+// As many places of each group as it asks for, for tasks that still wait.
+bool ServesNeeds(const Job& job, const JobNeeds& needs, const std::vector<Placement>& places) {
+  std::vector<int32_t> missing(job.groups.size(), 0);
+  for (const GroupNeed& need : needs.groups) missing[need.group] = need.count;
+  for (const Placement& place : places) {
+    if (place.task >= job.tasks.size() || job.tasks[place.task].state != TaskState::kPending) {
+      return false;
+    }
+    --missing[GroupOf(job, place.task)];
+  }
+  return std::all_of(missing.begin(), missing.end(), [](int32_t count) { return count == 0; });
+}
+
+}  // namespace
+
+bool LacksRoom(const BlockedVerdict& verdict) {
+  const auto code = static_cast<WaitCode>(verdict.code);
+  return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved;
+}
+
+bool WaitsForEnds(const BlockedVerdict& verdict) {
+  return LacksRoom(verdict) || static_cast<WaitCode>(verdict.code) == WaitCode::kQueueLimit;
+}
+
+int32_t TasksIn(const JobNeeds& needs) {
+  int32_t tasks = 0;
+  for (const GroupNeed& need : needs.groups) tasks += need.count;
+  return tasks;
+}
+
+Placer::Placer(Cycle& cycle)
+    : cycle_(cycle), state_(cycle.state()), transaction_(cycle.transaction()) {}
+
+std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& needs) const {
+  if (auto verdict = QueueVerdict(state_, job); verdict.has_value()) return verdict;
+  const Resources request = RequestOf(state_, job, needs);
+  if (!state_.WithinLimits(job.queue, request)) return LimitVerdict(state_, job.queue, request);
+  if (auto verdict = NonpreemptibleVerdict(state_, job, request); verdict.has_value()) {
+    return verdict;
+  }
+  return GuaranteeVerdict(state_, job.queue, request);
+}
+
+std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
+  const JobNeeds needs = NeedsOf(job);
+  return needs.gang ? ServeGang(job, needs) : ServeOne(job, needs);
+}
+
+std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& needs) {
+  if (auto verdict = Gates(job, needs); verdict.has_value()) return verdict;
+  if (auto verdict = ReservedInQueue(job, needs); verdict.has_value()) return verdict;
+  const Transaction::Mark mark = transaction_.mark();
+  const int32_t placed = PlaceAll(job, needs);
+  if (placed == TasksIn(needs)) {
+    Bind(job);
+    return std::nullopt;
+  }
+  BlockedVerdict verdict =
+      ShortageVerdict(state_, cycle_.search(), job, needs, placed, &cycle_.counters().work);
+  transaction_.RollbackTo(mark);
+  if (!LacksRoom(verdict)) return verdict;
+  if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job)) return std::nullopt;
+  BlameReservation(job, needs, &verdict);
+  return verdict;
+}
+
+std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& needs) {
+  std::optional<BlockedVerdict> first;
+  for (const GroupNeed& need : needs.groups) {
+    const JobNeeds one{.gang = false, .groups = {need}};
+    std::optional<BlockedVerdict> verdict = Gates(job, one);
+    if (!verdict.has_value()) verdict = ReservedInQueue(job, one);
+    if (!verdict.has_value()) {
+      if (PlaceAll(job, one) == 1) {
+        Bind(job);
+        return std::nullopt;
+      }
+      verdict = ShortageVerdict(state_, cycle_.search(), job, one, 0, &cycle_.counters().work);
+      if (LacksRoom(*verdict)) BlameReservation(job, one, &*verdict);
+    }
+    if (!first.has_value()) first = std::move(verdict);
+  }
+  return first;
+}
+
+// Its queues would have too little left when a reserved job of theirs starts.
+std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobNeeds& needs) const {
+  Reservations& reservations = cycle_.reservations();
+  if (!reservations.any()) return std::nullopt;
+  const QueueUse use = UseOf(job, RequestOf(state_, job, needs), job.occupying == 0);
+  const auto bar = reservations.Outgrows(job, use, WindowFrom(job, cycle_.now()), {});
+  if (!bar.has_value()) return std::nullopt;
+  BlockedVerdict verdict;
+  verdict.code = static_cast<uint8_t>(WaitCode::kReserved);
+  verdict.wake = WakeOn::kQueue;
+  verdict.queue = bar->queue;
+  verdict.job = bar->job;
+  verdict.detail = "the queue's bound is kept for it";
+  return verdict;
+}
+
+void Placer::BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
+  const std::optional<JobId> kept_for = cycle_.search().TakeBarredBy();
+  if (!kept_for.has_value()) return;
+  const Transaction::Mark mark = transaction_.mark();
+  const Window window = WindowFrom(job, cycle_.now());
+  const bool fits = PlaceAll(job, needs, window, /*heedless=*/true) == TasksIn(needs);
+  transaction_.RollbackTo(mark);
+  if (!fits) return;
+  verdict->code = static_cast<uint8_t>(WaitCode::kReserved);
+  verdict->job = *kept_for;
+  verdict->detail = "it would fit, and still be there when that job is to start";
+}
+
+// The search may look elsewhere than when the places were reserved, and fail.
+bool Placer::StartAsReserved(const Job& job, const JobNeeds& needs) {
+  const auto found = state_.reservations().find(job.id);
+  if (found == state_.reservations().end()) return false;
+  const std::vector<Placement> places = found->second.places;
+  if (!ServesNeeds(job, needs, places)) return false;
+  const Transaction::Mark mark = transaction_.mark();
+  if (PlaceOn(job, places, WindowFrom(job, cycle_.now()))) {
+    Bind(job);
+    return true;
+  }
+  transaction_.RollbackTo(mark);
+  return false;
+}
+
+int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
+  return PlaceAll(job, needs, WindowFrom(job, cycle_.now()));
+}
+
+// In group order, but for groups that are to be near others: those first.
+int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
+                         bool heedless) {
+  if (!heedless) cycle_.search().TakeBarredBy();
+  int32_t placed = 0;
+  for (bool near : {false, true}) {
+    for (const GroupNeed& need : needs.groups) {
+      if (job.groups[need.group].near_groups.empty() == near) continue;
+      const int32_t here = PlaceTasks({.job = job,
+                                       .group = need.group,
+                                       .window = window,
+                                       .rest = need.count,
+                                       .last = {},
+                                       .heedless = heedless});
+      placed += here;
+      if (here < need.count) return placed;
+    }
+  }
+  return placed;
+}
+
+int32_t Placer::PlaceTasks(Seeker seeker) {
+  const Job& job = seeker.job;
+  const Group& spec = job.groups[seeker.group];
+  const uint32_t end = spec.first_task + static_cast<uint32_t>(spec.replicas);
+  uint32_t task = spec.first_task;
+  if (first_waiting_.job == job.id && first_waiting_.task < end) {
+    task = std::max(task, first_waiting_.task);
+  }
+  int32_t placed = 0;
+  for (; task < end && seeker.rest > 0; ++task) {
+    if (job.tasks[task].state != TaskState::kPending) continue;
+    const std::optional<Found> found = cycle_.search().Best(seeker, &cycle_.counters().work);
+    if (!found.has_value()) break;
+    transaction_.Place(job.id, {task, found->node, found->devices});
+    seeker.last = found->node;
+    --seeker.rest;
+    ++placed;
+  }
+  return placed;
+}
+
+bool Placer::PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window) {
+  for (const Placement& place : places) {
+    if (job.tasks[place.task].state != TaskState::kPending) return false;
+    const Seeker seeker{
+        .job = job, .group = GroupOf(job, place.task), .window = window, .last = {}};
+    const std::optional<DeviceSet> devices = cycle_.search().On(seeker, place.node);
+    if (!devices.has_value()) return false;
+    transaction_.Place(job.id, {place.task, place.node, *devices});
+  }
+  return true;
+}
+
+void Placer::Bind(const Job& job) {
+  const size_t tasks = transaction_.placed().size();
+  first_waiting_ = {job.id, transaction_.placed().back().task + 1};
+  cycle_.CountWork(tasks);
+  cycle_.counters().tasks_placed += tasks;
+  Resources request;
+  const bool reserved = cycle_.reservations().any();
+  for (size_t i = 0; i < tasks && reserved; ++i) {
+    const uint32_t group = GroupOf(job, transaction_.placed()[i].task);
+    request += state_.interner().Shape(job.groups[group].shape).resources;
+  }
+  const bool starts = job.occupying == static_cast<int32_t>(tasks);
+  transaction_.BindPlaced(job.id, /*gang=*/job.status.state == JobState::kPending);
+  if (reserved) {
+    cycle_.reservations().Started(job, UseOf(job, request, starts), PlannedEnd(job));
+    if (state_.reservations().contains(job.id)) {
+      transaction_.Decide(JobReserved{.job = job.id, .reservation = {}});
+    }
+  }
+  transaction_.Sync();
+}
+
+}  // namespace berth

@@ -1,0 +1,220 @@
+#include "core/engine/reclaim_victims.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace berth {
+namespace {
+
+constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+
+// Of what the job asks for, some satisfies / all satisfy the test.
+template <class Test>
+bool AnyAsked(const Resources& request, Test&& test) {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (request.amount[i] > 0 && test(i)) return true;
+  }
+  return false;
+}
+template <class Test>
+bool AllAsked(const Resources& request, Test&& test) {
+  return !AnyAsked(request, [&](size_t i) { return !test(i); });
+}
+
+}  // namespace
+
+QueueHoldings::QueueHoldings(const ClusterState& state) {
+  state.queues().ForEach(
+      [&](QueueId id, const Queue& queue) { held_.Insert(id, queue.allocated); });
+  for (TaskKey key : state.releasing()) {
+    const Job& job = state.jobs().At(key.job);
+    if (job.tasks[key.task].moves) continue;
+    const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
+    const Resources& request = state.interner().Shape(shape).resources;
+    for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+      held_.At(id) -= request;
+      if (id == kRootQueue) break;
+    }
+  }
+}
+
+bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
+                const Resources& request, bool preemptible) {
+  return AllAsked(request, [&](size_t i) {
+    const int64_t with = held.amount[i] + request.amount[i];
+    const bool bounded = !preemptible && queue.deserved_bound.amount[i] != kUnbounded;
+    return with <= share.fair_share.amount[i] && (!bounded || with <= share.deserved.amount[i]);
+  });
+}
+
+ReclaimVictims::ReclaimVictims(Cycle& cycle, const QueueHoldings& holdings, const Job& job,
+                               const Resources& request)
+    : cycle_(cycle),
+      state_(cycle.state()),
+      holdings_(holdings),
+      shares_(cycle.shares()),
+      job_(job),
+      request_(request) {
+  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+    own_path_.push_back(id);
+    if (id == kRootQueue) break;
+  }
+  root_ = Build(state_.queues().At(kRootQueue), nullptr);
+}
+
+// Null if nothing below may give, unless it is on the job's own path.
+ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) {
+  const bool own = std::find(own_path_.begin(), own_path_.end(), queue.id) != own_path_.end();
+  if (!own && (!queue.spec.reclaimable || queue.running_jobs == 0)) return nullptr;
+  auto entry = std::make_unique<Entry>();
+  const FairShares::OfQueue& share = shares_.At(queue.id);
+  entry->id = queue.id;
+  entry->parent = parent;
+  entry->priority = queue.spec.priority;
+  entry->own = own;
+  entry->standing = {.held = holdings_.Of(queue.id),
+                     .fair_share = share.fair_share,
+                     .deserved = share.deserved,
+                     .bound = queue.deserved_bound,
+                     .entitled = Entitlement(queue, share)};
+  for (QueueId child : queue.children) {
+    Entry* built = Build(state_.queues().At(child), entry.get());
+    if (built == nullptr) continue;
+    if (built->own) own_below_[queue.id] = built;
+    if (!built->heap.empty() || built->victims != nullptr) entry->heap.push_back(built);
+  }
+  const auto later = [this](const Entry* a, const Entry* b) { return GivesLater(a, b); };
+  std::make_heap(entry->heap.begin(), entry->heap.end(), later);
+  const bool leaf = queue.children.empty() && queue.id != job_.queue;
+  if (leaf) {
+    entry->victims =
+        std::make_unique<QueueVictims>(state_, cycle_.policies().eviction(), cycle_.now(), queue.id,
+                                       JobId{}, std::numeric_limits<int64_t>::max());
+  }
+  entries_.push_back(std::move(entry));
+  return entries_.back().get();
+}
+
+Share ReclaimVictims::ShareOf(Resources held, const Standing& standing) const {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (request_.amount[i] <= 0) held.amount[i] = 0;
+  }
+  return DominantShare(held, standing.entitled);
+}
+
+// The heap's top is its largest: the first to give.
+bool ReclaimVictims::GivesLater(const Entry* a, const Entry* b) const {
+  const int order =
+      Compare(ShareOf(a->standing.held, a->standing), ShareOf(b->standing.held, b->standing));
+  if (order != 0) return order < 0;
+  if (a->priority != b->priority) return a->priority > b->priority;
+  return a->id < b->id;
+}
+
+const ReclaimVictims::Entry* ReclaimVictims::SideOf(const Entry* leaf) const {
+  while (!leaf->parent->own) leaf = leaf->parent;
+  return leaf;
+}
+
+const ReclaimVictims::Entry* ReclaimVictims::OwnBeside(const Entry* side) const {
+  return own_below_.at(side->parent->id);
+}
+
+bool ReclaimVictims::OwesFairShare(const Entry* side, const Resources& given) const {
+  const Standing& theirs = side->standing;
+  return AnyAsked(request_, [&](size_t i) {
+    return given.amount[i] > 0 && theirs.held.amount[i] > theirs.fair_share.amount[i];
+  });
+}
+
+bool ReclaimVictims::OwesDeserved(const Entry* side, const Resources& given) const {
+  const Standing& ours = OwnBeside(side)->standing;
+  const Standing& theirs = side->standing;
+  const auto said = [&](size_t i) { return ours.bound.amount[i] != kUnbounded; };
+  const bool within = AllAsked(request_, [&](size_t i) {
+    return !said(i) || ours.held.amount[i] + request_.amount[i] <= ours.deserved.amount[i];
+  });
+  return within && AnyAsked(request_, [&](size_t i) {
+           return said(i) && given.amount[i] > 0 &&
+                  theirs.held.amount[i] > theirs.deserved.amount[i];
+         });
+}
+
+bool ReclaimVictims::StandsNoWorse(const Entry* side, const Resources& given) const {
+  const Entry* own = OwnBeside(side);
+  const Share ours = ShareOf(own->standing.held + request_, own->standing);
+  const Share theirs = ShareOf(side->standing.held - given, side->standing);
+  return Compare(theirs, ours) >= 0;
+}
+
+bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit,
+                             const Resources& given) const {
+  if (unit.job == job_.id) return false;
+  const Entry* side = SideOf(leaf);
+  if (OwesDeserved(side, given)) return true;
+  return OwesFairShare(side, given) && StandsNoWorse(side, given);
+}
+
+// The top of every heap on its way was chosen by it, and is put where it stands now.
+void ReclaimVictims::Take(Entry* leaf, const Resources& given) {
+  const auto later = [this](const Entry* a, const Entry* b) { return GivesLater(a, b); };
+  for (Entry* entry = leaf; entry->parent != nullptr; entry = entry->parent) {
+    std::vector<Entry*>& heap = entry->parent->heap;
+    std::pop_heap(heap.begin(), heap.end(), later);
+    entry->standing.held -= given;
+    std::push_heap(heap.begin(), heap.end(), later);
+  }
+}
+
+// It is on top of its siblings.
+void ReclaimVictims::Drop(Entry* entry) {
+  const auto later = [this](const Entry* a, const Entry* b) { return GivesLater(a, b); };
+  std::vector<Entry*>& heap = entry->parent->heap;
+  std::pop_heap(heap.begin(), heap.end(), later);
+  heap.pop_back();
+  if (heap.empty() && entry->parent->parent != nullptr) Drop(entry->parent);
+}
+
+ReclaimVictims::Entry* ReclaimVictims::NextLeaf() const {
+  Entry* entry = root_;
+  while (!entry->heap.empty()) entry = entry->heap.front();
+  return entry;
+}
+
+std::optional<VictimUnit> ReclaimVictims::Next() {
+  while (!root_->heap.empty()) {
+    Entry* leaf = NextLeaf();
+    const Entry* side = SideOf(leaf);
+    const bool owes = OwesDeserved(side, request_) || OwesFairShare(side, request_);
+    std::optional<VictimUnit> unit;
+    if (owes) unit = leaf->victims->Next();
+    if (!unit.has_value()) {
+      protected_until_ = std::min(protected_until_, leaf->victims->protected_until());
+      Drop(leaf);
+      continue;
+    }
+    cycle_.CountWork(1);
+    // With the rest goes the surplus that could not go alone.
+    std::vector<uint32_t>& passed = passed_over_[unit->job];
+    if (unit->rest) unit->tasks.insert(unit->tasks.end(), passed.begin(), passed.end());
+    std::sort(unit->tasks.begin(), unit->tasks.end());
+    const Resources given = RequestOf(state_, *unit);
+    if (!MayTake(leaf, *unit, given)) {
+      passed.insert(passed.end(), unit->tasks.begin(), unit->tasks.end());
+      continue;
+    }
+    Take(leaf, given);
+    return unit;
+  }
+  return std::nullopt;
+}
+
+Time ReclaimVictims::protected_until() const {
+  Time until = protected_until_;
+  for (const auto& entry : entries_) {
+    if (entry->victims != nullptr) until = std::min(until, entry->victims->protected_until());
+  }
+  return until;
+}
+
+}  // namespace berth

@@ -1,0 +1,257 @@
+#include "core/engine/remedies.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace berth {
+namespace {
+
+constexpr size_t kMaxQueuesTried = 8;
+constexpr size_t kMaxModelsTried = 8;
+constexpr size_t kMaxStartsTried = 4;
+
+bool Never(const WaitReason& reason) {
+  return reason.code == WaitCode::kNeverFits || reason.code == WaitCode::kNoMatchingNode;
+}
+
+class Finder {
+ public:
+  Finder(ClusterState& state, const Policies& policies, const Job& job, bool never, Time now)
+      : state_(state),
+        policies_(policies),
+        id_(job.id),
+        spec_(SpecOf(state, job)),
+        never_(never),
+        now_(now) {}
+
+  std::vector<Remedy> Find();
+
+ private:
+  // The remedy does it: at once, or, for a job that can never start, some time.
+  bool Helps(Remedy* remedy);
+  void Offer(Remedy remedy) {
+    if (Helps(&remedy)) found_.push_back(std::move(remedy));
+  }
+  void ShorterWalltime();
+  void Preemptible();
+  void OtherQueue();
+  void OtherModel(uint32_t group);
+  void FewerTasks(uint32_t group);
+  void SmallerTasks(uint32_t group);
+  std::set<std::string> ModelsOf(const std::string& kind) const;
+  Resources LargestNode() const;
+
+  ClusterState& state_;
+  const Policies& policies_;
+  const JobId id_;
+  const JobSpec spec_;
+  const bool never_;
+  const Time now_;
+  int trials_ = 0;
+  uint64_t work_ = 0;
+  std::vector<Remedy> found_;
+};
+
+bool Finder::Helps(Remedy* remedy) {
+  if (++trials_ > kMaxTrials || work_ >= kQuestionBudget) return false;
+  const auto tried = DryRun(state_, policies_, Applied(*remedy, spec_), now_, id_);
+  if (!tried.ok()) return false;
+  work_ += tried->work;
+  remedy->starts_now = tried->StartsNow();
+  if (remedy->starts_now || !never_ || tried->exhausted) return remedy->starts_now;
+  return !tried->nominated.empty() || (!tried->blockers.empty() && !Never(tried->blockers.front()));
+}
+
+// The longest that is over before some other job's reservation starts.
+void Finder::ShorterWalltime() {
+  std::set<Time> starts;
+  for (const auto& [job, reservation] : state_.reservations()) {
+    const bool shorter = reservation.start - now_ < spec_.walltime;
+    if (job != id_ && reservation.start > now_ && shorter) starts.insert(reservation.start);
+  }
+  size_t tried = 0;
+  for (auto start = starts.rbegin(); start != starts.rend() && tried < kMaxStartsTried; ++start) {
+    Remedy remedy;
+    remedy.kind = RemedyKind::kShorterWalltime;
+    remedy.walltime = *start - now_;
+    ++tried;
+    if (!Helps(&remedy)) continue;
+    found_.push_back(std::move(remedy));
+    return;
+  }
+}
+
+void Finder::Preemptible() {
+  Remedy remedy;
+  remedy.kind = RemedyKind::kPreemptible;
+  if (!spec_.preemptible) Offer(std::move(remedy));
+}
+
+void Finder::OtherQueue() {
+  std::vector<QueueId> leaves;
+  state_.queues().ForEach([&](QueueId id, const Queue& queue) {
+    if (queue.children.empty() && id != spec_.queue && state_.Open(id)) leaves.push_back(id);
+  });
+  if (leaves.size() > kMaxQueuesTried) leaves.resize(kMaxQueuesTried);
+  for (QueueId leaf : leaves) {
+    Remedy remedy;
+    remedy.kind = RemedyKind::kOtherQueue;
+    remedy.queue = leaf;
+    if (!Helps(&remedy)) continue;
+    found_.push_back(std::move(remedy));
+    return;
+  }
+}
+
+std::set<std::string> Finder::ModelsOf(const std::string& kind) const {
+  std::set<std::string> models;
+  state_.nodes().ForEach([&](NodeId, const Node& node) {
+    for (const Device& device : node.spec.devices) {
+      if (device.kind == kind && !device.model.empty()) models.insert(device.model);
+    }
+  });
+  return models;
+}
+
+void Finder::OtherModel(uint32_t group) {
+  for (const DeviceRequest& request : spec_.groups[group].shape.devices) {
+    if (request.models.empty()) continue;
+    size_t tried = 0;
+    for (const std::string& model : ModelsOf(request.kind)) {
+      const auto& wanted = request.models;
+      if (std::find(wanted.begin(), wanted.end(), model) != wanted.end()) continue;
+      if (++tried > kMaxModelsTried) break;
+      Remedy remedy;
+      remedy.kind = RemedyKind::kDeviceModel;
+      remedy.group = group;
+      remedy.text = model;
+      if (!Helps(&remedy)) continue;
+      found_.push_back(std::move(remedy));
+      return;
+    }
+  }
+}
+
+// The most that would do, by halving: with fewer tasks it fits where it fits with more.
+void Finder::FewerTasks(uint32_t group) {
+  const GroupSpec& of = spec_.groups[group];
+  const int64_t step = std::max(of.partition_size, 1);
+  std::optional<Remedy> best;
+  for (int64_t low = 0, high = of.min_available / step; high - low > 1;) {
+    const int64_t middle = low + (high - low) / 2;
+    Remedy remedy;
+    remedy.kind = RemedyKind::kFewerTasks;
+    remedy.group = group;
+    remedy.value = middle * step;
+    const bool helps = Helps(&remedy);
+    (helps ? low : high) = middle;
+    if (helps) best = std::move(remedy);
+  }
+  if (best.has_value()) found_.push_back(*std::move(best));
+}
+
+Resources Finder::LargestNode() const {
+  Resources most;
+  state_.nodes().ForEach([&](NodeId, const Node& node) {
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      most.amount[i] = std::max(most.amount[i], node.capacity.amount[i]);
+    }
+  });
+  return most;
+}
+
+// Of a task that is larger than any node: the first resource of which there is too little.
+void Finder::SmallerTasks(uint32_t group) {
+  const TaskShape& shape = spec_.groups[group].shape;
+  const Resources most = LargestNode();
+  const auto offer = [&](absl::string_view resource, int64_t asked, ResourceKind kind) {
+    if (asked <= most[kind] || most[kind] == 0) return;
+    Remedy remedy;
+    remedy.kind = RemedyKind::kSmallerTasks;
+    remedy.group = group;
+    remedy.text = std::string(resource);
+    remedy.value = most[kind];
+    Offer(std::move(remedy));
+  };
+  offer("cpu", shape.cpu_millis, kCpu);
+  offer("memory", shape.memory_bytes, kMemory);
+  for (const DeviceRequest& request : shape.devices) {
+    const auto kind = state_.interner().FindKind(request.kind);
+    if (kind.has_value()) offer(request.kind, request.count, *kind);
+  }
+}
+
+std::vector<Remedy> Finder::Find() {
+  ShorterWalltime();
+  Preemptible();
+  OtherQueue();
+  for (uint32_t g = 0; g < spec_.groups.size(); ++g) OtherModel(g);
+  for (uint32_t g = 0; g < spec_.groups.size(); ++g) FewerTasks(g);
+  for (uint32_t g = 0; g < spec_.groups.size() && never_; ++g) SmallerTasks(g);
+  return std::move(found_);
+}
+
+void ShrinkGroup(const Remedy& remedy, JobSpec* spec) {
+  GroupSpec& group = spec->groups[remedy.group];
+  const auto tasks = static_cast<int32_t>(remedy.value);
+  if (group.replicas == group.min_available) group.replicas = tasks;
+  spec->min_available -= group.min_available - tasks;
+  group.min_available = tasks;
+  int32_t replicas = 0, minimum = 0;
+  for (const GroupSpec& each : spec->groups) {
+    replicas += each.replicas;
+    minimum += each.min_available;
+  }
+  spec->min_available = std::clamp(spec->min_available, minimum, replicas);
+}
+
+void ShrinkTasks(const Remedy& remedy, TaskShape* shape) {
+  if (remedy.text == "cpu") shape->cpu_millis = remedy.value;
+  if (remedy.text == "memory") shape->memory_bytes = remedy.value;
+  for (DeviceRequest& request : shape->devices) {
+    if (request.kind == remedy.text) request.count = static_cast<int32_t>(remedy.value);
+  }
+}
+
+}  // namespace
+
+JobSpec Applied(const Remedy& remedy, JobSpec spec) {
+  switch (remedy.kind) {
+    case RemedyKind::kFewerTasks:
+      ShrinkGroup(remedy, &spec);
+      break;
+    case RemedyKind::kDeviceModel:
+      for (DeviceRequest& request : spec.groups[remedy.group].shape.devices) {
+        if (!request.models.empty()) request.models = {remedy.text};
+      }
+      break;
+    case RemedyKind::kShorterWalltime:
+      spec.walltime = remedy.walltime;
+      break;
+    case RemedyKind::kOtherQueue:
+      spec.queue = remedy.queue;
+      break;
+    case RemedyKind::kPreemptible:
+      spec.preemptible = true;
+      break;
+    case RemedyKind::kSmallerTasks:
+      ShrinkTasks(remedy, &spec.groups[remedy.group].shape);
+      break;
+    case RemedyKind::kWait:
+      break;
+  }
+  return spec;
+}
+
+std::vector<Remedy> RemediesFor(ClusterState& state, const Policies& policies, const Job& job,
+                                const WaitReason& first, Time now) {
+  const bool has_places = job.occupying > 0 || TallyOf(job).Nominated() > 0;
+  if (job.status.state != JobState::kPending || has_places) return {};
+  return Finder(state, policies, job, Never(first), now).Find();
+}
+
+}  // namespace berth

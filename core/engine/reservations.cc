@@ -1,0 +1,257 @@
+#include "core/engine/reservations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/device_choice.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+Resources RequestOfTask(const ClusterState& state, const Job& job, uint32_t task) {
+  return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+}
+
+// Only what is asked for can be too much.
+bool FitsWhereAsked(const Resources& use, const Resources& asked, const Resources& bound) {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (asked.amount[i] > 0 && use.amount[i] > bound.amount[i]) return false;
+  }
+  return true;
+}
+
+bool WithinBounds(const Queue& queue, const QueueUse& use, const QueueUse& asked) {
+  if (asked.running_jobs > 0 && queue.spec.max_running_jobs > 0 &&
+      use.running_jobs > queue.spec.max_running_jobs) {
+    return false;
+  }
+  return FitsWhereAsked(use.all, asked.all, queue.limit) &&
+         FitsWhereAsked(use.nonpreemptible, asked.nonpreemptible, queue.deserved_bound);
+}
+
+bool HasBounds(const Queue& queue) {
+  return !queue.spec.limit.empty() || !queue.spec.deserved.empty() ||
+         queue.spec.max_running_jobs > 0;
+}
+
+QueueUse UseNow(const Queue& queue) {
+  return {.all = queue.allocated,
+          .nonpreemptible = queue.nonpreemptible,
+          .running_jobs = queue.running_jobs};
+}
+
+}  // namespace
+
+Window WindowFrom(const Job& job, Time begin) {
+  const bool runs =
+      job.status.state == JobState::kBinding || job.status.state == JobState::kRunning;
+  return {begin, runs ? PlannedEnd(job) : begin + job.walltime};
+}
+
+QueueUse& QueueUse::operator+=(const QueueUse& other) {
+  all += other.all;
+  nonpreemptible += other.nonpreemptible;
+  running_jobs += other.running_jobs;
+  return *this;
+}
+
+QueueUse& QueueUse::operator-=(const QueueUse& other) {
+  all -= other.all;
+  nonpreemptible -= other.nonpreemptible;
+  running_jobs -= other.running_jobs;
+  return *this;
+}
+
+QueueUse UseOf(const Job& job, const Resources& request, bool starts) {
+  QueueUse use{.all = request, .nonpreemptible = {}, .running_jobs = starts ? 1 : 0};
+  if (!job.preemptible) use.nonpreemptible = request;
+  return use;
+}
+
+bool IsAbove(const ClusterState& state, QueueId queue, QueueId below) {
+  for (QueueId id = below;; id = state.queues().At(id).spec.parent) {
+    if (id == queue) return true;
+    if (id == kRootQueue) return false;
+  }
+}
+
+Reservations::Reservations(const ClusterState& state, const Transaction& transaction, Time now)
+    : state_(state), transaction_(transaction), now_(now) {}
+
+Window Reservations::WindowOf(const Reservation& reservation) const {
+  if (reservation.start >= now_) return {reservation.start, reservation.end};
+  return {now_, now_ + (reservation.end - reservation.start)};
+}
+
+void Reservations::Follow() {
+  if (version_ == transaction_.reservation_version()) return;
+  version_ = transaction_.reservation_version();
+  indexed_ = false;
+  claims_.clear();
+  uses_.clear();
+  ended_.clear();
+}
+
+void Reservations::Index() {
+  if (indexed_) return;
+  indexed_ = true;
+  for (const auto& [id, reservation] : state_.reservations()) {
+    const Job& job = state_.jobs().At(id);
+    uses_[id] = ClaimOf(job, reservation);
+    for (const Placement& place : reservation.places) {
+      std::vector<Claim>& claims = claims_[place.node];
+      if (claims.empty() || claims.back().job != id) {
+        claims.push_back(
+            {.job = id, .window = WindowOf(reservation), .devices = {}, .amounts = {}});
+      }
+      const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
+      const Node* node = state_.nodes().Find(place.node);
+      if (node != nullptr && !AnyDevicesDo(*node, state_.interner().Shape(shape).shape)) {
+        claims.back().devices |= place.devices;
+      }
+      claims.back().amounts += RequestOfTask(state_, job, place.task);
+    }
+  }
+}
+
+// Of other jobs what will still be there; of this one all, as it is what the window is asked for.
+Resources Reservations::RunningAt(const Node& node, const Job& job, Time at) const {
+  Resources sum = node.reserved;  // when those start is not known, so neither is when they end
+  for (TaskKey key : node.tasks) {
+    const Job& other = state_.jobs().At(key.job);
+    const bool gone = at > now_ && key.job != job.id &&
+                      (Releasing(other.tasks[key.task]) || PlannedEnd(other) <= at);
+    if (!gone) sum += RequestOfTask(state_, other, key.task);
+  }
+  return sum;
+}
+
+Resources Reservations::ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const {
+  Resources sum;
+  for (const Claim& claim : claims) {
+    if (claim.job != job.id && claim.window.Holds(at)) sum += claim.amounts;
+  }
+  return sum;
+}
+
+std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, const Window& window,
+                                            Resources* free, DeviceSet* used) {
+  if (!any()) return std::nullopt;
+  Follow();
+  Index();
+  const auto found = claims_.find(node.id);
+  if (found == claims_.end()) return std::nullopt;
+  std::optional<JobId> first;
+  for (const Claim& claim : found->second) {
+    if (claim.job == job.id || !claim.window.Overlaps(window)) continue;
+    if (!first.has_value()) first = claim.job;
+    *used |= claim.devices;
+    const Time at = std::max(claim.window.begin, window.begin);
+    const Resources left =
+        node.capacity - RunningAt(node, job, at) - ClaimedAt(found->second, job, at);
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      free->amount[i] = std::min(free->amount[i], std::max<int64_t>(left.amount[i], 0));
+    }
+  }
+  if (!first.has_value()) return std::nullopt;
+  for (const DeviceKindSet& kind : node.kinds) {
+    DeviceSet unused = kind.devices;
+    unused -= *used;
+    (*free)[kind.kind] = std::min<int64_t>((*free)[kind.kind], unused.Count());
+  }
+  return first;
+}
+
+const Reservations::EndedUse& Reservations::EndedBy(Time at) {
+  const auto [slot, fresh] = ended_.try_emplace(at);
+  EndedUse& ended = slot->second;
+  if (!fresh) return ended;
+  for (auto it = state_.planned_ends().begin();
+       it != state_.planned_ends().end() && it->first <= at; ++it) {
+    const Job& job = state_.jobs().At(it->second);
+    Resources held;
+    for (size_t g = 0; g < job.groups.size(); ++g) {
+      const Resources& each = state_.interner().Shape(job.groups[g].shape).resources;
+      held += each.Times(job.tallies[g].Occupying());
+    }
+    const QueueUse use = UseOf(job, held, true);
+    for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+      ended[id] += use;
+      if (id == kRootQueue) break;
+    }
+  }
+  return ended;
+}
+
+QueueUse Reservations::ClaimOf(const Job& job, const Reservation& reservation) const {
+  Resources sum;
+  for (const Placement& place : reservation.places) sum += RequestOfTask(state_, job, place.task);
+  return UseOf(job, sum, job.occupying == 0);
+}
+
+QueueUse Reservations::ClaimsBelow(QueueId queue, JobId except, Time at) const {
+  QueueUse sum;
+  for (const auto& [id, reservation] : state_.reservations()) {
+    if (id == except || !WindowOf(reservation).Holds(at)) continue;
+    if (!IsAbove(state_, queue, state_.jobs().At(id).queue)) continue;
+    sum += uses_.at(id);
+  }
+  return sum;
+}
+
+std::optional<QueueBar> Reservations::Outgrows(const Job& job, const QueueUse& use,
+                                               const Window& window,
+                                               const std::vector<QueueUse>& ended) {
+  Follow();
+  Index();
+  size_t level = 0;
+  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent, ++level) {
+    const Queue& queue = state_.queues().At(id);
+    const bool bounded = HasBounds(queue);
+    for (auto it = state_.reservations().begin(); bounded && it != state_.reservations().end();
+         ++it) {
+      const Window claim = WindowOf(it->second);
+      if (it->first == job.id || !claim.Overlaps(window)) continue;
+      if (!IsAbove(state_, id, state_.jobs().At(it->first).queue)) continue;
+      const Time at = std::max(claim.begin, window.begin);
+      QueueUse then = UseNow(queue);
+      if (at > window.begin) {
+        const EndedUse& gone = EndedBy(at);
+        if (const auto of = gone.find(id); of != gone.end()) then -= of->second;
+      } else if (!ended.empty()) {
+        then -= ended[level];
+      }
+      then += ClaimsBelow(id, job.id, at);
+      then += use;
+      if (!WithinBounds(queue, then, use)) return QueueBar{it->first, id};
+    }
+    if (id == kRootQueue) return std::nullopt;
+  }
+}
+
+bool Reservations::WithinBoundsAfter(const Job& job, const QueueUse& use,
+                                     const std::vector<QueueUse>& ended) const {
+  size_t level = 0;
+  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent, ++level) {
+    const Queue& queue = state_.queues().At(id);
+    QueueUse then = UseNow(queue);
+    then -= ended[level];
+    then += use;
+    if (!WithinBounds(queue, then, use)) return false;
+    if (id == kRootQueue) return true;
+  }
+}
+
+void Reservations::Started(const Job& job, const QueueUse& use, Time end) {
+  Follow();
+  for (auto& [at, ended] : ended_) {
+    if (end > at) continue;
+    for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+      ended[id] += use;
+      if (id == kRootQueue) break;
+    }
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,101 @@
+// ServiceOrder: which class of waiting jobs is served next.
+//
+// From the root down; among siblings the first difference wins, `job` being the one that would be
+// served there:
+//   1. not over its fair share in anything that the job asks for
+//   2. with the job, within deserved in all that it asks for
+//   3. higher queue priority
+//   4. smaller dominant share with the job: max over resources of
+//      (allocated + job) / min(limit, max(deserved, fair share))
+//   5. the same without the job
+//   6. older queue
+// In a leaf: job priority, deadline, users by dominant share (user_fairness drf), gangs below their
+// minimum before growth, older; or what configured job orders say, which come first.
+// A queue with order fifo_strict offers nothing once its first gang is blocked, unless that can
+// never fit.
+//
+// The choice is made anew after each decision. A decision changes what one leaf and its ancestors
+// hold, so only those are placed anew among their siblings: O(depth * log siblings). Shares are
+// compared exactly.
+//
+//   root: {research, vision}     research: {llm, rl}
+//   llm was served -> llm is placed anew in research, and research in root
+#ifndef BERTH_CORE_ENGINE_SERVICE_ORDER_H_
+#define BERTH_CORE_ENGINE_SERVICE_ORDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/node_hash_map.h"
+#include "core/engine/cycle.h"
+#include "core/engine/fair_share.h"
+
+namespace berth {
+
+// For one action of one cycle; the state must only change through that cycle's transaction.
+class ServiceOrder {
+ public:
+  enum class Offer : uint8_t {
+    kReady,          // classes not known to be blocked
+    kReadyAndShort,  // and gangs that are blocked for want of room: who is the first of these?
+  };
+  struct Head {
+    ClassId id;
+    JobId job;  // the first of the class
+    QueueId queue;
+    bool short_of_room = false;  // is blocked: only with kReadyAndShort
+  };
+
+  ServiceOrder(Cycle& cycle, Offer offer);
+
+  // As the state is now. The same head again until it was served, blocked or skipped. Whatever was
+  // decided for the head since the last call is seen; tell Touch of anything else.
+  std::optional<Head> Next();
+  // The leaf, or what it or an ancestor holds, changed.
+  void Touch(QueueId leaf) { touched_.insert(leaf); }
+  // Leaves the class out from now on. Of a fifo_strict queue: all of the queue, if it is a gang.
+  void Skip(const Head& head);
+
+ private:
+  // Where a queue stands among its siblings.
+  struct Rank {
+    bool over = false;
+    bool beyond_deserved = false;
+    int32_t priority = 0;
+    Share with_job, without_job;
+    QueueId queue;
+    bool operator<(const Rank& other) const;
+  };
+  struct Entry {
+    std::optional<Head> head;  // of the subtree
+    bool ranked = false;       // among its siblings, as `rank`
+    Rank rank;
+    absl::btree_set<Rank> children;
+  };
+
+  void Place(QueueId leaf);
+  std::optional<Head> LeafHead(const Queue& queue) const;
+  std::optional<Head> BestOf(const Queue& queue, const PendingIndex::ByQueue& list,
+                             bool gangs_only) const;
+  bool Before(const Queue& queue, const Head& a, const Head& b) const;  // both of the queue
+  Share UserShare(const Queue& queue, const std::string& user) const;
+  Rank RankOf(const Queue& queue, const Head& head) const;
+  Resources RequestOf(const Head& head) const;
+
+  const ClusterState& state_;
+  const FairShares& shares_;
+  const Offer offer_;
+  std::vector<JobCompare> orders_;
+  absl::node_hash_map<QueueId, Entry> entries_;  // looked up only
+  std::set<QueueId> touched_;
+  absl::flat_hash_set<ClassId> skipped_;  // looked up only
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_SERVICE_ORDER_H_

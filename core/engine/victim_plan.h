@@ -1,0 +1,100 @@
+// VictimPlan: who has to go so that a waiting job fits, as one whole plan or none at all. Used by
+// reclaim, preempt and consolidate, which differ in whom they may take and in which order
+// (VictimSource).
+//
+//   1. Count:  units are taken in order until the counts grant the gang (FitCount); then, from the
+//              last taken backwards, every unit that the counts can do without is left alone.
+//   2. Try:    what is left is taken away in the transaction, together with what is being released
+//              anyway, and the gang is really placed.
+//   3. Gallop: where it did not fit (topology, tasks near or apart, reservations), 1, 2, 4, ...
+//   more
+//              units are taken, then halved back to the fewest that do.
+//   4. Trim:   units whose places the gang left alone stay where they are, last taken first; in
+//              plans that are small enough each one left is tried without.
+//   5. Move:   a victim that fits elsewhere at once is given that place.
+//   6. Decide: TasksNominated for the gang, one TasksReleased for each victim. Bound at once if
+//              nobody has to go and nothing is being released.
+//
+//   n1: A A A A   n2: B B - -   gang of 4, candidates A1 A2 A3 A4 B1 B2 of one GPU
+//   count: A1..A4 free n1 -> enough;  backwards: none can stay;  places n1;  moves A1 A2 to n2
+//
+// Bounds. Every victim is needed: without any one of them the gang would not fit (exact for gangs
+// of one shape without topology or tasks near or apart; for others in plans of at most kMaxRetries
+// victims and kMaxRetriedTasks tasks). No plan avoids all units from the last one taken onward, in
+// the source's order; so where that is by loss, the plan's loss is at most the number of its
+// victims times that of the best plan.
+//
+// It is decided only if it starts the job earlier than its reservation by more than min_gain, and
+// takes at most max_victims tasks. Lives within one action's run. No thread safety.
+#ifndef BERTH_CORE_ENGINE_VICTIM_PLAN_H_
+#define BERTH_CORE_ENGINE_VICTIM_PLAN_H_
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/fit_count.h"
+#include "core/engine/placer.h"
+#include "core/engine/victim_units.h"
+
+namespace berth {
+
+// What a plan is made for.
+struct VictimPlanGoal {
+  const Job& job;
+  JobNeeds needs;
+  ReleaseReason reason = ReleaseReason::kReclaimed;
+  bool must_move = false;  // no victim without another place at once
+  // Why this victim may be taken, for people: "queue b is above its fair share".
+  std::function<std::string(const Job& victim)> why;
+};
+
+class VictimPlan {
+ public:
+  static constexpr size_t kMaxRetries = 32;
+  static constexpr int64_t kMaxRetriedTasks = 2048;
+
+  VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source);
+
+  // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
+  // not fit as things are.
+  bool Run();
+
+ private:
+  struct Attempt {
+    std::vector<Placement> places;
+    std::vector<size_t> kept;  // units that must go for them: ascending indexes in units_
+  };
+  using Indexes = std::vector<size_t>;  // in units_, ascending
+
+  bool TakeUntilEnough();
+  bool TakeMore(size_t count);
+  Indexes LeaveNeedless();
+  std::optional<Attempt> Gallop();
+  std::optional<Attempt> Try(const Indexes& units);
+  void VanishAll(const Indexes& units);
+  Attempt Trimmed(const Indexes& units) const;
+  void Retry(Attempt* attempt);
+  bool MayStay(const Indexes& gone, size_t unit) const;
+  bool EarlyEnough(const Attempt& attempt) const;
+  bool Decide(const Attempt& attempt);
+  bool BindNow();
+  bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole);
+  std::vector<Placement> PlacesElsewhere(const Job& job, const std::vector<uint32_t>& tasks);
+
+  Cycle& cycle_;
+  const ClusterState& state_;
+  Transaction& transaction_;
+  Placer placer_;
+  const VictimPlanGoal goal_;
+  VictimSource& source_;
+  FitCount count_;
+  std::vector<VictimUnit> units_;  // taken so far, in order
+  int64_t tasks_ = 0;              // of these
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_VICTIM_PLAN_H_

@@ -1,0 +1,176 @@
+#include "core/engine/victim_units.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/engine/lifecycle_steps.h"
+
+namespace berth {
+namespace {
+
+using Tasks = absl::InlinedVector<uint32_t, 1>;
+
+// Seconds that the task has run since its start, or since the last checkpoint.
+int64_t InVain(const Job& job, const Task& task, Time now) {
+  if (task.start == absl::InfinitePast() || task.start >= now) return 0;
+  const int64_t ran = absl::ToInt64Seconds(now - task.start);
+  const int64_t interval = absl::ToInt64Seconds(job.checkpoint_interval);
+  const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration() && interval > 0;
+  return checkpoints ? ran % interval : ran;
+}
+
+// How many members each begun group, and the job, have beyond their minimum.
+struct Spare {
+  explicit Spare(const Job& job) : of_job(-job.min_available) {
+    for (uint32_t g = 0; g < job.groups.size(); ++g) {
+      const GroupTally& tally = job.tallies[g];
+      const int32_t here = tally.Members() + tally.In(TaskState::kSucceeded);
+      const int32_t minimum = job.groups[g].min_available;
+      const bool begun = tally.Members() > 0 || GroupOpen(job, g);
+      of_group.push_back(begun ? here - minimum : 0);
+      of_job += begun ? here : std::max(here, minimum);
+    }
+  }
+  bool Has(uint32_t group, int32_t tasks) const {
+    return of_group[group] >= tasks && of_job >= tasks;
+  }
+  void Take(uint32_t group, int32_t tasks) {
+    of_group[group] -= tasks;
+    of_job -= tasks;
+  }
+  absl::InlinedVector<int32_t, 4> of_group;
+  int32_t of_job;
+};
+
+// Of [first, end), those that hold a place.
+Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
+  Tasks tasks;
+  for (uint32_t i = first; i < end; ++i) {
+    if (Holds(job.tasks[i])) tasks.push_back(i);
+  }
+  return tasks;
+}
+
+bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
+  if (a.rest != b.rest) return b.rest;
+  return a.loss < b.loss;
+}
+
+}  // namespace
+
+Resources RequestOf(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  Resources sum;
+  for (uint32_t task : unit.tasks) {
+    sum += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  }
+  return sum;
+}
+
+bool UnitMaker::Protected(Time until) {
+  if (until <= now_) return false;
+  protected_until_ = std::min(protected_until_, until);
+  return true;
+}
+
+bool UnitMaker::MayGo(const Job& job) const {
+  const JobStatus& status = job.status;
+  const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
+  if (!job.preemptible || !placed || status.suspended || status.cancelled) return false;
+  const GroupTally tally = TallyOf(job);
+  return tally.Members() > 0 && tally.Nominated() == 0 && tally.In(TaskState::kReleasing) == 0 &&
+         tally.In(TaskState::kLost) == 0;
+}
+
+VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
+  VictimUnit unit{.job = job.id, .rest = rest, .loss = 0, .tasks = std::move(tasks)};
+  for (uint32_t index : unit.tasks) {
+    const Group& group = job.groups[GroupOf(job, index)];
+    const int64_t devices = state_.interner().Shape(group.shape).device_count;
+    unit.loss += devices * InVain(job, job.tasks[index], now_);
+  }
+  return unit;
+}
+
+// A surplus task that is protected by itself goes only with the rest.
+void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
+  Spare spare(job);
+  const auto settled = [&](uint32_t index) {
+    const Task& task = job.tasks[index];
+    const Time placed = task.state == TaskState::kRunning ? task.start : task.since;
+    return task.attempt <= 1 || !Protected(placed + parameters_.cooldown);
+  };
+  for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) {
+    const Group& group = job.groups[g];
+    const auto size = static_cast<uint32_t>(std::max(group.partition_size, 1));
+    const auto replicas = static_cast<uint32_t>(group.replicas);
+    for (uint32_t first = replicas / size * size; first >= size && spare.Has(g, 1);) {
+      first -= size;
+      const uint32_t begin = group.first_task + first;
+      Tasks tasks = Holding(job, begin, begin + size);
+      const auto count = static_cast<int32_t>(tasks.size());
+      if (count == 0 || !spare.Has(g, count)) continue;
+      if (!std::all_of(tasks.begin(), tasks.end(), settled)) continue;
+      spare.Take(g, count);
+      units->push_back(UnitOf(job, /*rest=*/false, std::move(tasks)));
+    }
+  }
+}
+
+void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
+  if (!MayGo(job)) return;
+  const JobStatus& status = job.status;
+  // One that is still being started has not begun to run.
+  const Time began = status.state == JobState::kRunning ? status.start : now_;
+  if (Protected(began + parameters_.min_runtime)) return;
+  const size_t before = units->size();
+  AddSurplus(job, units);
+  if (status.starts > 1 && Protected(status.bound + parameters_.cooldown)) return;
+  std::vector<bool> surplus(job.tasks.size(), false);
+  for (size_t u = before; u < units->size(); ++u) {
+    for (uint32_t task : (*units)[u].tasks) surplus[task] = true;
+  }
+  Tasks rest;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (!surplus[i] && Holds(job.tasks[i])) rest.push_back(i);
+  }
+  if (!rest.empty()) units->push_back(UnitOf(job, /*rest=*/true, std::move(rest)));
+}
+
+QueueVictims::QueueVictims(const ClusterState& state, const EvictionParameters& parameters,
+                           Time now, QueueId queue, JobId besides, int64_t bound)
+    : state_(state),
+      maker_(state, parameters, now),
+      queue_(queue),
+      besides_(besides),
+      bound_(bound) {}
+
+// Fills units_ with those of the lowest priority above the last; false if there is none below the
+// bound.
+bool QueueVictims::NextPriority() {
+  const auto& jobs = state_.queues().At(queue_).occupying_jobs;
+  auto end = looked_from_.has_value() ? jobs.lower_bound(*looked_from_) : jobs.end();
+  if (end == jobs.begin()) return false;
+  const int32_t priority = std::prev(end)->priority;
+  if (priority >= bound_) return false;
+  units_.clear();
+  next_ = 0;
+  auto it = end;
+  while (it != jobs.begin() && std::prev(it)->priority == priority) {
+    --it;  // backwards: later deadline first, then younger; a stable sort keeps that among equals
+    if (it->job != besides_) maker_.AddUnitsOf(state_.jobs().At(it->job), &units_);
+  }
+  looked_from_ = *it;
+  std::stable_sort(units_.begin(), units_.end(), SurplusFirst);
+  return true;
+}
+
+std::optional<VictimUnit> QueueVictims::Next() {
+  while (next_ == units_.size()) {
+    if (!NextPriority()) return std::nullopt;
+  }
+  return std::move(units_[next_++]);
+}
+
+}  // namespace berth

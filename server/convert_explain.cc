@@ -1,0 +1,246 @@
+#include "server/convert_explain.h"
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/base/check.h"
+#include "server/convert_job.h"
+#include "server/convert_values.h"
+#include "support/quantity.h"
+
+namespace berth {
+namespace {
+
+void RenderPlace(const ClusterState& state, const JobSpec& spec, const Placement& place,
+                 v1::PlannedTask* out) {
+  auto index = static_cast<int32_t>(place.task);
+  size_t group = 0;
+  for (; index >= spec.groups[group].replicas; ++group) index -= spec.groups[group].replicas;
+  out->set_group(spec.groups[group].name);
+  out->set_index(index);
+  const Node& node = state.nodes().At(place.node);
+  out->set_node(node.spec.name);
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (place.devices.Has(i)) out->add_device_uuids(node.spec.devices[i].uuid);
+  }
+}
+
+void RenderPlannedEviction(const ClusterState& state, const TasksReleased& released,
+                           v1::PlannedEviction* out) {
+  const Job& job = state.jobs().At(released.job);
+  out->set_job(job.name);
+  out->set_queue(state.queues().At(job.queue).spec.name);
+  out->set_tasks(static_cast<int32_t>(released.tasks.size()));
+  out->set_reason(EvictionReasonToApi(released.reason));
+  out->set_detail(released.detail);
+}
+
+void RenderConstraints(const Job& job, const GroupConstraints& group, v1::GroupConstraints* out) {
+  out->set_group(job.groups[group.group].name);
+  out->set_needed_tasks(group.needed_tasks);
+  out->set_nodes(group.nodes);
+  out->set_devices(group.devices);
+  for (const ConstraintCount& count : group.constraints) {
+    v1::ConstraintCount* added = out->add_constraints();
+    added->set_name(count.name);
+    added->set_nodes_alone(count.nodes_alone);
+    added->set_devices_alone(count.devices_alone);
+    added->set_nodes_in_order(count.nodes_in_order);
+    added->set_devices_in_order(count.devices_in_order);
+  }
+  out->set_nodes_left(group.nodes_left);
+  out->set_tasks_left(group.tasks_left);
+  out->set_largest_block(group.largest_block);
+  for (const std::string& name : group.blocking) out->add_blocking(name);
+}
+
+void RenderHolder(const ClusterState& state, const Holder& holder, v1::Holder* out) {
+  const Job& job = state.jobs().At(holder.job);
+  out->set_job(job.name);
+  out->set_queue(state.queues().At(job.queue).spec.name);
+  out->set_amount(holder.amount);
+  if (holder.ends != absl::InfiniteFuture()) ToProto(holder.ends, out->mutable_ends());
+}
+
+std::string GroupPath(uint32_t group, absl::string_view field) {
+  return absl::StrCat("groups[", group, "].", field);
+}
+
+// A group that may grow keeps its replicas.
+void RenderFewerTasks(const Job& job, const Remedy& remedy, v1::Remedy* out) {
+  const Group& group = job.groups[remedy.group];
+  const bool grows = group.replicas != group.min_available;
+  out->set_kind(v1::Remedy::FEWER_TASKS);
+  out->set_field(GroupPath(remedy.group, grows ? "min_available" : "replicas"));
+  out->set_value(absl::StrCat(remedy.value));
+  out->set_detail(absl::StrCat(remedy.value, " of ", group.replicas, " tasks ",
+                               remedy.starts_now ? "would start now" : "could start", " (",
+                               grows ? "" : "replicas and ", "min_available ", remedy.value, ")"));
+}
+
+using IsMeant = absl::FunctionRef<bool(const DeviceRequest&)>;
+
+// The path of the first request for devices that is meant, with the field of it, and its kind. Some
+// are meant, as the engine found the remedy there.
+std::string DevicePath(const ClusterState& state, const Job& job, const Remedy& remedy,
+                       absl::string_view field, IsMeant meant, std::string* kind) {
+  const auto& devices = state.interner().Shape(job.groups[remedy.group].shape).shape.devices;
+  size_t index = 0;
+  while (index < devices.size() && !meant(devices[index])) ++index;
+  BERTH_CHECK(index < devices.size());
+  *kind = devices[index].kind;
+  return GroupPath(remedy.group, absl::StrCat("resources.devices[", index, "].", field));
+}
+
+void RenderDeviceModel(const ClusterState& state, const Job& job, const Remedy& remedy,
+                       v1::Remedy* out) {
+  const auto names_models = [](const DeviceRequest& device) { return !device.models.empty(); };
+  std::string kind;
+  out->set_kind(v1::Remedy::DEVICE_MODEL);
+  out->set_field(DevicePath(state, job, remedy, "model", names_models, &kind));
+  out->set_value(remedy.text);
+  out->set_detail(remedy.text.empty() ? absl::StrCat("any model of ", kind, " would do")
+                                      : absl::StrCat(kind, " ", remedy.text, " would do"));
+}
+
+void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy& remedy,
+                        v1::Remedy* out) {
+  out->set_kind(v1::Remedy::SMALLER_TASKS);
+  out->set_value(absl::StrCat(remedy.value));
+  std::string amount = absl::StrCat(remedy.value);
+  if (remedy.text == "cpu") {
+    out->set_field(GroupPath(remedy.group, "resources.cpu_millis"));
+    amount = FormatCpuMillis(remedy.value);
+  } else if (remedy.text == "memory") {
+    out->set_field(GroupPath(remedy.group, "resources.memory_bytes"));
+    amount = FormatBytes(remedy.value);
+  } else {
+    const auto of_kind = [&](const DeviceRequest& device) { return device.kind == remedy.text; };
+    std::string kind;
+    out->set_field(DevicePath(state, job, remedy, "count", of_kind, &kind));
+  }
+  out->set_detail(absl::StrCat("a node has at most ", remedy.text, " ", amount));
+}
+
+// Rounded down to seconds, which is shorter still.
+void RenderShorterWalltime(const Job& job, const Remedy& remedy, v1::Remedy* out) {
+  const absl::Duration walltime = remedy.walltime < absl::Seconds(1)
+                                      ? remedy.walltime
+                                      : absl::Trunc(remedy.walltime, absl::Seconds(1));
+  out->set_kind(v1::Remedy::SHORTER_WALLTIME);
+  out->set_field("walltime");
+  ToProto(walltime, out->mutable_walltime());
+  const google::protobuf::Duration& exact = out->walltime();
+  out->set_value(FormatDuration({exact.seconds(), exact.nanos()}));
+  const bool had_one = job.walltime != absl::InfiniteDuration();
+  out->set_detail(absl::StrCat("it would end before what is kept for others; it has ",
+                               had_one ? "a longer one" : "none"));
+}
+
+void RenderOtherQueue(const ClusterState& state, const Remedy& remedy, v1::Remedy* out) {
+  const std::string& name = state.queues().At(remedy.queue).spec.name;
+  out->set_kind(v1::Remedy::OTHER_QUEUE);
+  out->set_field("queue");
+  out->set_value(name);
+  out->set_detail(
+      absl::StrCat("queue ", name, remedy.starts_now ? " has room for it" : " could take it"));
+}
+
+void RenderPreemptible(v1::Remedy* out) {
+  out->set_kind(v1::Remedy::PREEMPTIBLE);
+  out->set_field("preemptible");
+  out->set_value("true");
+  out->set_detail("it could borrow beyond what its queue deserves, and be evicted for others");
+}
+
+// The value is whole seconds, not before the time.
+void RenderWait(const Remedy& remedy, v1::Remedy* out) {
+  out->set_kind(v1::Remedy::WAIT);
+  const absl::Duration since_epoch = absl::Ceil(remedy.time - absl::UnixEpoch(), absl::Seconds(1));
+  out->set_value(
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::UnixEpoch() + since_epoch, absl::UTCTimeZone()));
+  out->set_detail("nothing to change: it starts by then if the others use up their walltimes");
+  ToProto(remedy.time, out->mutable_wait_until());
+}
+
+}  // namespace
+
+void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResult& plan,
+                v1::PlanJobResponse* out) {
+  out->set_exhausted(plan.exhausted);
+  if (plan.exhausted) return;
+  out->set_starts_now(plan.StartsNow());
+  for (const Placement& place : plan.placements) {
+    RenderPlace(state, spec, place, out->add_placements());
+  }
+  for (const Placement& place : plan.nominated) {
+    RenderPlace(state, spec, place, out->add_nominated());
+  }
+  for (const TasksReleased& released : plan.evictions) {
+    RenderPlannedEviction(state, released, out->add_evictions());
+  }
+  for (const WaitReason& reason : plan.blockers) RenderReason(state, reason, out->add_blockers());
+  if (plan.reservation.has_value()) {
+    RenderReservation(state, *plan.reservation, out->mutable_reservation());
+  }
+}
+
+void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remedy,
+                  v1::Remedy* out) {
+  out->set_starts_now(remedy.starts_now && remedy.kind != RemedyKind::kWait);
+  switch (remedy.kind) {
+    case RemedyKind::kFewerTasks:
+      return RenderFewerTasks(job, remedy, out);
+    case RemedyKind::kDeviceModel:
+      return RenderDeviceModel(state, job, remedy, out);
+    case RemedyKind::kShorterWalltime:
+      return RenderShorterWalltime(job, remedy, out);
+    case RemedyKind::kOtherQueue:
+      return RenderOtherQueue(state, remedy, out);
+    case RemedyKind::kPreemptible:
+      return RenderPreemptible(out);
+    case RemedyKind::kSmallerTasks:
+      return RenderSmallerTasks(state, job, remedy, out);
+    case RemedyKind::kWait:
+      return RenderWait(remedy, out);
+  }
+}
+
+void RenderEstimate(const StartEstimate& estimate, v1::EstimateJobResponse* out) {
+  const Time never = absl::InfiniteFuture();
+  if (estimate.likely != never) ToProto(estimate.likely, out->mutable_likely());
+  if (estimate.earliest != never) ToProto(estimate.earliest, out->mutable_earliest());
+  if (estimate.latest != never) ToProto(estimate.latest, out->mutable_latest());
+  out->set_jobs_before(estimate.jobs_before);
+  out->set_history_jobs(estimate.history_jobs);
+  out->set_unknown(estimate.unknown);
+}
+
+void RenderExplanation(const ClusterState& state, const Job& job, const Explanation& explanation,
+                       v1::ExplainJobResponse* out) {
+  out->set_job(job.name);
+  out->set_state(JobStateToApi(job.status.state));
+  for (const WaitReason& reason : explanation.reasons) {
+    RenderReason(state, reason, out->add_reasons());
+  }
+  out->set_position(explanation.position);
+  out->set_queue_jobs(explanation.queue_jobs);
+  for (const GroupConstraints& group : explanation.groups) {
+    RenderConstraints(job, group, out->add_groups());
+  }
+  for (const Holder& holder : explanation.holders) {
+    RenderHolder(state, holder, out->add_holders());
+  }
+  for (const Remedy& remedy : explanation.remedies) {
+    RenderRemedy(state, job, remedy, out->add_remedies());
+  }
+  RenderEstimate(explanation.estimate, out->mutable_estimate());
+  const auto kept = state.reservations().find(job.id);
+  if (kept != state.reservations().end()) {
+    RenderReservation(state, kept->second, out->mutable_reservation());
+  }
+}
+
+}  // namespace berth

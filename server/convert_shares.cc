@@ -1,0 +1,194 @@
+#include "server/convert_shares.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/engine/fair_share.h"
+#include "server/convert_values.h"
+
+namespace berth {
+namespace {
+
+// `top` and all below it.
+std::vector<QueueId> InTreeOrder(const ClusterState& state, const Queue& top) {
+  std::vector<QueueId> order;
+  std::vector<const Queue*> next = {&top};
+  while (!next.empty()) {
+    const Queue* queue = next.back();
+    next.pop_back();
+    order.push_back(queue->id);
+    const auto first = static_cast<std::ptrdiff_t>(next.size());
+    for (const QueueId child : queue->children) next.push_back(&state.queues().At(child));
+    std::sort(next.begin() + first, next.end(),
+              [](const Queue* a, const Queue* b) { return a->spec.name > b->spec.name; });
+  }
+  return order;
+}
+
+// Cpu and memory, then the others by name: the order of interned kinds says nothing.
+std::vector<ResourceKind> KindsByName(const Interner& interner) {
+  std::vector<ResourceKind> kinds;
+  for (size_t i = 0; i < interner.kind_count(); ++i) kinds.push_back({static_cast<uint8_t>(i)});
+  std::sort(kinds.begin() + 2, kinds.end(), [&](ResourceKind a, ResourceKind b) {
+    return interner.KindName(a) < interner.KindName(b);
+  });
+  return kinds;
+}
+
+// One queue, and why its shares are as they are. See core/engine/fair_share.h for the rules.
+class Reasons {
+ public:
+  Reasons(const Interner& interner, const std::vector<ResourceKind>& kinds,
+          const FairShareParameters& parameters, const Queue& queue, const QueueShares& shares)
+      : interner_(interner),
+        kinds_(kinds),
+        past_(parameters.half_life > absl::ZeroDuration()),
+        queue_(queue),
+        shares_(shares) {}
+
+  // Resources for which the same is true are named together.
+  std::vector<std::string> Words() const {
+    if (queue_.id == kRootQueue) return {"the root: what the ready nodes have"};
+    std::vector<std::pair<std::string, std::vector<std::string>>> bounds;
+    for (const ResourceKind kind : kinds_) {
+      if (!HasPart(kind)) continue;
+      const std::string bound = BoundOf(kind);
+      auto same = std::find_if(bounds.begin(), bounds.end(),
+                               [&](const auto& one) { return one.first == bound; });
+      if (same == bounds.end()) {
+        bounds.push_back({bound, {}});
+        same = std::prev(bounds.end());
+      }
+      same->second.push_back(interner_.KindName(kind));
+    }
+    std::vector<std::string> words;
+    for (const auto& [bound, names] : bounds) {
+      words.push_back(absl::StrCat("fair share of ", absl::StrJoin(names, ", "), " ", bound));
+    }
+    if (shares_.share.deserved_scaled) {
+      words.emplace_back("deserved is scaled down: siblings deserve more than there is");
+    }
+    AddLoans(&words);
+    return words;
+  }
+
+ private:
+  bool HasPart(ResourceKind kind) const {
+    return shares_.share.demand[kind] > 0 || shares_.share.deserved[kind] > 0;
+  }
+
+  std::string BoundOf(ResourceKind kind) const {
+    const int64_t fair = shares_.share.fair_share[kind];
+    const int64_t demand = shares_.share.demand[kind];
+    const int64_t deserved = shares_.share.deserved[kind];
+    if (fair > demand) return "set aside by guarantee";
+    if (fair == demand) return "bounded by demand";
+    if (fair >= queue_.limit[kind]) return "bounded by limit";
+    if (fair < deserved) return "below deserved: its parent has too little for all";
+    if (fair > deserved) return absl::StrCat("beyond deserved ", Merit());
+    if (queue_.spec.weight == 0) return "bounded by deserved: weight 0 takes no more";
+    return "bounded by deserved: nothing is left beyond";
+  }
+
+  // How what is left is divided.
+  std::string Merit() const {
+    return absl::StrCat("by priority ", queue_.spec.priority, " and weight ", queue_.spec.weight,
+                        past_ ? ", less for past usage" : "");
+  }
+
+  std::string NamesOf(const Resources& amounts) const {
+    std::vector<std::string> names;
+    for (const ResourceKind kind : kinds_) {
+      if (amounts[kind] > 0) names.push_back(interner_.KindName(kind));
+    }
+    return absl::StrJoin(names, ", ");
+  }
+
+  void AddLoans(std::vector<std::string>* words) const {
+    if (const std::string names = NamesOf(shares_.borrowed); !names.empty()) {
+      words->push_back(absl::StrCat("borrows ", names,
+                                    queue_.spec.reclaimable
+                                        ? ", which may be taken back"
+                                        : ", which is not taken back (reclaimable: false)"));
+    }
+    if (const std::string names = NamesOf(shares_.lent); !names.empty()) {
+      words->push_back(absl::StrCat("lends ", names));
+    }
+  }
+
+  const Interner& interner_;
+  const std::vector<ResourceKind>& kinds_;
+  const bool past_;  // counts
+  const Queue& queue_;
+  const QueueShares& shares_;
+};
+
+void RenderDominant(const Interner& interner, const std::vector<ResourceKind>& kinds,
+                    const Queue& queue, const QueueShares& shares, v1::QueueShares* out) {
+  const Resources entitled = Entitlement(queue, shares.share);
+  Share largest;
+  for (const ResourceKind kind : kinds) {
+    if (shares.allocated[kind] <= 0) continue;
+    const Share share{.part = shares.allocated[kind], .whole = entitled[kind]};
+    if (Compare(share, largest) <= 0) continue;
+    largest = share;
+    out->set_dominant_resource(interner.KindName(kind));
+  }
+  out->set_dominant_share(largest.whole <= 0 ? -1
+                                             : static_cast<double>(largest.part) /
+                                                   static_cast<double>(largest.whole));
+}
+
+void RenderOne(const ClusterState& state, const FairShareParameters& parameters,
+               const std::vector<ResourceKind>& kinds, const QueueShares& shares,
+               v1::QueueShares* out) {
+  const Queue& queue = state.queues().At(shares.queue);
+  const Interner& interner = state.interner();
+  out->set_queue(queue.spec.name);
+  if (queue.spec.parent != kRootQueue) {
+    out->set_parent(state.queues().At(queue.spec.parent).spec.name);
+  }
+  ToProto(shares.allocated, interner, out->mutable_allocated());
+  ToProto(shares.share.guarantee, interner, out->mutable_guarantee());
+  ToProto(shares.share.deserved, interner, out->mutable_deserved());
+  ToProto(shares.share.fair_share, interner, out->mutable_fair_share());
+  ToProto(shares.share.demand, interner, out->mutable_demand());
+  ToProto(shares.borrowed, interner, out->mutable_borrowed());
+  ToProto(shares.lent, interner, out->mutable_lent());
+  if (!queue.spec.limit.empty()) ToProto(queue.spec.limit, out->mutable_limit());
+  out->set_deserved_scaled(shares.share.deserved_scaled);
+  RenderDominant(interner, kinds, queue, shares, out);
+  for (std::string& words : Reasons(interner, kinds, parameters, queue, shares).Words()) {
+    out->add_why(std::move(words));
+  }
+}
+
+}  // namespace
+
+absl::Status RenderShares(const ClusterState& state, const FairShareParameters& parameters,
+                          const Queue& top, bool with_root, v1::ListQueueSharesResponse* out) {
+  std::vector<QueueId> order = InTreeOrder(state, top);
+  if (top.id == kRootQueue && !with_root) order.erase(order.begin());
+  if (order.size() > kMaxListedShares) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("these are ", order.size(), " queues, at most ", kMaxListedShares,
+                     " are told at once: name one whose subtree is smaller"));
+  }
+  const std::vector<QueueShares> all = QueueSharesOf(state, FairSharesOf(state, parameters));
+  absl::flat_hash_map<QueueId, const QueueShares*> by_id;
+  for (const QueueShares& one : all) by_id.emplace(one.queue, &one);
+  const std::vector<ResourceKind> kinds = KindsByName(state.interner());
+  for (const QueueId id : order) {
+    RenderOne(state, parameters, kinds, *by_id.at(id), out->add_shares());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace berth

@@ -1,0 +1,145 @@
+#include "server/daemon.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/app.h"
+#include "server/config.h"
+#include "storage/fsck.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/grpc_log.h"
+#include "support/log.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+constexpr int kExitUsage = 2;  // flags or configuration; 1 = anything else
+
+struct Flags {
+  std::string config;
+  std::string listen;
+  std::string http;
+  std::string data;
+  std::string log_level;
+  std::string fsck;
+};
+
+int Fail(const absl::Status& status) {
+  FlushLog();
+  std::cerr << "berthd: " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? kExitUsage : 1;
+}
+
+// Every agent and every client is a descriptor.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Before any thread starts, so that all inherit it and only the main thread waits for these.
+sigset_t BlockSignals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Flags win over the file.
+absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
+  absl::StatusOr<config::v1::Server> config = ReadConfig(flags.config);
+  if (!config.ok()) return config.status();
+  if (!flags.listen.empty()) config->set_listen(flags.listen);
+  if (!flags.http.empty()) config->set_http_listen(flags.http);
+  if (!flags.data.empty()) config->set_data_directory(flags.data);
+  if (!flags.log_level.empty()) config->mutable_log()->set_level(flags.log_level);
+  if (absl::Status status = CompleteConfig(*config); !status.ok()) return status;
+  return config;
+}
+
+// Debian's Abseil looks for deadlocks at every lock that is taken, which is for debug builds.
+void LockWithoutAnalysis() {
+#ifdef NDEBUG
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
+}
+
+int Serve(const Flags& flags) {
+  const sigset_t signals = BlockSignals();
+  LockWithoutAnalysis();
+  RaiseFileLimit();
+  LogForGrpc(LogLevel::kWarn);
+  absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
+  if (!config.ok()) return Fail(config.status());
+  if (absl::Status log = StartLog(config->log().level(), config->log().file()); !log.ok()) {
+    return Fail(log);
+  }
+  LogInfo("berthd starts", {{"version", kBerthVersion}, {"data", config->data_directory()}});
+  const auto open_store = [&]() -> absl::StatusOr<std::unique_ptr<Store>> {
+    return RocksDbStore::Open({.directory = config->data_directory()});
+  };
+  const Reloader::Read reread =
+      flags.config.empty() ? Reloader::Read() : [&flags] { return ConfigFrom(flags); };
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store, reread);
+  if (!app.ok()) return Fail(app.status());
+  LogInfo("berthd is ready", {{"listen", config->listen()},
+                              {"port", (*app)->port()},
+                              {"http", config->http_listen()},
+                              {"revision", (*app)->loop().DurableRevision()}});
+  int signal_number = SIGHUP;
+  while (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP) {
+    (*app)->Reload().IgnoreError();  // it logs what came of it
+  }
+  LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
+  (*app)->Stop();
+  app->reset();
+  LogInfo("berthd has stopped");
+  FlushLog();
+  return 0;
+}
+
+int CheckStore(const std::string& directory) {
+  if (absl::Status status = Fsck(directory, std::cout); !status.ok()) return Fail(status);
+  return 0;
+}
+
+void AddOptions(CLI::App& cli, Flags* flags) {
+  cli.add_option("--config", flags->config, "configuration file (YAML)");
+  cli.add_option("--listen", flags->listen, "ADDRESS:PORT for gRPC; default 127.0.0.1:7070");
+  cli.add_option("--http", flags->http,
+                 "ADDRESS:PORT for metrics and health, or \"off\"; default 127.0.0.1:7071");
+  cli.add_option("--data", flags->data, "directory of the store; default /var/lib/berth");
+  cli.add_option("--log-level", flags->log_level, "trace, debug, info, warn or error");
+  cli.add_option("--fsck", flags->fsck,
+                 "check the store in DIR and exit; berthd must not be running")
+      ->type_name("DIR");
+  cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
+}
+
+}  // namespace
+
+int RunDaemon(int argc, char** argv) {
+  Flags flags;
+  CLI::App cli("berthd: the control plane of a Berth cluster");
+  AddOptions(cli, &flags);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = cli.exit(error);
+    return code == 0 ? 0 : kExitUsage;
+  }
+  return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);
+}
+
+}  // namespace berth

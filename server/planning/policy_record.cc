@@ -1,0 +1,56 @@
+#include "server/planning/policy_record.h"
+
+#include <vector>
+
+#include "server/convert_values.h"
+
+namespace berth {
+namespace {
+
+using config::v1::Scheduling;
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+std::vector<std::string> NamesFrom(const Names& names) { return {names.begin(), names.end()}; }
+
+BackfillParameters BackfillFrom(const config::v1::Backfill& backfill) {
+  const bool all = backfill.mode() == config::v1::Backfill::CONSERVATIVE;
+  return {.mode = all ? BackfillMode::kConservative : BackfillMode::kEasy,
+          .reservations_per_queue = backfill.reservations_per_queue(),
+          .reservations = backfill.reservations(),
+          .conservative_depth = backfill.conservative_depth()};
+}
+
+EvictionParameters EvictionFrom(const config::v1::Eviction& eviction) {
+  return {.min_runtime = DurationFrom(eviction.min_runtime()),
+          .cooldown = DurationFrom(eviction.cooldown()),
+          .min_gain = DurationFrom(eviction.min_gain()),
+          .max_victims = eviction.max_victims(),
+          .gang_grace = DurationFrom(eviction.gang_grace())};
+}
+
+}  // namespace
+
+PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
+  const Scheduling& scheduling = config.scheduling();
+  PolicyConfig policies;
+  policies.actions = NamesFrom(scheduling.actions());
+  policies.filters = NamesFrom(scheduling.filters());
+  policies.scores = NamesFrom(scheduling.scores());
+  policies.job_orders = NamesFrom(scheduling.job_orders());
+  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
+  policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
+                         .usage_weight = scheduling.fair_share().usage_weight()};
+  policies.backfill = BackfillFrom(scheduling.backfill());
+  policies.eviction = EvictionFrom(scheduling.eviction());
+  return policies;
+}
+
+std::string PolicyRecordFrom(const config::v1::Server& config) {
+  config::v1::Server record;
+  record.set_drain_after_refusals(config.drain_after_refusals());
+  *record.mutable_scheduling() = config.scheduling();
+  record.mutable_scheduling()->clear_preemptible_below_priority();  // the events tell what it made
+  return record.SerializeAsString();
+}
+
+}  // namespace berth

@@ -1,0 +1,100 @@
+#include "server/scheduling_config.h"
+
+#include <vector>
+
+#include "server/convert_values.h"
+#include "server/planning/policy_record.h"
+#include "server/validation/job.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+using config::v1::Scheduling;
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void Default(const std::vector<std::string>& names, Names* field) {
+  if (field->empty()) field->Assign(names.begin(), names.end());
+}
+
+void FillEviction(const EvictionParameters& defaults, config::v1::Eviction& eviction) {
+  if (!eviction.has_min_runtime()) ToProto(defaults.min_runtime, eviction.mutable_min_runtime());
+  if (!eviction.has_cooldown()) ToProto(defaults.cooldown, eviction.mutable_cooldown());
+  if (!eviction.has_min_gain()) ToProto(defaults.min_gain, eviction.mutable_min_gain());
+  if (!eviction.has_max_victims()) eviction.set_max_victims(defaults.max_victims);
+  if (!eviction.has_gang_grace()) ToProto(defaults.gang_grace, eviction.mutable_gang_grace());
+}
+
+void FillBackfill(const BackfillParameters& defaults, config::v1::Backfill& backfill) {
+  using config::v1::Backfill;
+  if (backfill.mode() == Backfill::MODE_UNSPECIFIED) {
+    const bool easy = defaults.mode == BackfillMode::kEasy;
+    backfill.set_mode(easy ? Backfill::EASY : Backfill::CONSERVATIVE);
+  }
+  if (!backfill.has_reservations_per_queue()) {
+    backfill.set_reservations_per_queue(defaults.reservations_per_queue);
+  }
+  if (!backfill.has_reservations()) backfill.set_reservations(defaults.reservations);
+  if (!backfill.has_conservative_depth()) {
+    backfill.set_conservative_depth(defaults.conservative_depth);
+  }
+}
+
+void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
+                   Findings& findings) {
+  const absl::Duration none = absl::ZeroDuration();
+  CheckDuration({path, "min_runtime"}, eviction.min_runtime(), none, kMaxDuration, findings);
+  CheckDuration({path, "cooldown"}, eviction.cooldown(), none, kMaxDuration, findings);
+  CheckDuration({path, "min_gain"}, eviction.min_gain(), none, kMaxDuration, findings);
+  CheckDuration({path, "gang_grace"}, eviction.gang_grace(), none, kMaxDuration, findings);
+  CheckRange({path, "max_victims"}, eviction.max_victims(), 1, 1'000'000, findings);
+}
+
+void CheckBackfill(const FieldPath& path, const config::v1::Backfill& backfill,
+                   Findings& findings) {
+  CheckEnum({path, "mode"}, backfill.mode(), findings);
+  CheckRange({path, "reservations_per_queue"}, backfill.reservations_per_queue(), 0, 1000,
+             findings);
+  CheckRange({path, "reservations"}, backfill.reservations(), 0, 100'000, findings);
+  CheckRange({path, "conservative_depth"}, backfill.conservative_depth(), 0, 100'000, findings);
+}
+
+}  // namespace
+
+void FillScheduling(Scheduling& scheduling) {
+  const PolicyConfig defaults;
+  Default(defaults.actions, scheduling.mutable_actions());
+  Default(defaults.filters, scheduling.mutable_filters());
+  Default(defaults.scores, scheduling.mutable_scores());
+  Default(defaults.job_orders, scheduling.mutable_job_orders());
+  config::v1::FairShare& share = *scheduling.mutable_fair_share();
+  if (!share.has_half_life()) ToProto(defaults.fair_share.half_life, share.mutable_half_life());
+  if (!share.has_usage_weight()) share.set_usage_weight(defaults.fair_share.usage_weight);
+  FillBackfill(defaults.backfill, *scheduling.mutable_backfill());
+  FillEviction(defaults.eviction, *scheduling.mutable_eviction());
+}
+
+void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
+  config::v1::Server config;
+  *config.mutable_scheduling() = scheduling;
+  const absl::Status names = Policies::Create(PolicyConfigFrom(config)).status();
+  if (!names.ok()) findings.Invalid(path, std::string(names.message()));
+  const FieldPath share(path, "fair_share");
+  CheckDuration({share, "half_life"}, scheduling.fair_share().half_life(), absl::ZeroDuration(),
+                kMaxDuration, findings);
+  CheckRange({share, "usage_weight"}, scheduling.fair_share().usage_weight(), 0, 1000, findings);
+  CheckBackfill({path, "backfill"}, scheduling.backfill(), findings);
+  CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
+  CheckRange({path, "preemptible_below_priority"}, scheduling.preemptible_below_priority(),
+             -kMaxPriority, kMaxPriority + 1, findings);
+}
+
+JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
+  JobDefaults defaults{.finished_job_ttl = DurationFrom(config.finished_job_ttl())};
+  if (config.scheduling().has_preemptible_below_priority()) {
+    defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
+  }
+  return defaults;
+}
+
+}  // namespace berth

@@ -1,0 +1,23 @@
+// The part of the configuration that planning works by: defaults, checks, and what the planner
+// makes of it.
+#ifndef BERTH_SERVER_SCHEDULING_CONFIG_H_
+#define BERTH_SERVER_SCHEDULING_CONFIG_H_
+
+#include "berth/config/v1/config.pb.h"
+#include "server/convert_job.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+// The defaults are PolicyConfig's.
+void FillScheduling(config::v1::Scheduling& scheduling);
+// Names of policies are checked against the registry. Only of a filled section.
+void CheckScheduling(const FieldPath& path, const config::v1::Scheduling& scheduling,
+                     Findings& findings);
+
+// Only of a completed configuration. What planning itself makes of it: planning/policy_record.h.
+JobDefaults JobDefaultsFrom(const config::v1::Server& config);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SCHEDULING_CONFIG_H_

@@ -1,0 +1,117 @@
+#include "server/services/explain_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/engine/dry_run.h"
+#include "core/engine/explain.h"
+#include "server/convert_explain.h"
+#include "server/services/job_list.h"
+#include "server/submission.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+// Questions cost as much as a thousand ordinary commands, and more: so few of them are in one turn
+// (LoopOptions::commands_per_turn), and one that is refused costs the others nothing. Explaining
+// takes many dry runs.
+constexpr size_t kQuestionWeight = 1000;
+constexpr size_t kExplainWeight = 4000;
+
+// Violations of a submit of one job, as fields of a request that has a `job`.
+absl::Status AsFieldsOfJob(const absl::Status& status) {
+  std::vector<Violation> violations = ViolationsOf(status);
+  if (violations.empty()) return status;
+  for (Violation& violation : violations) {
+    constexpr absl::string_view kFirst = "jobs[0]";
+    if (absl::StartsWith(violation.field, kFirst)) violation.field.replace(0, kFirst.size(), "job");
+  }
+  return ViolationsError(status.code(), violations);
+}
+
+// As SubmitJobs refuses, or planned as if it had just been submitted.
+absl::Status PlanNow(Turn& turn, Submission& submission, v1::PlanJobResponse& response) {
+  if (absl::Status status = submission.Check(turn.state()); !status.ok()) {
+    return AsFieldsOfJob(status);
+  }
+  const JobSpec spec = submission.TakeOnly(turn.state());
+  const absl::StatusOr<DryRunResult> plan = DryRun(turn.Trial(), turn.policies(), spec, turn.now());
+  if (!plan.ok()) {  // as in Submission: Check and Apply disagree, which is our bug
+    LogError("a job that was checked cannot be planned", {{"error", plan.status()}});
+    return absl::InternalError(absl::StrCat("the job was refused: ", plan.status().message(),
+                                            "; this is a bug of berthd"));
+  }
+  RenderPlan(turn.state(), spec, *plan, &response);
+  return absl::OkStatus();
+}
+
+absl::Status ExplainByName(Turn& turn, const std::string& name, v1::ExplainJobResponse& response) {
+  const Job* found = turn.state().FindJob(name);
+  if (found == nullptr) return NoSuchJob(name);
+  const JobId id = found->id;
+  const Explanation explanation = Explain(turn.Trial(), turn.policies(), id, turn.now());
+  RenderExplanation(turn.state(), turn.state().jobs().At(id), explanation, &response);
+  return absl::OkStatus();
+}
+
+absl::Status EstimateByName(Turn& turn, const std::string& name,
+                            v1::EstimateJobResponse& response) {
+  const Job* found = turn.state().FindJob(name);
+  if (found == nullptr) return NoSuchJob(name);
+  RenderEstimate(EstimateStart(turn.Trial(), turn.policies(), found->id, turn.now()), &response);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ExplainService::ExplainJob(grpc::CallbackServerContext* context,
+                                                     const v1::ExplainJobRequest* request,
+                                                     v1::ExplainJobResponse* response) {
+  Reply<v1::ExplainJobResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kNewWork, kExplainWeight,
+        [request](Turn& turn, v1::ExplainJobResponse& answer) {
+          return ExplainByName(turn, request->job(), answer);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* context,
+                                                  const v1::PlanJobRequest* request,
+                                                  v1::PlanJobResponse* response) {
+  Reply<v1::PlanJobResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points at it
+  *submit->add_jobs() = request->job();
+  ReadView view(*context_.loop);
+  if (absl::Status status = CheckSubmission(view, *submit, context_.limits); !status.ok()) {
+    reply.Finish(AsFieldsOfJob(status));
+    return reactor;
+  }
+  Submission submission(*submit, context_.limits, context_.defaults->Get());
+  Write(context_, std::move(reply), CommandClass::kNewWork, kQuestionWeight,
+        [submit = std::move(submit), submission = std::move(submission)](
+            Turn& turn, v1::PlanJobResponse& answer) mutable {
+          return PlanNow(turn, submission, answer);
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ExplainService::EstimateJob(grpc::CallbackServerContext* context,
+                                                      const v1::EstimateJobRequest* request,
+                                                      v1::EstimateJobResponse* response) {
+  Reply<v1::EstimateJobResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Write(context_, std::move(reply), CommandClass::kNewWork, kQuestionWeight,
+        [request](Turn& turn, v1::EstimateJobResponse& answer) {
+          return EstimateByName(turn, request->job(), answer);
+        });
+  return reactor;
+}
+
+}  // namespace berth

@@ -1,0 +1,33 @@
+// A store that no berthd has open, to be looked at.
+#ifndef BERTH_STORAGE_ROCKSDB_OFFLINE_STORE_H_
+#define BERTH_STORAGE_ROCKSDB_OFFLINE_STORE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "storage/rocksdb/rocksdb_store.h"
+
+namespace berth {
+
+// As long as it lives, nobody else opens the store. Nothing is changed.
+class OfflineStore {
+ public:
+  // NOT_FOUND: there is none. UNAVAILABLE: a berthd has it open. Else as RocksDbStore::Open.
+  static absl::StatusOr<std::unique_ptr<OfflineStore>> Open(const std::string& directory);
+  ~OfflineStore();
+  OfflineStore(const OfflineStore&) = delete;
+  OfflineStore& operator=(const OfflineStore&) = delete;
+
+  RocksDbStore& store() { return *store_; }
+
+ private:
+  explicit OfflineStore(rocksdb::FileLock* lock) : lock_(lock) {}
+
+  rocksdb::FileLock* const lock_;
+  std::unique_ptr<RocksDbStore> store_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ROCKSDB_OFFLINE_STORE_H_

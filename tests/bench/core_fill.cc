@@ -1,0 +1,100 @@
+// How fast the core places tasks: one core, decisions only. Applying them is timed apart.
+#include <cstdint>
+
+#include "tests/bench/core_cluster.h"
+#include "tests/bench/core_figures.h"
+
+namespace berth::bench {
+namespace {
+
+// A backlog of jobs, looked at already, waits for nodes; then the nodes are there, and cycles
+// follow until nothing more is placed. What waits asks for `offered` times all GPUs.
+struct Fill {
+  int64_t nodes = 0;
+  double offered = 1;
+};
+
+int64_t Placements(const Plan& plan) {
+  int64_t tasks = 0;
+  for (const EventBody& decision : plan.decisions) {
+    const auto* bound = std::get_if<TasksBound>(&decision);
+    if (bound != nullptr) tasks += static_cast<int64_t>(bound->placements.size());
+  }
+  return tasks;
+}
+
+// A cycle in which every class is found not to fit: what follows when anything happens that could
+// help any of them.
+double LookAgainMs(CoreCluster& cluster) {
+  cluster.Apply(QueueOpened{.id = kRootQueue, .open = true});
+  const TimedPlan again = cluster.PlanTimed();
+  cluster.ApplyTimed(again.plan);
+  return again.seconds * 1e3;
+}
+
+Figures Measure(const Fill& fill) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const int64_t gpus = fill.nodes * kGpusPerNode;
+  Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/7);
+  const int64_t jobs =
+      workload.SubmitGpus(cluster, static_cast<int64_t>(static_cast<double>(gpus) * fill.offered));
+  cluster.Settle();
+  cluster.AddNodes(fill.nodes);
+  const double resident_mib = OwnResidentMib() - before_mib;
+  const size_t classes = cluster.state().pending().classes().size();
+  double plan_s = 0, apply_s = 0;
+  int64_t placed = 0, cycles = 0;
+  for (int64_t now = -1; now != 0; ++cycles) {
+    const TimedPlan timed = cluster.PlanTimed();
+    now = Placements(timed.plan);
+    placed += now;
+    plan_s += timed.seconds;
+    apply_s += cluster.ApplyTimed(timed.plan);
+    if (cycles == 0 && now == 0) Fail("nothing was placed");
+  }
+  cluster.Check();
+  const auto count = static_cast<double>(placed);
+  return {{"placements_per_s", count / plan_s},
+          {"us_per_placement", plan_s * 1e6 / count},
+          {"apply_us_per_placement", apply_s * 1e6 / count},
+          {"placements", count},
+          {"cycles", static_cast<double>(cycles)},
+          {"nodes", static_cast<double>(fill.nodes)},
+          {"jobs", static_cast<double>(jobs)},
+          {"classes", static_cast<double>(classes)},
+          {"gpus_held_percent",
+           100.0 * static_cast<double>(cluster.GpusHeld()) / static_cast<double>(cluster.Gpus())},
+          {"look_again_ms", fill.offered > 1 ? LookAgainMs(cluster) : 0},
+          {"state_mib", resident_mib},
+          {"peak_mib", OwnResidentMib() - before_mib}};
+}
+
+}  // namespace
+
+std::vector<Row> CoreFill(const Options& options) {
+  const Fill fill{.nodes = Scaled(options, 10'000, 320), .offered = 1.25};
+  return {FiguresRow("core.fill", "placements/s", "placements_per_s",
+                     Runs(options, 5, [&fill] { return Measure(fill); }))};
+}
+
+// Everything that waits finds a place: what grows with the cluster is only the cluster.
+std::vector<Row> CoreScale(const Options& options) {
+  std::vector<double> us;
+  Row row;
+  for (int64_t nodes : {1'000, 10'000, 100'000}) {
+    const Fill fill{.nodes = Scaled(options, nodes, 320), .offered = 0.9};
+    row = FiguresRow("core.scale", "ratio", "us_per_placement",
+                     Runs(options, nodes > 10'000 ? 3 : 5, [&fill] { return Measure(fill); }));
+    us.push_back(row.value);
+  }
+  row.value = us.back() / us.front();
+  for (const char* key : {"min", "max", "look_again_ms", "cycles"}) row.numbers.erase(key);
+  row.numbers["us_at_1k"] = us[0];
+  row.numbers["us_at_10k"] = us[1];
+  row.numbers["us_at_100k"] = us[2];
+  row.texts["other_figures"] = "of the largest";
+  return {row};
+}
+
+}  // namespace berth::bench

@@ -1,0 +1,103 @@
+// One large gang among many nodes; and a cycle that has nothing to do.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/bench/core_cluster.h"
+#include "tests/bench/core_figures.h"
+
+namespace berth::bench {
+namespace {
+
+const TasksBound& OnlyBind(const Plan& plan) {
+  const TasksBound* bind = nullptr;
+  for (const EventBody& decision : plan.decisions) {
+    const auto* bound = std::get_if<TasksBound>(&decision);
+    if (bound == nullptr || bind != nullptr) Fail("not exactly one gang was bound");
+    bind = bound;
+  }
+  if (bind == nullptr) Fail("the gang was not bound");
+  return *bind;
+}
+
+// Gangs of whole nodes, one after the other, on a cluster of which a good half is in use.
+Figures MeasureGang(int64_t nodes, int32_t tasks) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const int64_t gpus = nodes * kGpusPerNode;
+  const std::vector<QueueId> teams = AddTeams(cluster, gpus / 40);
+  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5}}});
+  cluster.AddNodes(nodes);
+  Workload(teams, /*seed=*/11).SubmitGpus(cluster, gpus * 55 / 100);
+  cluster.RunAll();
+  const double state_mib = OwnResidentMib() - before_mib;
+  constexpr int kGangs = 21;
+  std::vector<double> us;
+  for (int gang = 0; gang < kGangs; ++gang) {
+    cluster.Advance(absl::Minutes(1));
+    cluster.Settle();
+    const JobId id = cluster.Submit(WholeNodeGang(absl::StrCat("gang-", gang), trainers, tasks));
+    const TimedPlan timed = cluster.PlanTimed();
+    us.push_back(timed.seconds * 1e6);
+    if (OnlyBind(timed.plan).placements.size() != static_cast<size_t>(tasks)) Fail("not whole");
+    cluster.ApplyTimed(timed.plan);
+    if (gang == 0) cluster.Check();
+    cluster.RunAll();
+    cluster.Finish(id);
+  }
+  return {{"us", Median(us)},
+          {"slowest_us", *std::max_element(us.begin(), us.end())},
+          {"nodes", static_cast<double>(nodes)},
+          {"tasks", static_cast<double>(tasks)},
+          {"state_mib", state_mib}};
+}
+
+// A full cluster, running, and a backlog of which nothing can start. Nothing happens but time.
+Figures MeasureIdle(int64_t nodes, int64_t backlog) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const int64_t gpus = nodes * kGpusPerNode;
+  Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/13);
+  cluster.AddNodes(nodes);
+  workload.SubmitGpus(cluster, gpus * 5 / 4);
+  cluster.RunAll();
+  while (cluster.state().pending().job_count() < static_cast<size_t>(backlog)) {
+    cluster.Submit(workload.Next());
+  }
+  cluster.RunAll();
+  const double state_mib = OwnResidentMib() - before_mib;
+  constexpr int kCycles = 1001;
+  std::vector<double> us;
+  for (int cycle = 0; cycle < kCycles; ++cycle) {
+    cluster.Advance(absl::Milliseconds(1));
+    const TimedPlan timed = cluster.PlanTimed();
+    if (!timed.plan.decisions.empty()) Fail("an idle cycle decided something");
+    us.push_back(timed.seconds * 1e6);
+  }
+  cluster.Check();
+  return {{"us", Median(us)},
+          {"slowest_us", *std::max_element(us.begin(), us.end())},
+          {"nodes", static_cast<double>(nodes)},
+          {"pending_jobs", static_cast<double>(cluster.state().pending().job_count())},
+          {"classes", static_cast<double>(cluster.state().pending().classes().size())},
+          {"running_jobs", static_cast<double>(cluster.state().jobs_in(JobState::kRunning))},
+          {"state_mib", state_mib}};
+}
+
+}  // namespace
+
+std::vector<Row> CoreGang(const Options& options) {
+  const int64_t nodes = Scaled(options, 16'384, 640);
+  const auto tasks = static_cast<int32_t>(Scaled(options, 1'000, 16));
+  Row row = FiguresRow("core.gang", "us", "us",
+                       Runs(options, 3, [=] { return MeasureGang(nodes, tasks); }));
+  row.texts["tier"] = "none: topology between nodes is not built yet";
+  return {row};
+}
+
+std::vector<Row> CoreIdleCycle(const Options& options) {
+  const int64_t nodes = Scaled(options, 10'000, 320), jobs = Scaled(options, 1'000'000, 10'000);
+  return {FiguresRow("core.idle_cycle", "us", "us",
+                     Runs(options, 3, [=] { return MeasureIdle(nodes, jobs); }))};
+}
+
+}  // namespace berth::bench

@@ -1,0 +1,153 @@
+// Plans that take room from running jobs: on full clusters, for one gang, in one cycle.
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/bench/core_cluster.h"
+#include "tests/bench/core_figures.h"
+
+namespace berth::bench {
+namespace {
+
+// What the plan decided: the gang's places, and who goes.
+Figures Evictions(const CoreCluster& cluster, const Plan& plan, JobId gang, size_t tasks) {
+  size_t nominated = 0;
+  int64_t released = 0, moved = 0;
+  std::set<JobId> victims;
+  for (const EventBody& decision : plan.decisions) {
+    if (const auto* places = std::get_if<TasksNominated>(&decision)) {
+      if (places->job == gang) nominated += places->placements.size();
+    } else if (const auto* gone = std::get_if<TasksReleased>(&decision)) {
+      if (gone->beneficiary != gang || !cluster.state().jobs().At(gone->job).preemptible) {
+        Fail("an eviction that should not be");
+      }
+      victims.insert(gone->job);
+      released += static_cast<int64_t>(gone->tasks.size());
+      moved += static_cast<int64_t>(gone->moves_to.size());
+    }
+  }
+  if (nominated != tasks) Fail("the gang was not nominated");
+  if (victims.empty()) Fail("nobody was evicted");
+  return {{"victims", static_cast<double>(victims.size())},
+          {"tasks_released", static_cast<double>(released)},
+          {"tasks_moved", static_cast<double>(moved)}};
+}
+
+// Plans for the gang, and sees it run once the victims have gone.
+Figures MeasurePlan(CoreCluster& cluster, JobSpec gang, double before_mib) {
+  const auto tasks = static_cast<size_t>(gang.min_available);
+  const double state_mib = OwnResidentMib() - before_mib;
+  const JobId id = cluster.Submit(std::move(gang));
+  const TimedPlan timed = cluster.PlanTimed();
+  Figures figures = Evictions(cluster, timed.plan, id, tasks);
+  cluster.ApplyTimed(timed.plan);
+  cluster.Check();
+  cluster.RunAll();
+  cluster.Check();
+  if (cluster.state().jobs().At(id).status.state != JobState::kRunning) Fail("it does not run");
+  figures["ms"] = timed.seconds * 1e3;
+  figures["nodes"] = static_cast<double>(cluster.state().nodes().size());
+  figures["gang_tasks"] = static_cast<double>(tasks);
+  figures["running_jobs"] = static_cast<double>(cluster.state().jobs_in(JobState::kRunning));
+  figures["waiting_jobs"] = static_cast<double>(cluster.state().pending().job_count());
+  figures["state_mib"] = state_mib;
+  return figures;
+}
+
+// Fills the cluster in waves, so that the jobs have run for different times.
+void FillInWaves(CoreCluster& cluster, Workload& workload) {
+  constexpr int kWaves = 8;
+  for (int wave = 0; wave < kWaves; ++wave) {
+    workload.SubmitGpus(cluster, cluster.Gpus() * 5 / 4 / kWaves);
+    cluster.RunAll();
+    cluster.Advance(absl::Minutes(7));
+  }
+  cluster.RunAll();
+}
+
+// What a queue is entitled to is lent to 32 others; a gang of it comes.
+Figures MeasureReclaim(int64_t nodes, int32_t tasks) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const int64_t gpus = nodes * kGpusPerNode;
+  const std::vector<QueueId> teams = AddTeams(cluster, gpus / 50);
+  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4}}});
+  cluster.AddNodes(nodes);
+  Workload workload(teams, /*seed=*/17);
+  FillInWaves(cluster, workload);
+  return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
+}
+
+// One queue holds the cluster; its most important gang comes last.
+Figures MeasurePreempt(int64_t nodes, int32_t tasks) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const QueueId queue = cluster.AddQueue({.name = "all"});
+  cluster.AddNodes(nodes);
+  Workload workload({queue, queue, queue, queue, queue, queue, queue, queue}, /*seed=*/19);
+  FillInWaves(cluster, workload);
+  JobSpec gang = WholeNodeGang("gang", queue, tasks);
+  gang.priority = 1000;
+  return MeasurePlan(cluster, std::move(gang), before_mib);
+}
+
+JobSpec OneGpuJob(int64_t number, QueueId queue) {
+  JobSpec spec{.name = absl::StrCat("job-", number), .queue = queue, .min_available = 1};
+  GroupSpec group{.name = "main"};
+  group.shape.cpu_millis = 8'000;
+  group.shape.memory_bytes = int64_t{64} << 30;
+  group.shape.devices = {{.kind = "gpu", .count = 1}};
+  spec.groups = {std::move(group)};
+  spec.user = absl::StrCat("user-", number % 40);
+  spec.preemptible = true;
+  spec.walltime = absl::Hours(24);
+  return spec;
+}
+
+// Nodes full of jobs of one GPU each, of eight queues; a gang of whole nodes is entitled to some.
+Figures MeasureLarge(int64_t nodes, int32_t tasks) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const int64_t gpus = nodes * kGpusPerNode;
+  std::vector<QueueId> queues;
+  for (int q = 0; q < 8; ++q) {
+    QueueSpec spec{.name = absl::StrCat("queue-", q), .deserved = {{"gpu", gpus / 16}}};
+    spec.weight = 1 + q % 3;
+    queues.push_back(cluster.AddQueue(std::move(spec)));
+  }
+  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4}}});
+  cluster.AddNodes(nodes);
+  Dice dice(23);
+  for (int64_t job = 0; job < gpus; ++job) {
+    cluster.Submit(OneGpuJob(job, queues[dice.Below(queues.size())]));
+  }
+  cluster.RunAll();
+  if (cluster.GpusHeld() != gpus) Fail("the cluster is not full");
+  cluster.Advance(absl::Hours(1));
+  return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
+}
+
+}  // namespace
+
+std::vector<Row> CoreVictims(const Options& options) {
+  const int64_t nodes = Scaled(options, 4'000, 320);
+  const auto tasks = static_cast<int32_t>(Scaled(options, 128, 8));
+  std::vector<Row> rows;
+  for (const bool reclaim : {true, false}) {
+    rows.push_back(FiguresRow("core.victims", "ms", "ms", Runs(options, 5, [=] {
+                                return reclaim ? MeasureReclaim(nodes, tasks)
+                                               : MeasurePreempt(nodes, tasks);
+                              })));
+    rows.back().texts["case"] = reclaim ? "reclaim" : "preempt";
+  }
+  return rows;
+}
+
+std::vector<Row> CoreReclaimLarge(const Options& options) {
+  const int64_t nodes = Scaled(options, 1'000, 128);
+  const auto tasks = static_cast<int32_t>(Scaled(options, 100, 8));
+  return {FiguresRow("core.reclaim_large", "ms", "ms",
+                     Runs(options, 5, [=] { return MeasureLarge(nodes, tasks); }))};
+}
+
+}  // namespace berth::bench

@@ -1,0 +1,23 @@
+// Numbers that are the same everywhere (std::uniform_int_distribution is not), with few words.
+#ifndef BERTH_TESTS_PROPERTY_DICE_H_
+#define BERTH_TESTS_PROPERTY_DICE_H_
+
+#include <cstdint>
+#include <random>
+
+namespace berth {
+
+class Dice {
+ public:
+  explicit Dice(uint32_t seed) : engine_(seed) {}
+  int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint32_t>(bound)); }
+  int Between(int low, int high) { return low + Below(high - low + 1); }
+  bool Chance(int percent) { return Below(100) < percent; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_PROPERTY_DICE_H_

@@ -1,0 +1,555 @@
+// Oracles for shares and order: random queue trees, random changes. What is kept incrementally must
+// equal what the rules of DESIGN give when followed literally, the simplest way; and where the work
+// budget cuts must not change who goes first.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "core/engine/engine_cache.h"
+#include "core/engine/placer.h"
+#include "core/engine/service_order.h"
+#include "core/model/state_editor.h"
+#include "tests/property/dice.h"
+#include "tests/unit/core/testing/cluster.h"
+
+namespace berth {
+namespace {
+
+using testing::Describe;
+using testing::GroupShape;
+using testing::JobShape;
+using testing::QueueShape;
+using testing::TestCluster;
+
+// ---- The naive division: one resource, literal rounds, one unit after the other at the end
+
+struct Taker {
+  QueueId queue;
+  absl::int128 cap = 0, weight = 0, got = 0;
+};
+
+absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers) {
+  std::set<size_t> active;
+  for (size_t i = 0; i < takers.size(); ++i) {
+    if (takers[i].cap > 0 && takers[i].weight > 0) active.insert(i);
+  }
+  absl::int128 rest = amount;
+  while (rest > 0 && !active.empty()) {
+    absl::int128 weights = 0;
+    for (size_t i : active) weights += takers[i].weight;
+    std::vector<size_t> full;
+    for (size_t i : active) {
+      if (rest * takers[i].weight >= takers[i].cap * weights) full.push_back(i);
+    }
+    if (full.empty()) {  // nobody is capped: round down, then unit by unit
+      std::map<size_t, absl::int128> fraction;
+      absl::int128 left = rest;
+      for (size_t i : active) {
+        takers[i].got += rest * takers[i].weight / weights;
+        left -= rest * takers[i].weight / weights;
+        fraction[i] = rest * takers[i].weight % weights;
+      }
+      for (; left > 0; --left) {
+        size_t most = fraction.begin()->first;
+        for (const auto& [i, f] : fraction) {
+          if (f > fraction[most]) most = i;
+        }
+        ++takers[most].got;
+        fraction.erase(most);
+      }
+      return amount;
+    }
+    for (size_t i : full) {
+      takers[i].got += takers[i].cap;
+      rest -= takers[i].cap;
+      active.erase(i);
+    }
+  }
+  return amount - rest;
+}
+
+class Naive {
+ public:
+  Naive(const ClusterState& state, const FairShareParameters& parameters)
+      : state_(state), parameters_(parameters) {
+    FairShares::OfQueue& root = Start(kRootQueue);
+    root.fair_share = root.deserved = root.divisible = state.capacity();
+    DivideBelow(kRootQueue);
+  }
+  const FairShares::OfQueue& At(QueueId id) { return result_[id]; }
+
+ private:
+  FairShares::OfQueue& Start(QueueId id) {
+    const Queue& queue = state_.queues().At(id);
+    FairShares::OfQueue& of = result_[id];
+    of.demand = queue.allocated + queue.pending;
+    for (size_t k = 0; k < kMaxResourceKinds; ++k) of.guarantee.amount[k] = Guarantee(id, k);
+    return of;
+  }
+  int64_t Guarantee(QueueId id, size_t k) const {
+    int64_t below = 0;
+    for (QueueId child : state_.queues().At(id).children) below += Guarantee(child, k);
+    return std::max(below, state_.queues().At(id).guarantee.amount[k]);
+  }
+  int64_t Wanted(QueueId id, size_t k) {
+    return std::min(result_[id].demand.amount[k], state_.queues().At(id).limit.amount[k]);
+  }
+
+  // Guarantees, then up to `want` by what is deserved beyond; in the order of `children`.
+  template <class Want>
+  std::map<QueueId, absl::int128> Entitle(const std::vector<QueueId>& children, size_t k,
+                                          int64_t amount, Want want) {
+    std::vector<Taker> floors, rest;
+    for (QueueId id : children) {
+      const Queue& queue = state_.queues().At(id);
+      const int64_t floor = std::min(result_[id].guarantee.amount[k], queue.limit.amount[k]);
+      const int64_t deserved = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
+      floors.push_back({id, floor, floor, 0});
+      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
+    }
+    const absl::int128 given = RoundsOf(amount, floors);
+    RoundsOf(amount - given, rest);
+    std::map<QueueId, absl::int128> got;
+    for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;
+    return got;
+  }
+
+  absl::int128 Weight(QueueId id, const std::vector<QueueId>& siblings, size_t k, int64_t amount) {
+    const Queue& queue = state_.queues().At(id);
+    if (parameters_.half_life <= absl::ZeroDuration()) return queue.spec.weight;
+    int64_t weights = 0;
+    for (QueueId sibling : siblings) weights += state_.queues().At(sibling).spec.weight;
+    int64_t usage = 0;
+    for (const NamedAmount& one : queue.usage) {
+      if (one.name == state_.interner().KindName(ResourceKind{static_cast<uint8_t>(k)})) {
+        usage = one.amount;
+      }
+    }
+    const absl::int128 one = absl::int128(1) << 32;
+    const absl::int128 share = queue.spec.weight * one / weights;
+    const absl::int128 used = usage * one / (absl::int128(amount) * 1024);
+    return std::max<absl::int128>(share + parameters_.usage_weight * (share - used), 1);
+  }
+
+  void DivideKind(const std::vector<QueueId>& children, size_t k, const FairShares::OfQueue& own) {
+    const int64_t there = own.divisible.amount[k], amount = own.fair_share.amount[k];
+    auto deserved = Entitle(children, k, there, [](QueueId) { return INT64_MAX; });
+    auto got = Entitle(children, k, amount, [&](QueueId id) { return Wanted(id, k); });
+    absl::int128 rest = amount;
+    std::set<int32_t> priorities;
+    for (QueueId id : children) {
+      rest -= got[id];
+      priorities.insert(state_.queues().At(id).spec.priority);
+    }
+    for (auto priority = priorities.rbegin(); priority != priorities.rend(); ++priority) {
+      std::vector<Taker> takers;
+      for (QueueId id : children) {
+        const QueueSpec& spec = state_.queues().At(id).spec;
+        if (spec.priority != *priority || spec.weight == 0 || amount == 0) continue;
+        takers.push_back({id, Wanted(id, k) - got[id], Weight(id, children, k, amount), 0});
+      }
+      rest -= RoundsOf(rest, takers);
+      for (const Taker& taker : takers) got[taker.queue] += taker.got;
+    }
+    for (QueueId id : children) {
+      const Queue& queue = state_.queues().At(id);
+      FairShares::OfQueue& of = result_[id];
+      of.fair_share.amount[k] = static_cast<int64_t>(got[id]);
+      of.deserved.amount[k] = static_cast<int64_t>(deserved[id]);
+      const int64_t said = std::max(queue.deserved.amount[k], of.guarantee.amount[k]);
+      if (deserved[id] < std::min(said, queue.limit.amount[k])) of.deserved_scaled = true;
+      const bool names = queue.deserved_bound.amount[k] != INT64_MAX;
+      of.divisible.amount[k] =
+          names ? of.deserved.amount[k] : std::min(queue.limit.amount[k], there);
+    }
+  }
+
+  void DivideBelow(QueueId parent) {
+    const std::vector<QueueId>& children = state_.queues().At(parent).children;
+    for (QueueId id : children) Start(id);
+    for (size_t k = 0; k < state_.interner().kind_count(); ++k) {
+      DivideKind(children, k, result_[parent]);
+    }
+    for (QueueId id : children) DivideBelow(id);
+  }
+
+  const ClusterState& state_;
+  const FairShareParameters parameters_;
+  std::map<QueueId, FairShares::OfQueue> result_;
+};
+
+// ---- Random trees and changes
+
+QueueShape RandomQueue(Dice& dice) {
+  QueueShape shape;
+  const auto amounts = [&](int most) -> std::vector<NamedAmount> {
+    std::vector<NamedAmount> some;
+    if (dice.Chance(60)) some.push_back({"cpu", dice.Below(most) * 1000 + dice.Below(3)});
+    if (dice.Chance(60)) some.push_back({"gpu", dice.Below(most)});
+    return some;
+  };
+  if (dice.Chance(50)) shape.deserved = amounts(12);
+  if (dice.Chance(30)) shape.guarantee = amounts(5);
+  if (dice.Chance(30)) shape.limit = amounts(20);
+  shape.weight = dice.Chance(20) ? 0 : dice.Between(1, 5);
+  shape.priority = dice.Chance(70) ? 0 : dice.Below(3);
+  if (dice.Chance(30)) shape.user_fairness = UserFairness::kDrf;
+  if (dice.Chance(20)) shape.order = QueueOrder::kFifoStrict;
+  return shape;
+}
+
+class RandomTree {
+ public:
+  RandomTree(TestCluster& cluster, Dice& dice) : cluster_(cluster), dice_(dice) {
+    for (int i = dice.Between(1, 4); i > 0; --i) AddNode();
+    for (int i = dice.Between(1, 12); i > 0; --i) AddQueue();
+  }
+
+  void Change() {
+    switch (dice_.Below(9)) {
+      case 0:
+        return AddQueue();
+      case 1:
+        return AddNode();
+      case 2:
+        return Update();
+      case 3:
+        return Steer();
+      case 4:
+        return Forget();
+      case 5:
+        return End();
+      case 6:
+        cluster_.Cycle(dice_.Chance(50) ? 1 : TestCluster::kNoBudget);
+        return;
+      default:
+        return Submit();
+    }
+  }
+
+  void Submit() {
+    const Queue& queue = Any();
+    if (!queue.children.empty() || queue.id == kRootQueue) return;
+    GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
+    group.min_available = dice_.Chance(40) ? 1 : group.replicas;
+    group.gpus = dice_.Below(3);
+    JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
+    shape.preemptible = dice_.Chance(60);
+    shape.user = dice_.Chance(50) ? "ann" : "bob";
+    cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
+  }
+
+ private:
+  void AddNode() {
+    cluster_.AddNode(absl::StrCat("n", ++nodes_),
+                     {.cpu = dice_.Between(1, 30), .gpus = dice_.Below(9)});
+  }
+  const Queue& Any() {
+    const IdMap<QueueId, Queue>& queues = cluster_.state().queues();
+    const QueueId from{static_cast<uint32_t>(
+        dice_.Below(static_cast<int>(cluster_.state().next_queue_id().value)))};
+    return queues.At(queues.NextFrom(from).value_or(kRootQueue));
+  }
+  void AddQueue() {
+    const Queue& parent = Any();
+    if (parent.children.empty() && parent.jobs > 0) return;
+    QueueShape shape = RandomQueue(dice_);
+    if (parent.id != kRootQueue) shape.parent = parent.spec.name;
+    cluster_.AddQueue(absl::StrCat("q", ++queues_), shape);
+  }
+  void Update() {
+    const Queue& queue = Any();
+    if (queue.id == kRootQueue) return;
+    const QueueShape shape = RandomQueue(dice_);
+    QueueSpec spec = queue.spec;
+    spec.deserved = shape.deserved;
+    spec.guarantee = shape.guarantee;
+    spec.limit = shape.limit;
+    spec.weight = shape.weight;
+    spec.priority = shape.priority;
+    cluster_.Must(QueueUpdated{.id = queue.id, .spec = spec});
+  }
+  void Steer() {
+    const NodeId id{static_cast<uint32_t>(dice_.Between(1, nodes_))};
+    const Node* node = cluster_.state().nodes().Find(id);
+    if (node == nullptr) return;
+    if (dice_.Chance(50)) {
+      (void)cluster_.Try(NodeSilenced{.id = id});
+    } else {
+      (void)cluster_.Try(NodeRegistered{
+          .id = id, .spec = node->spec, .epoch = node->status.epoch + 1, .agent_id = "a"});
+    }
+  }
+  void Forget() {
+    const Queue& queue = Any();
+    if (queue.id == kRootQueue) return;
+    if (dice_.Chance(50)) {
+      (void)cluster_.Try(QueueDeleted{.id = queue.id});
+    } else {
+      StateEditor(cluster_.state())
+          .SetQueueUsage(queue.id,
+                         {{"cpu", dice_.Below(9) * 1'000'000}, {"gpu", dice_.Below(9999)}});
+    }
+  }
+  void End() {
+    const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
+    if (cluster_.state().jobs().Find(id) == nullptr) return;
+    (void)cluster_.Try(JobCancelled{.id = id});
+    cluster_.Cycle();
+    (void)cluster_.Try(JobDeleted{.id = id});
+  }
+
+  TestCluster& cluster_;
+  Dice& dice_;
+  int nodes_ = 0, queues_ = 0, jobs_ = 0;
+};
+
+void CheckSane(const ClusterState& state, const FairShares& shares) {
+  state.queues().ForEach([&](QueueId id, const Queue& queue) {
+    Resources given, promised;
+    for (QueueId child : queue.children) {
+      given += shares.At(child).fair_share;
+      promised += shares.At(child).deserved;
+    }
+    REQUIRE(given.FitsIn(shares.At(id).fair_share));
+    REQUIRE(promised.FitsIn(shares.At(id).divisible));
+  });
+}
+
+TEST_CASE("shares kept incrementally are those of the literal rules") {
+  uint64_t divided = 0, scaled = 0, steps = 0, queues = 0;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    Dice dice(seed);
+    PolicyConfig config;
+    if (dice.Chance(40)) config.fair_share.half_life = absl::Hours(1);
+    config.fair_share.usage_weight = dice.Below(4);
+    const FairShareParameters& parameters = config.fair_share;
+    TestCluster cluster(*Policies::Create(config));
+    RandomTree tree(cluster, dice);
+    for (int step = 0; step < 40; ++step) {
+      INFO("seed " << seed << " step " << step);
+      tree.Change();
+      if (dice.Chance(30)) continue;
+      StateEditor editor(cluster.state(), EditMode::kTentative);
+      const uint64_t before = CacheOf(editor).shares.divisions();
+      const FairShares& cached = FreshShares(editor, cluster.state(), parameters);
+      divided += cached.divisions() - before;
+      ++steps;
+      Naive naive(cluster.state(), parameters);
+      const FairShares fresh = FairSharesOf(cluster.state(), parameters);
+      cluster.state().queues().ForEach([&](QueueId id, const Queue& queue) {
+        INFO("queue " << queue.spec.name);
+        REQUIRE(cached.At(id) == fresh.At(id));
+        REQUIRE(cached.At(id) == naive.At(id));
+        if (cached.At(id).deserved_scaled) ++scaled;
+        if (!queue.children.empty()) ++queues;
+      });
+      CheckSane(cluster.state(), cached);
+    }
+  }
+  CHECK(divided * 3 < queues * 2);  // much was not divided again
+  CHECK(scaled > 1000);
+  CHECK(steps > 3000);
+}
+
+// ---- The order, by looking at everything
+
+// A class that waits, with what the rules compare.
+struct Waiting {
+  const PendingClass* of;
+  ClassId id;
+  const Job* job;
+};
+
+class FullDescent {
+ public:
+  FullDescent(const ClusterState& state, const FairShares& shares)
+      : state_(state), shares_(shares) {}
+
+  std::optional<Waiting> Next(QueueId parent = kRootQueue) const {
+    const Queue& queue = state_.queues().At(parent);
+    if (queue.children.empty()) return Leaf(queue);
+    std::optional<Waiting> best;
+    QueueId best_child;
+    for (QueueId child : queue.children) {
+      const std::optional<Waiting> head = Next(child);
+      if (!head.has_value()) continue;
+      if (best.has_value() && !Before(child, *head, best_child, *best)) continue;
+      best = head;
+      best_child = child;
+    }
+    return best;
+  }
+
+ private:
+  std::optional<Waiting> Leaf(const Queue& queue) const {
+    std::vector<Waiting> all;
+    state_.pending().classes().ForEach([&](ClassId id, const PendingClass& c) {
+      if (c.demand.queue != queue.id || c.jobs.empty()) return;
+      all.push_back({&c, id, &state_.jobs().At(c.jobs.begin()->job)});
+    });
+    const auto before = [&](const Waiting& a, const Waiting& b) {
+      if (a.job->priority != b.job->priority) return a.job->priority > b.job->priority;
+      if (queue.spec.user_fairness == UserFairness::kDrf) {
+        const int order = Compare(UserShare(queue, a.job->user), UserShare(queue, b.job->user));
+        if (order != 0) return order < 0;
+      }
+      if (a.of->demand.gang != b.of->demand.gang) return a.of->demand.gang;
+      return a.job->id < b.job->id;
+    };
+    std::sort(all.begin(), all.end(), before);
+    for (const Waiting& one : all) {
+      if (one.of->blocked == nullptr) return one;
+      const bool never = one.of->blocked->wake == WakeOn::kChange;  // it keeps nobody waiting
+      const bool strict = queue.spec.order == QueueOrder::kFifoStrict;
+      if (strict && one.of->demand.gang && !never) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  Share UserShare(const Queue& queue, const std::string& user) const {
+    Resources used;
+    state_.jobs().ForEach([&](JobId, const Job& job) {
+      if (job.queue != queue.id || job.user != user) return;
+      for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+        if (!Occupies(job.tasks[t].state)) continue;
+        used += state_.interner().Shape(job.groups[GroupOf(job, t)].shape).resources;
+      }
+    });
+    return Dominant(queue, used);
+  }
+
+  Share Dominant(const Queue& queue, const Resources& used) const {
+    const FairShares::OfQueue& share = shares_.At(queue.id);
+    Share most;
+    for (size_t k = 0; k < kMaxResourceKinds; ++k) {
+      const int64_t whole = std::min(
+          queue.limit.amount[k], std::max(share.deserved.amount[k], share.fair_share.amount[k]));
+      if (used.amount[k] == 0) continue;
+      if (whole == 0) return {.part = 1, .whole = 0};
+      const Share one{.part = used.amount[k], .whole = whole};
+      if (Compare(one, most) > 0) most = one;
+    }
+    return most;
+  }
+
+  bool Before(QueueId a, const Waiting& for_a, QueueId b, const Waiting& for_b) const {
+    const auto facts = [&](QueueId id, const Waiting& head) {
+      const Queue& queue = state_.queues().At(id);
+      const FairShares::OfQueue& share = shares_.At(id);
+      const JobNeeds needs = NeedsOf(*head.job);
+      Resources request;
+      for (const GroupNeed& need : needs.groups) {
+        const Resources& each =
+            state_.interner().Shape(head.job->groups[need.group].shape).resources;
+        request += each.Times(need.count);
+        if (!needs.gang) break;
+      }
+      int over = 0, beyond = 0;
+      for (size_t k = 0; k < kMaxResourceKinds; ++k) {
+        if (request.amount[k] == 0) continue;
+        const int64_t has = queue.allocated.amount[k];
+        if (has > share.fair_share.amount[k]) over = 1;
+        if (has + request.amount[k] > share.deserved.amount[k]) beyond = 1;
+      }
+      return std::tuple(over, beyond, -queue.spec.priority,
+                        Dominant(queue, queue.allocated + request),
+                        Dominant(queue, queue.allocated));
+    };
+    const auto x = facts(a, for_a), y = facts(b, for_b);
+    const auto first = [](const auto& f) {
+      return std::tuple(std::get<0>(f), std::get<1>(f), std::get<2>(f));
+    };
+    if (first(x) != first(y)) return first(x) < first(y);
+    if (int order = Compare(std::get<3>(x), std::get<3>(y)); order != 0) return order < 0;
+    if (int order = Compare(std::get<4>(x), std::get<4>(y)); order != 0) return order < 0;
+    return a < b;
+  }
+
+  const ClusterState& state_;
+  const FairShares& shares_;
+};
+
+TEST_CASE("the next class is the one that a look at everything gives") {
+  size_t served = 0, blocked = 0, growth = 0;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    Dice dice(seed);
+    TestCluster cluster;
+    RandomTree tree(cluster, dice);
+    for (int i = 0; i < 25; ++i) tree.Submit();
+    if (dice.Chance(50)) cluster.Cycle(static_cast<uint64_t>(dice.Between(1, 30)));
+    for (int i = 0; i < 10; ++i) tree.Submit();
+    (void)cluster.Cycle(1);  // the lifecycle stage has looked at all
+    const ClusterState& state = cluster.state();
+    Cycle cycle(cluster.state(), cluster.policies(), cluster.now(), 1);
+    ServiceOrder order(cycle, ServiceOrder::Offer::kReady);
+    const FullDescent descent(state, cycle.shares());
+    Placer placer(cycle);
+    for (int step = 0;; ++step) {
+      INFO("seed " << seed << " step " << step);
+      const auto next = order.Next();
+      const auto expected = descent.Next();
+      REQUIRE(next.has_value() == expected.has_value());
+      if (!next.has_value()) break;
+      REQUIRE(next->job == expected->job->id);
+      REQUIRE(next->id == expected->id);
+      if (!expected->of->demand.gang) ++growth;
+      auto verdict = placer.Serve(state.jobs().At(next->job));
+      ++(verdict.has_value() ? blocked : served);
+      if (verdict.has_value()) cycle.transaction().editor().Block(next->id, *std::move(verdict));
+    }
+  }
+  CHECK(served > 500);
+  CHECK(blocked > 500);
+  CHECK(growth > 200);
+}
+
+// ---- The budget
+
+std::vector<std::string> Binds(TestCluster& cluster, uint64_t budget) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 100'000; ++i) {
+    const Plan plan = cluster.Cycle(budget);
+    for (const EventBody& decision : plan.decisions) {
+      if (std::holds_alternative<TasksBound>(decision)) {
+        lines.push_back(Describe(cluster.state(), decision));
+      }
+    }
+    if (plan.decisions.empty() && !plan.exhausted) return lines;
+  }
+  FAIL("cycles do not end");
+  return lines;
+}
+
+TEST_CASE("where the budget cuts does not change who goes first") {
+  size_t bound = 0, waiting = 0;
+  for (uint32_t seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    std::vector<std::vector<std::string>> lives;
+    for (const uint64_t budget : {TestCluster::kNoBudget, uint64_t{1}, uint64_t{7}}) {
+      Dice dice(seed);
+      PolicyConfig config;
+      config.actions = {"allocate", "backfill"};
+      if (dice.Chance(30)) config.fair_share.half_life = absl::Hours(1);
+      TestCluster cluster(*Policies::Create(config));
+      RandomTree tree(cluster, dice);
+      for (int i = 0; i < 30; ++i) tree.Submit();
+      std::vector<std::string> life = Binds(cluster, budget);
+      for (int i = 0; i < 15; ++i) tree.Submit();
+      for (std::string& line : Binds(cluster, budget)) life.push_back(std::move(line));
+      bound += life.size();
+      waiting += cluster.state().pending().job_count();
+      lives.push_back(std::move(life));
+    }
+    REQUIRE(lives[0] == lives[1]);
+    REQUIRE(lives[0] == lives[2]);
+  }
+  CHECK(bound > 1000);
+  CHECK(waiting > 1000);
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,304 @@
+// Questions about jobs on the command line: explain, plan, estimate, and dry runs.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/cli/cli_harness.h"
+
+namespace berth {
+namespace {
+
+constexpr int64_t kNow = 1'795'003'600;  // 2026-11-18 12:06:40, as FakeWorld has it
+
+void AddConstraint(const std::string& name, int64_t nodes, int64_t devices, int64_t in_order,
+                   v1::GroupConstraints* group) {
+  v1::ConstraintCount& count = *group->add_constraints();
+  count.set_name(name);
+  count.set_nodes_alone(nodes);
+  count.set_devices_alone(devices);
+  count.set_nodes_in_order(in_order);
+}
+
+void FillGroup(v1::GroupConstraints* group) {
+  group->set_group("worker");
+  group->set_needed_tasks(8);
+  group->set_nodes(10);
+  group->set_devices(36);
+  AddConstraint("ready", 1, 8, 1, group);
+  AddConstraint("schedulable", 0, 0, 0, group);
+  AddConstraint("node_selector", 4, 12, 3, group);
+  AddConstraint("free", 6, 4, 3, group);
+  group->set_nodes_left(3);
+  group->set_tasks_left(3);
+  group->set_largest_block(4);
+  group->add_blocking("node_selector");
+  group->add_blocking("free");
+}
+
+void AddRemedy(v1::Remedy::Kind kind, const std::string& field, const std::string& value,
+               const std::string& detail, bool now, v1::ExplainJobResponse* answer) {
+  v1::Remedy& remedy = *answer->add_remedies();
+  remedy.set_kind(kind);
+  remedy.set_field(field);
+  remedy.set_value(value);
+  remedy.set_detail(detail);
+  remedy.set_starts_now(now);
+}
+
+v1::ExplainJobResponse Waiting() {
+  v1::ExplainJobResponse answer;
+  answer.set_job("bert");
+  answer.set_state(v1::JOB_PENDING);
+  v1::WaitReason& reason = *answer.add_reasons();
+  reason.set_code(v1::WaitReason::INSUFFICIENT_RESOURCES);
+  reason.set_resource("gpu");
+  reason.set_needed(64);
+  reason.set_free(32);
+  answer.set_position(2);
+  answer.set_queue_jobs(5);
+  FillGroup(answer.add_groups());
+  v1::Holder& llama = *answer.add_holders();
+  llama.set_job("llama");
+  llama.set_queue("vision");
+  llama.set_amount(32);
+  llama.mutable_ends()->set_seconds(kNow + 1500);
+  v1::Holder& other = *answer.add_holders();
+  other.set_job("t5");
+  other.set_queue("research");
+  other.set_amount(4);
+  v1::EstimateJobResponse& estimate = *answer.mutable_estimate();
+  estimate.mutable_likely()->set_seconds(kNow + 1500);
+  estimate.mutable_earliest()->set_seconds(kNow + 600);
+  estimate.mutable_latest()->set_seconds(kNow + 3600);
+  estimate.set_jobs_before(1);
+  estimate.set_history_jobs(120);
+  answer.mutable_reservation()->mutable_start()->set_seconds(kNow + 1500);
+  answer.mutable_reservation()->add_nodes("n1");
+  answer.mutable_reservation()->add_nodes("n2");
+  AddRemedy(v1::Remedy::FEWER_TASKS, "groups[0].replicas", "3",
+            "3 of 8 tasks would start now (replicas and min_available 3)", true, &answer);
+  AddRemedy(v1::Remedy::OTHER_QUEUE, "queue", "vision", "queue vision could take it", false,
+            &answer);
+  AddRemedy(v1::Remedy::WAIT, "", "2026-11-18T12:31:40Z", "nothing to change", false, &answer);
+  answer.mutable_remedies(2)->mutable_wait_until()->set_seconds(kNow + 1500);
+  return answer;
+}
+
+TEST_CASE("explain tells why, in numbers, and what would start the job") {
+  Cli cli;
+  cli.script.Answer("ExplainJob", Waiting());
+  CHECK(cli.Run({"job", "explain", "bert"}) == 0);
+  CHECK(cli.out() == R"(bert is Pending, 2nd of 5 jobs in its queue that wait.
+It waits because: needs 64 gpu, 32 free.
+Group worker (8 tasks wait, room now for 3):
+  10 nodes with 36 free devices, rejected by:
+  CONSTRAINT     NODES  DEVICES  IN ORDER
+  ready              1        8         1
+  node_selector      4       12         3
+  free               6        4         3
+  left               -        -         3
+  node_selector and free together bar it; the most free devices on one node: 4
+gpu is held by:
+  JOB    QUEUE     AMOUNT  ENDS
+  llama  vision        32  2026-11-18 12:31:40 (in 25m)
+  t5     research       4  -
+Starts:
+  about 2026-11-18 12:31:40 (in 25m), between 2026-11-18 12:16:40 and 2026-11-18 13:06:40, judged by 120 jobs that ended; 1 job goes first
+Reserved:
+  from 2026-11-18 12:31:40 on n1, n2
+To start it:
+  groups[0].replicas: 3           3 of 8 tasks would start now (replicas and min_available 3)
+  queue: vision                   queue vision could take it; not at once
+  wait until 2026-11-18 12:31:40  nothing to change
+)");
+  CHECK(cli.script.Requests<v1::ExplainJobRequest>("ExplainJob")[0].job() == "bert");
+  CHECK(cli.Run({"job", "explain", "bert", "-o", "wide"}) == 0);
+  CHECK(cli.out().find("\n  schedulable        0        0         0") != std::string::npos);
+  CHECK(cli.out().find("DEVICES IN ORDER") != std::string::npos);
+}
+
+TEST_CASE("explain a job that does not wait, or that no change helps") {
+  Cli cli;
+  v1::ExplainJobResponse running;
+  running.set_job("llama");
+  running.set_state(v1::JOB_RUNNING);
+  cli.script.Answer("ExplainJob", running);
+  CHECK(cli.Run({"job", "explain", "llama"}) == 0);
+  CHECK(cli.out() == "llama is Running: it waits for nothing.\n");
+  Cli hopeless;
+  v1::ExplainJobResponse answer = Waiting();
+  answer.clear_remedies();
+  answer.clear_holders();
+  answer.clear_reservation();
+  answer.set_position(11);
+  answer.set_queue_jobs(11);
+  answer.mutable_estimate()->Clear();
+  answer.mutable_estimate()->set_unknown("nothing that runs has a walltime");
+  hopeless.script.Answer("ExplainJob", answer);
+  CHECK(hopeless.Run({"job", "explain", "bert"}) == 0);
+  for (const char* words : {"11th of 11 jobs", "To start it:\n  no single change that is known of",
+                            "Starts:\n  cannot be said: nothing that runs has a walltime\n"}) {
+    INFO(hopeless.out());
+    CHECK(hopeless.out().find(words) != std::string::npos);
+  }
+  CHECK(hopeless.out().find("held by") == std::string::npos);
+}
+
+TEST_CASE("several jobs are explained one after the other, as documents for programs") {
+  Cli cli;
+  cli.script.Answer("ExplainJob", Waiting());
+  cli.script.Answer("ExplainJob", absl::NotFoundError("there is no job \"b\""));
+  cli.script.Answer("ExplainJob", Waiting());
+  CHECK(cli.Run({"job", "explain", "a", "b", "c", "-o", "yaml"}) == 3);
+  CHECK(cli.out().find("\n---\njob: bert\nstate: Pending\n") != std::string::npos);
+  CHECK(cli.err() == "berth: there is no job \"b\"\n");
+  CHECK(cli.Run({"job", "explain", "a", "-o", "json"}) == 0);
+  CHECK(cli.out().find("\"nodesInOrder\": \"3\"") != std::string::npos);
+  CHECK(cli.Run({"job", "explain"}) == 2);
+}
+
+TEST_CASE("estimate in a sentence") {
+  Cli cli;
+  v1::EstimateJobResponse estimate;
+  cli.script.Answer("EstimateJob", estimate);
+  estimate.mutable_latest()->set_seconds(kNow + 1500);
+  estimate.set_jobs_before(2);
+  cli.script.Answer("EstimateJob", estimate);
+  estimate.Clear();
+  estimate.set_unknown("job t5 goes before it, and has no walltime");
+  cli.script.Answer("EstimateJob", estimate);
+  CHECK(cli.Run({"job", "estimate", "a", "b", "c"}) == 0);
+  CHECK(cli.out() ==
+        "a does not wait\n\n"
+        "b starts: 2026-11-18 12:31:40 (in 25m) at the latest, if all keep to their walltimes; "
+        "2 jobs go first\n\n"
+        "c starts: cannot be said: job t5 goes before it, and has no walltime\n");
+}
+
+constexpr char kJob[] = R"(apiVersion: berth/v1
+kind: Job
+name: one
+queue: q
+groups: [{name: w, replicas: 4, command: [a]}]
+)";
+
+void AddTask(const std::string& group, int32_t index, const std::string& node, int devices,
+             google::protobuf::RepeatedPtrField<v1::PlannedTask>* tasks) {
+  v1::PlannedTask& task = *tasks->Add();
+  task.set_group(group);
+  task.set_index(index);
+  task.set_node(node);
+  for (int i = 0; i < devices; ++i) task.add_device_uuids("GPU-" + std::to_string(i));
+}
+
+TEST_CASE("a dry run of one job shows where it would go") {
+  Cli cli;
+  const TempFile file(kJob);
+  v1::PlanJobResponse plan;
+  plan.set_starts_now(true);
+  AddTask("driver", 0, "n1", 0, plan.mutable_placements());
+  AddTask("worker", 0, "n1", 2, plan.mutable_placements());
+  AddTask("worker", 1, "n1", 2, plan.mutable_placements());
+  AddTask("worker", 2, "n2", 2, plan.mutable_placements());
+  cli.script.Answer("PlanJob", plan);
+  CHECK(cli.Run({"submit", "--dry-run", file.path()}) == 0);
+  CHECK(cli.out() == R"(job/one would be accepted (dry run)
+Starts now on 2 nodes:
+  NODE  TASKS                  DEVICES
+  n1    driver-0, worker-0..1        4
+  n2    worker-2                     2
+)");
+  const v1::Job sent = cli.script.Requests<v1::PlanJobRequest>("PlanJob")[0].job();
+  CHECK(sent.name() == "one");
+  CHECK(sent.spec().groups(0).replicas() == 4);
+  CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
+
+  CHECK(cli.Run({"job", "plan", "-f", file.path(), "-o", "wide"}) == 0);
+  CHECK(cli.out().find("GPU-0,GPU-1,GPU-0,GPU-1") != std::string::npos);
+  CHECK(cli.Run({"job", "plan", "-f", file.path(), "-o", "json"}) == 0);
+  CHECK(cli.out().find("\"startsNow\": true") != std::string::npos);
+  CHECK(cli.Run({"submit", "--dry-run", "-o", "name", "--name", "quick", "--", "x"}) == 0);
+  CHECK(cli.out() == "job/quick\n");
+}
+
+TEST_CASE("a plan of a job that would wait is accepted all the same") {
+  Cli cli;
+  const TempFile file(kJob);
+  v1::PlanJobResponse waits;
+  v1::WaitReason& reason = *waits.add_blockers();
+  reason.set_code(v1::WaitReason::INSUFFICIENT_RESOURCES);
+  reason.set_resource("gpu");
+  reason.set_needed(64);
+  reason.set_free(32);
+  waits.mutable_reservation()->mutable_start()->set_seconds(kNow + 1500);
+  waits.mutable_reservation()->add_nodes("n1");
+  cli.script.Answer("PlanJob", waits);
+  v1::PlanJobResponse evicts;
+  AddTask("worker", 0, "n1", 2, evicts.mutable_nominated());
+  v1::PlannedEviction& eviction = *evicts.add_evictions();
+  eviction.set_job("bert");
+  eviction.set_queue("vision");
+  eviction.set_tasks(4);
+  eviction.set_reason(v1::Eviction::RECLAIMED);
+  eviction.set_detail("it borrowed 8 gpu");
+  cli.script.Answer("PlanJob", evicts);
+  v1::PlanJobResponse exhausted;
+  exhausted.set_exhausted(true);
+  cli.script.Answer("PlanJob", exhausted);
+  CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
+  CHECK(cli.out() == R"(job/one would be accepted (dry run)
+Waits because:
+  needs 64 gpu, 32 free
+Kept for it:
+  from 2026-11-18 12:31:40 on n1
+)");
+  CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
+  CHECK(cli.out() == R"(job/one would be accepted (dry run)
+Waits for what is being released on 1 node:
+  NODE  TASKS     DEVICES
+  n1    worker-0        2
+Evicts:
+  JOB   QUEUE   TASKS  REASON     WHY
+  bert  vision      4  Reclaimed  it borrowed 8 gpu
+)");
+  CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
+  CHECK(cli.out().find("cannot be said") != std::string::npos);
+}
+
+TEST_CASE("a plan over many nodes shows the first, unless asked for all") {
+  Cli cli;
+  const TempFile file(kJob);
+  v1::PlanJobResponse plan;
+  for (int i = 0; i < 23; ++i) {
+    AddTask("w", i, "node" + std::to_string(i), 1, plan.mutable_placements());
+  }
+  cli.script.Answer("PlanJob", plan);
+  CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
+  CHECK(cli.out().find("node19") != std::string::npos);
+  CHECK(cli.out().find("node20") == std::string::npos);
+  CHECK(cli.out().find("\n  ... and 3 more nodes: -o wide shows all\n") != std::string::npos);
+  CHECK(cli.Run({"job", "plan", "-f", file.path(), "-o", "wide"}) == 0);
+  CHECK(cli.out().find("node22") != std::string::npos);
+}
+
+TEST_CASE("what is wrong with a planned job is told by file and line") {
+  Cli cli;
+  const TempFile file(kJob);
+  cli.script.Answer("PlanJob", ViolationsError(absl::StatusCode::kInvalidArgument,
+                                               {{"job.spec.groups[0].replicas", "too many"},
+                                                {"job.spec.queue", "no such queue"}}));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"job", "plan", "-f", file.path()},
+        std::vector<std::string>{"submit", "--dry-run", file.path()}}) {
+    CHECK(cli.Run(arguments) == 4);
+    CHECK(cli.err() == file.path() + ":5:30: groups[0].replicas: too many\n" + file.path() +
+                           ":4:8: queue: no such queue\n");
+  }
+  const TempFile queue("apiVersion: berth/v1\nkind: Queue\nname: q\n");
+  CHECK(cli.Run({"job", "plan", "-f", queue.path()}) == 4);
+  CHECK(cli.err() == queue.path() + ":1:1: only jobs can be planned\n");
+  CHECK(cli.Run({"job", "plan"}) == 2);
+}
+
+}  // namespace
+}  // namespace berth

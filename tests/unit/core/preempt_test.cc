@@ -1,0 +1,238 @@
+// Tables for preempt: who goes for whom inside a queue.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/core/testing/evictions.h"
+
+namespace berth {
+namespace {
+
+using testing::Contest;
+using testing::Elastic;
+using testing::Firm;
+using testing::Gang;
+using testing::JobShape;
+
+const std::vector<std::string> kActions = {"allocate", "preempt"};
+
+TEST_CASE("preempt: a job of higher priority takes the room of a less important one") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 8});
+  const JobId low = contest.Run("low", Gang(2, 8));
+  const JobId high = contest.Submit("high", Gang(1, 8, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease low: 0 1 for high\n");
+  CHECK(contest.StateOf(low) == "Restarting");
+  CHECK(contest.status(low).retries == 0);
+  CHECK(contest.status(low).message == "evicted for job high: its priority 0 is below 5");
+  CHECK(contest.job(high).tasks[0].state == TaskState::kNominated);
+}
+
+TEST_CASE("preempt: not those of equal or higher priority, not those that are not preemptible") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 3, {.gpus = 8});
+  contest.Run("equal", Gang(1, 8, "", 5));
+  contest.Run("higher", Gang(1, 8, "", 6));
+  contest.Run("firm", Firm(Gang(1, 8, "", 1)));
+  contest.Submit("high", Gang(1, 8, "", 5));
+  CHECK(contest.Evictions().empty());
+}
+
+TEST_CASE("preempt: not jobs of other queues") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 8});
+  contest.AddQueue("a");
+  contest.AddQueue("b");
+  contest.Run("low", Gang(1, 8, "a"));
+  contest.Submit("high", Gang(1, 8, "b", 5));
+  CHECK(contest.Evictions().empty());
+}
+
+TEST_CASE("preempt: lowest priority first, then least loss, then the younger") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 4, {.gpus = 2});
+  contest.Run("old", Gang(1, 2, "", 1));
+  contest.Advance(absl::Seconds(100));
+  contest.Run("young", Gang(1, 2, "", 1));
+  contest.Run("younger", Gang(1, 2, "", 1));
+  contest.Run("mean", Gang(1, 2, "", 2));
+  contest.Advance(absl::Seconds(10));
+  contest.Submit("h1", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate h1: 0@n3\nrelease younger: 0 for h1\n");
+  contest.Submit("h2", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate h2: 0@n2\nrelease young: 0 for h2\n");
+  contest.Submit("h3", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate h3: 0@n1\nrelease old: 0 for h3\n");
+  contest.Submit("h4", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate h4: 0@n4\nrelease mean: 0 for h4\n");
+}
+
+TEST_CASE("preempt: a recent checkpoint makes a long run cheap") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 2});
+  JobShape checkpoints = Gang(1, 2);
+  checkpoints.checkpoint_interval = absl::Seconds(60);
+  contest.Run("saves", checkpoints);
+  contest.Advance(absl::Seconds(590));
+  contest.Run("never", Gang(1, 2));
+  contest.Advance(absl::Seconds(15));  // 605 s: 5 s since the last checkpoint
+  contest.Submit("high", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease saves: 0 for high\n");
+}
+
+TEST_CASE("preempt: surplus tasks before whole gangs, highest index first") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 4});
+  const JobId gang = contest.Run("gang", Gang(1, 4));
+  const JobId elastic = contest.Run("elastic", Elastic(1, 4, 1));
+  contest.Submit("high", Gang(2, 1, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n2 1@n2\nrelease elastic: 2 3 for high\n");
+  CHECK(contest.StateOf(elastic) == "Running");
+  CHECK(contest.status(elastic).message ==
+        "2 surplus tasks evicted for job high: its priority 0 is below 5");
+  CHECK(contest.StateOf(gang) == "Running");
+  CHECK(contest.Tasks(elastic) == "RRLL");
+}
+
+TEST_CASE("preempt: an elastic job goes whole rather than below its minimum") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 4});
+  const JobId elastic = contest.Run("elastic", Elastic(2, 4, 1));
+  contest.Submit("high", Gang(3, 1, "", 5));
+  contest.Settle();
+  CHECK(contest.StateOf(elastic) == "Restarting");
+  CHECK(contest.Tasks(elastic) == "LLLL");
+}
+
+TEST_CASE("preempt: what is free and what is being released counts too") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 3, {.gpus = 2});
+  contest.Run("a", Gang(1, 2));
+  const JobId b = contest.Run("b", Gang(1, 2));
+  contest.Must(JobCancelled{.id = b});
+  contest.Settle();
+  REQUIRE(contest.Tasks(b) == "L");
+  const JobId high = contest.Submit("high", Gang(3, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n1 1@n2 2@n3\nrelease a: 0 for high\n");
+  const JobId next = contest.Submit("next", Gang(1, 2, "", 9));
+  CHECK(contest.Evictions().empty());  // nominated jobs are nobody's victims
+  CHECK(contest.job(high).tasks[0].state == TaskState::kNominated);
+  CHECK(contest.StateOf(next) == "Pending");
+}
+
+TEST_CASE("preempt: what is being released suffices, and nobody goes") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 2});
+  contest.Run("a", Gang(1, 2));
+  const JobId b = contest.Run("b", Gang(1, 2));
+  contest.Must(JobCancelled{.id = b});
+  contest.Submit("high", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n2\n");
+}
+
+TEST_CASE("preempt: nobody goes for a gang that would not fit anyway") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 2});
+  contest.Run("firm", Firm(Gang(1, 2)));
+  contest.Run("low", Gang(1, 2));
+  contest.Submit("two", Gang(2, 2, "", 5));
+  contest.Submit("never", Gang(3, 2, "", 5));
+  CHECK(contest.Evictions().empty());
+}
+
+TEST_CASE("preempt: within the queue's limit, room is made by those who hold it") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 4, {.gpus = 2});
+  contest.AddQueue("a", {.limit = {{"gpu", 4}}});
+  contest.Run("low", Gang(1, 2, "a"));
+  contest.Run("other", Gang(1, 2, "a", 1));
+  contest.Submit("high", Gang(1, 2, "a", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease low: 0 for high\n");
+}
+
+TEST_CASE("preempt: a victim that fits elsewhere is moved") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 4});
+  const JobId low = contest.Run("low", Gang(1, 1));
+  const JobId side = contest.Run("side", Gang(1, 2));
+  REQUIRE(contest.Where(low) == contest.Where(side));
+  contest.Run("wide", Firm(Gang(1, 2)));
+  contest.Submit("high", Gang(1, 4, "", 5));
+  CHECK(contest.Evictions() ==
+        "nominate high: 0@n1\nrelease low: 0 for high to 0@n2\nrelease side: 0 for high\n");
+  CHECK(contest.status(low).message == "moved for job high: its priority 0 is below 5");
+  contest.Report(low, 0, ReportState::kExited, 143, ExitCause::kKilled);
+  contest.Settle();
+  CHECK(contest.StateOf(low) != "Restarting");
+}
+
+TEST_CASE("preempt: min_runtime protects, and the job is looked at again when it ends") {
+  EvictionParameters parameters = testing::Unprotected();
+  parameters.min_runtime = absl::Minutes(10);
+  Contest contest(kActions, parameters);
+  contest.AddNodes("n", 1, {.gpus = 2});
+  contest.Run("low", Gang(1, 2));
+  contest.Advance(absl::Minutes(4));
+  contest.Submit("high", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions().empty());
+  CHECK(contest.Cycle().wake_at == contest.now() + absl::Minutes(6));
+  contest.Advance(absl::Minutes(6));
+  CHECK(contest.state().releasing().size() == 1);
+}
+
+TEST_CASE("preempt: a more important job of a parked class is looked at at once") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 2});
+  contest.Run("low", Gang(1, 2, "", 1));
+  contest.Submit("lower", Gang(1, 2, "", 0));
+  CHECK(contest.Evictions().empty());
+  contest.Submit("high", Gang(1, 2, "", 5));
+  CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease low: 0 for high\n");
+}
+
+TEST_CASE("preempt: a parked class costs nothing") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 2});
+  contest.Run("low", Gang(1, 2, "", 1));
+  contest.Submit("lower", Gang(1, 2, "", 0));
+  contest.Settle();
+  CHECK(contest.Cycle().counters.work == 0);
+}
+
+TEST_CASE("preempt: all jobs of a class get theirs in one cycle, one plan each") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 4, {.gpus = 2});
+  for (const char* name : {"a", "b", "c", "d"}) contest.Run(name, Gang(1, 2));
+  for (const char* name : {"w", "x", "y", "z"}) contest.Submit(name, Gang(1, 2, "", 5));
+  int released = 0;
+  for (const EventBody& decision : contest.Cycle().decisions) {
+    released += std::holds_alternative<TasksReleased>(decision) ? 1 : 0;
+  }
+  CHECK(released == 4);
+  contest.Settle();
+  CHECK(contest.state().releasing().size() == 4);
+}
+
+TEST_CASE("preempt: a victim that finished by itself meanwhile stays finished") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 2});
+  const JobId low = contest.Run("low", Gang(1, 2));
+  contest.Submit("high", Gang(1, 2, "", 5));
+  contest.Settle();
+  REQUIRE(contest.StateOf(low) == "Restarting");
+  contest.Exit(low, 0, 0);
+  CHECK(contest.StateOf(low) == "Succeeded");
+}
+
+TEST_CASE("preempt: growth takes room task by task, too") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 4});
+  const JobId high = contest.Run("high", Gang(1, 1, "", 5));
+  contest.Run("low", Elastic(1, 3, 1));
+  const JobId grows = contest.Submit("grows", Elastic(1, 2, 1, "", 5));
+  contest.Settle();
+  CHECK(contest.StateOf(high) == "Running");
+  CHECK(contest.state().releasing().size() == 1);
+  CHECK(contest.job(grows).tasks[0].state == TaskState::kNominated);
+}
+
+}  // namespace
+}  // namespace berth

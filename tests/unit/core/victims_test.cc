@@ -1,0 +1,197 @@
+// What becomes of places that jobs wait for, of what is evicted, and what units a job is made of.
+#include <catch2/catch.hpp>
+
+#include "core/engine/victim_units.h"
+#include "tests/unit/core/testing/evictions.h"
+
+namespace berth {
+namespace {
+
+using testing::Contest;
+using testing::Elastic;
+using testing::Firm;
+using testing::Gang;
+using testing::JobShape;
+using testing::TestCluster;
+
+// ---- Units
+
+std::string UnitsOf(const Contest& contest, JobId id,
+                    EvictionParameters parameters = testing::Unprotected()) {
+  UnitMaker maker(contest.state(), parameters, contest.now());
+  std::vector<VictimUnit> units;
+  maker.AddUnitsOf(contest.job(id), &units);
+  std::string text;
+  for (const VictimUnit& unit : units) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", unit.rest ? "rest " : "",
+                    absl::StrJoin(unit.tasks, " "), " loses ", unit.loss);
+  }
+  return text;
+}
+
+TEST_CASE("units: surplus one by one from the end, then the rest") {
+  Contest contest({"allocate"});
+  contest.AddNodes("n", 1, {.gpus = 8});
+  const JobId gang = contest.Run("gang", Gang(2, 1));
+  const JobId elastic = contest.Run("elastic", Elastic(2, 4, 1));
+  contest.Advance(absl::Seconds(30));
+  CHECK(UnitsOf(contest, gang) == "rest 0 1 loses 60");
+  CHECK(UnitsOf(contest, elastic) == "3 loses 30, 2 loses 30, rest 0 1 loses 60");
+}
+
+TEST_CASE("units: surplus of the job is no more than every group has") {
+  Contest contest({"allocate"});
+  contest.AddNodes("n", 1, {.gpus = 8});
+  JobShape shape = Gang(1, 1);
+  shape.groups = {{.name = "a", .replicas = 3, .min_available = 1, .cpu = 0, .gpus = 1},
+                  {.name = "b", .replicas = 3, .min_available = 1, .cpu = 0, .gpus = 1}};
+  shape.min_available = 5;
+  const JobId id = contest.Run("job", shape);
+  REQUIRE(contest.Tasks(id) == "RRRRRR");
+  CHECK(UnitsOf(contest, id) == "5 loses 0, rest 0 1 2 3 4 loses 0");
+}
+
+TEST_CASE("units: none of what is not preemptible, nominated, being released or lost") {
+  Contest contest({"allocate"});
+  contest.AddNodes("n", 2, {.gpus = 4});
+  CHECK(UnitsOf(contest, contest.Run("firm", Firm(Gang(1, 1)))).empty());
+  const JobId lost = contest.Run("lost", Gang(2, 1));
+  CHECK_FALSE(UnitsOf(contest, lost).empty());
+  contest.Must(NodeSilenced{.id = contest.job(lost).tasks[0].node});
+  CHECK(UnitsOf(contest, lost).empty());
+  const JobId grows = contest.Run("grows", Elastic(1, 1, 1));
+  contest.Must(TasksReleased{.job = grows, .tasks = {0}, .requeue = true});
+  CHECK(UnitsOf(contest, grows).empty());
+}
+
+TEST_CASE("units: protected for their age") {
+  EvictionParameters parameters;
+  parameters.min_runtime = absl::Minutes(5);
+  parameters.cooldown = absl::Minutes(2);
+  Contest contest({"allocate"}, parameters);
+  contest.AddNodes("n", 1, {.gpus = 4});
+  const JobId id = contest.Run("job", Gang(1, 1));
+  CHECK(UnitsOf(contest, id, parameters).empty());
+  contest.Advance(absl::Minutes(5));
+  CHECK(UnitsOf(contest, id, parameters) == "rest 0 loses 300");
+  parameters.min_runtime = absl::ZeroDuration();
+  contest.Must(TasksReleased{.job = id, .tasks = {0}, .requeue = true});
+  JobStatus status = contest.status(id);
+  status.state = JobState::kRestarting;
+  contest.Must(JobStatusChanged{.job = id, .status = status});
+  contest.Leave();
+  contest.RunAll(id);
+  CHECK(UnitsOf(contest, id, parameters).empty());  // placed again a moment ago
+  contest.Advance(absl::Minutes(2));
+  CHECK(UnitsOf(contest, id, parameters) == "rest 0 loses 120");
+}
+
+// ---- Places that jobs wait for
+
+struct Waiting : Contest {
+  Waiting() : Contest({"allocate", "preempt"}) {
+    AddNodes("n", 2, {.gpus = 2});
+    Run("low", Gang(2, 2));
+    high = Submit("high", Gang(2, 2, "", 5));
+    Settle();
+    REQUIRE(Nominated() == 2);
+  }
+  int Nominated() const { return TallyOf(job(high)).Nominated(); }
+  JobId high;
+};
+
+TEST_CASE("places waited for are given up when the job is suspended or cancelled") {
+  Waiting suspended;
+  suspended.Must(JobSuspended{.id = suspended.high});
+  suspended.Settle();
+  CHECK(suspended.Nominated() == 0);
+  CHECK(suspended.StateOf(suspended.high) == "Held");
+  Waiting cancelled;
+  cancelled.Must(JobCancelled{.id = cancelled.high});
+  cancelled.Settle();
+  CHECK(cancelled.Nominated() == 0);
+  CHECK(cancelled.StateOf(cancelled.high) == "Cancelled");
+  CHECK(cancelled.state().nominated_jobs().empty());
+}
+
+TEST_CASE("places waited for are given up, all of them, when one is none any more") {
+  Waiting cordoned;
+  cordoned.Must(NodeSteered{.id = cordoned.node_id("n2"), .cordoned = true});
+  cordoned.Settle();
+  CHECK(cordoned.Nominated() == 0);
+  Waiting broken;
+  NodeSpec spec = broken.node("n1").spec;
+  spec.devices[0].unhealthy = true;
+  broken.Must(NodeRegistered{.id = broken.node_id("n1"),
+                             .spec = spec,
+                             .epoch = broken.node("n1").status.epoch + 1,
+                             .agent_id = "n1"});
+  broken.Settle();
+  CHECK(broken.Nominated() == 0);
+}
+
+// low moves from n1 to n2.
+struct Moved : Contest {
+  Moved() : Contest({"allocate", "preempt"}) {
+    AddNodes("n", 2, {.gpus = 4});
+    low = Run("low", Gang(1, 2));
+    Must(TasksReleased{.job = low,
+                       .tasks = {0},
+                       .requeue = true,
+                       .reason = ReleaseReason::kPreempted,
+                       .beneficiary = low,
+                       .moves_to = {{.task = 0, .node = node_id("n2"), .devices = Two()}}});
+    JobStatus status = this->status(low);
+    status.state = JobState::kRestarting;
+    Must(JobStatusChanged{.job = low, .status = status});
+  }
+  static DeviceSet Two() {
+    DeviceSet two;
+    two.Add(2);
+    two.Add(3);
+    return two;
+  }
+  JobId low;
+};
+
+TEST_CASE("a moved gang waits for its new place once it has gone") {
+  Moved contest;
+  contest.Report(contest.low, 0, ReportState::kExited, 143, ExitCause::kKilled);
+  contest.Cycle();
+  CHECK(contest.StateOf(contest.low) != "Restarting");
+  CHECK(contest.job(contest.low).tasks[0].node == contest.node_id("n2"));
+}
+
+TEST_CASE("a moved gang whose new place is none any more waits for any") {
+  Moved contest;
+  contest.Must(NodeSteered{.id = contest.node_id("n2"), .cordoned = true});
+  contest.Cycle();
+  CHECK_FALSE(contest.job(contest.low).tasks[0].moves);
+  CHECK(contest.Tasks(contest.low) == "L");
+}
+
+TEST_CASE("a moved gang that is cancelled moves nowhere") {
+  Moved contest;
+  contest.Must(JobCancelled{.id = contest.low});
+  contest.Settle();
+  CHECK_FALSE(contest.job(contest.low).tasks[0].moves);
+  contest.Leave();
+  CHECK(contest.StateOf(contest.low) == "Cancelled");
+}
+
+TEST_CASE("a gang of which some finished while it was being stopped runs again as a whole") {
+  Contest contest({"allocate", "preempt"});
+  contest.AddNodes("n", 2, {.gpus = 1});
+  const JobId low = contest.Run("low", Gang(2, 1));
+  contest.Submit("high", Gang(1, 1, "", 5));
+  contest.Settle();
+  REQUIRE(contest.Tasks(low) == "LL");
+  contest.Report(low, 0, ReportState::kExited, 0);
+  contest.Report(low, 1, ReportState::kExited, 143, ExitCause::kKilled);
+  contest.Cycle();
+  CHECK(contest.StateOf(low) == "Pending");
+  CHECK(contest.Tasks(low) == "..");
+}
+
+}  // namespace
+}  // namespace berth
