@@ -96,10 +96,12 @@ std::string DevicePath(const ClusterState& state, const Job& job, const Remedy& 
 
 void RenderDeviceModel(const ClusterState& state, const Job& job, const Remedy& remedy,
                        v1::Remedy* out) {
-  const auto names_models = [](const DeviceRequest& device) { return !device.models.empty(); };
+  const auto of_kind = [&](const DeviceRequest& device) {
+    return device.kind == remedy.device_kind;
+  };
   std::string kind;
   out->set_kind(v1::Remedy::DEVICE_MODEL);
-  out->set_field(DevicePath(state, job, remedy, "model", names_models, &kind));
+  out->set_field(DevicePath(state, job, remedy, "model", of_kind, &kind));
   out->set_value(remedy.text);
   out->set_detail(remedy.text.empty() ? absl::StrCat("any model of ", kind, " would do")
                                       : absl::StrCat(kind, " ", remedy.text, " would do"));

@@ -42,22 +42,38 @@ std::vector<ResourceKind> KindsByName(const Interner& interner) {
   return kinds;
 }
 
+// Of `kinds`, those that some queue deserves: of others nothing is anybody's, and nothing borrowed.
+std::vector<ResourceKind> DeservedKinds(const ClusterState& state,
+                                        const std::vector<ResourceKind>& kinds) {
+  Resources deserved;
+  state.queues().ForEach([&](QueueId, const Queue& queue) { deserved += queue.deserved; });
+  std::vector<ResourceKind> some;
+  for (const ResourceKind kind : kinds) {
+    if (deserved[kind] > 0) some.push_back(kind);
+  }
+  return some;
+}
+
+// What all queues have in common.
+struct Context {
+  const ClusterState& state;
+  bool past_counts = false;
+  std::vector<ResourceKind> kinds;
+  std::vector<ResourceKind> deserved;  // of these
+  std::string NameOf(ResourceKind kind) const { return state.interner().KindName(kind); }
+};
+
 // One queue, and why its shares are as they are. See core/engine/fair_share.h for the rules.
 class Reasons {
  public:
-  Reasons(const Interner& interner, const std::vector<ResourceKind>& kinds,
-          const FairShareParameters& parameters, const Queue& queue, const QueueShares& shares)
-      : interner_(interner),
-        kinds_(kinds),
-        past_(parameters.half_life > absl::ZeroDuration()),
-        queue_(queue),
-        shares_(shares) {}
+  Reasons(const Context& context, const Queue& queue, const QueueShares& shares)
+      : context_(context), queue_(queue), shares_(shares) {}
 
   // Resources for which the same is true are named together.
   std::vector<std::string> Words() const {
     if (queue_.id == kRootQueue) return {"the root: what the ready nodes have"};
     std::vector<std::pair<std::string, std::vector<std::string>>> bounds;
-    for (const ResourceKind kind : kinds_) {
+    for (const ResourceKind kind : context_.kinds) {
       if (!HasPart(kind)) continue;
       const std::string bound = BoundOf(kind);
       auto same = std::find_if(bounds.begin(), bounds.end(),
@@ -66,7 +82,7 @@ class Reasons {
         bounds.push_back({bound, {}});
         same = std::prev(bounds.end());
       }
-      same->second.push_back(interner_.KindName(kind));
+      same->second.push_back(context_.NameOf(kind));
     }
     std::vector<std::string> words;
     for (const auto& [bound, names] : bounds) {
@@ -100,13 +116,13 @@ class Reasons {
   // How what is left is divided.
   std::string Merit() const {
     return absl::StrCat("by priority ", queue_.spec.priority, " and weight ", queue_.spec.weight,
-                        past_ ? ", less for past usage" : "");
+                        context_.past_counts ? ", less for past usage" : "");
   }
 
   std::string NamesOf(const Resources& amounts) const {
     std::vector<std::string> names;
-    for (const ResourceKind kind : kinds_) {
-      if (amounts[kind] > 0) names.push_back(interner_.KindName(kind));
+    for (const ResourceKind kind : context_.deserved) {
+      if (amounts[kind] > 0) names.push_back(context_.NameOf(kind));
     }
     return absl::StrJoin(names, ", ");
   }
@@ -123,32 +139,29 @@ class Reasons {
     }
   }
 
-  const Interner& interner_;
-  const std::vector<ResourceKind>& kinds_;
-  const bool past_;  // counts
+  const Context& context_;
   const Queue& queue_;
   const QueueShares& shares_;
 };
 
-void RenderDominant(const Interner& interner, const std::vector<ResourceKind>& kinds,
-                    const Queue& queue, const QueueShares& shares, v1::QueueShares* out) {
+void RenderDominant(const Context& context, const Queue& queue, const QueueShares& shares,
+                    v1::QueueShares* out) {
   const Resources entitled = Entitlement(queue, shares.share);
   Share largest;
-  for (const ResourceKind kind : kinds) {
+  for (const ResourceKind kind : context.kinds) {
     if (shares.allocated[kind] <= 0) continue;
     const Share share{.part = shares.allocated[kind], .whole = entitled[kind]};
     if (Compare(share, largest) <= 0) continue;
     largest = share;
-    out->set_dominant_resource(interner.KindName(kind));
+    out->set_dominant_resource(context.NameOf(kind));
   }
   out->set_dominant_share(largest.whole <= 0 ? -1
                                              : static_cast<double>(largest.part) /
                                                    static_cast<double>(largest.whole));
 }
 
-void RenderOne(const ClusterState& state, const FairShareParameters& parameters,
-               const std::vector<ResourceKind>& kinds, const QueueShares& shares,
-               v1::QueueShares* out) {
+void RenderOne(const Context& context, const QueueShares& shares, v1::QueueShares* out) {
+  const ClusterState& state = context.state;
   const Queue& queue = state.queues().At(shares.queue);
   const Interner& interner = state.interner();
   out->set_queue(queue.spec.name);
@@ -164,8 +177,8 @@ void RenderOne(const ClusterState& state, const FairShareParameters& parameters,
   ToProto(shares.lent, interner, out->mutable_lent());
   if (!queue.spec.limit.empty()) ToProto(queue.spec.limit, out->mutable_limit());
   out->set_deserved_scaled(shares.share.deserved_scaled);
-  RenderDominant(interner, kinds, queue, shares, out);
-  for (std::string& words : Reasons(interner, kinds, parameters, queue, shares).Words()) {
+  RenderDominant(context, queue, shares, out);
+  for (std::string& words : Reasons(context, queue, shares).Words()) {
     out->add_why(std::move(words));
   }
 }
@@ -184,10 +197,12 @@ absl::Status RenderShares(const ClusterState& state, const FairShareParameters& 
   const std::vector<QueueShares> all = QueueSharesOf(state, FairSharesOf(state, parameters));
   absl::flat_hash_map<QueueId, const QueueShares*> by_id;
   for (const QueueShares& one : all) by_id.emplace(one.queue, &one);
-  const std::vector<ResourceKind> kinds = KindsByName(state.interner());
-  for (const QueueId id : order) {
-    RenderOne(state, parameters, kinds, *by_id.at(id), out->add_shares());
-  }
+  Context context{.state = state,
+                  .past_counts = parameters.half_life > absl::ZeroDuration(),
+                  .kinds = KindsByName(state.interner()),
+                  .deserved = {}};
+  context.deserved = DeservedKinds(state, context.kinds);
+  for (const QueueId id : order) RenderOne(context, *by_id.at(id), out->add_shares());
   return absl::OkStatus();
 }
 

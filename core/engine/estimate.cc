@@ -1,7 +1,8 @@
 // When will a waiting job start? The jobs before it, in order of service, are given the earliest
 // places that they can have, one after the other, each heeding those before (conservative
 // backfilling); then so is the job. That is exact if all use up their walltimes and nothing else is
-// submitted. The order is that of the shares as they are now.
+// submitted. The order is that of the shares as they are now; for a job that a bound of its queue
+// keeps waiting, that of its queue.
 //
 // Jobs seldom use up what they ask for: what jobs that have ended used of theirs scales the wait.
 #include <algorithm>
@@ -31,7 +32,9 @@ class Estimator {
  private:
   // Gives places to what goes before; false: it cannot be said (`unknown` says why).
   bool ServeThoseBefore(StartEstimate* estimate);
-  bool ServeFirst(const ServiceOrder::Head& head, StartEstimate* estimate);
+  bool ServeInOrder(StartEstimate* estimate);
+  bool ServeOfQueue(const Job& job, StartEstimate* estimate);
+  bool ServeFirst(JobId id, StartEstimate* estimate);
   std::string WhyNoStart(const Job& job) const;
 
   const ClusterState& state_;
@@ -42,27 +45,46 @@ class Estimator {
 
 bool Estimator::ServeThoseBefore(StartEstimate* estimate) {
   const Job& job = state_.jobs().At(id_);
+  const PendingClass& of = state_.pending().Class(job.pending_class);
+  const bool offered = of.blocked == nullptr || of.blocked->wake == WakeOn::kRoom;
+  return offered ? ServeInOrder(estimate) : ServeOfQueue(job, estimate);
+}
+
+bool Estimator::ServeInOrder(StartEstimate* estimate) {
   ServiceOrder order(cycle_, ServiceOrder::Offer::kReadyAndShort);
   for (auto head = order.Next(); head.has_value(); head = order.Next()) {
     if (head->job == id_) return true;
-    const PendingClass& c = state_.pending().Class(head->id);
-    if (!c.demand.gang) {  // growth goes when there is room, and holds nothing for later
-      order.Skip(*head);
+    if (!state_.pending().Class(head->id).demand.gang) {
+      order.Skip(*head);  // growth goes when there is room, and holds nothing for later
       continue;
     }
-    if (estimate->jobs_before == kMaxJobsBefore || cycle_.SpentUp()) {
-      estimate->unknown = absl::StrCat("more than ", estimate->jobs_before, " jobs go before it");
-      return false;
-    }
-    if (!ServeFirst(*head, estimate)) return false;
+    if (!ServeFirst(head->job, estimate)) return false;
     order.Touch(head->queue);
   }
-  // It waits for something else than room (a bound of its queue): those before it do not matter.
-  return job.pending_class != ClassId{};
+  return true;
 }
 
-bool Estimator::ServeFirst(const ServiceOrder::Head& head, StartEstimate* estimate) {
-  const Job& job = state_.jobs().At(head.job);
+// It waits for a bound of its queue: those before it there come first, as far as that goes.
+bool Estimator::ServeOfQueue(const Job& job, StartEstimate* estimate) {
+  std::vector<OrderKey> before;
+  state_.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
+    if (c.demand.queue != job.queue || !c.demand.gang) return;
+    for (const OrderKey& key : c.jobs) {
+      if (!(key < KeyOf(job)) || before.size() > 2 * kMaxJobsBefore) break;
+      before.push_back(key);
+    }
+  });
+  std::sort(before.begin(), before.end());
+  return std::all_of(before.begin(), before.end(),
+                     [&](const OrderKey& key) { return ServeFirst(key.job, estimate); });
+}
+
+bool Estimator::ServeFirst(JobId id, StartEstimate* estimate) {
+  if (estimate->jobs_before == kMaxJobsBefore || cycle_.SpentUp()) {
+    estimate->unknown = absl::StrCat("more than ", estimate->jobs_before, " jobs go before it");
+    return false;
+  }
+  const Job& job = state_.jobs().At(id);
   auto reservation = EarliestStart(cycle_, placer_, job);
   if (!reservation.has_value()) {
     estimate->unknown = absl::StrCat("job ", job.name, " goes before it, and ", WhyNoStart(job));

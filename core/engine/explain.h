@@ -44,7 +44,7 @@ struct Holder {
 
 enum class RemedyKind : uint8_t {
   kFewerTasks,       // `group`, `value` = its minimum then, and its replicas if these were the same
-  kDeviceModel,      // `group`, `text` = a model that would do; empty: any
+  kDeviceModel,      // `group`, `device_kind`, `text` = a model that would do
   kShorterWalltime,  // `time` = the longest that fits before what is reserved
   kOtherQueue,       // `queue`
   kPreemptible,      // may be evicted, and borrow
@@ -57,6 +57,7 @@ struct Remedy {
   uint32_t group = 0;
   int64_t value = 0;
   std::string text;
+  std::string device_kind;
   QueueId queue;
   Time time = absl::InfiniteFuture();
   Duration walltime = absl::InfiniteDuration();

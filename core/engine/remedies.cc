@@ -129,6 +129,7 @@ void Finder::OtherModel(uint32_t group) {
       remedy.kind = RemedyKind::kDeviceModel;
       remedy.group = group;
       remedy.text = model;
+      remedy.device_kind = request.kind;
       if (!Helps(&remedy)) continue;
       found_.push_back(std::move(remedy));
       return;
@@ -226,7 +227,7 @@ JobSpec Applied(const Remedy& remedy, JobSpec spec) {
       break;
     case RemedyKind::kDeviceModel:
       for (DeviceRequest& request : spec.groups[remedy.group].shape.devices) {
-        if (!request.models.empty()) request.models = {remedy.text};
+        if (request.kind == remedy.device_kind) request.models = {remedy.text};
       }
       break;
     case RemedyKind::kShorterWalltime:

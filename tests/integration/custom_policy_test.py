@@ -22,14 +22,18 @@ def node(name, generation, **labels):
 NODES = [node("old", 1), node("new", 3), node("leaving", 9, maintenance="soon")]
 
 
-def built_for_itself():
-    """Objects with a sanitizer or counters need the same of whatever links them."""
+def build_settings():
     cache = (BUILD / "CMakeCache.txt").read_text().splitlines()
-    settings = dict(line.split("=", 1) for line in cache if "=" in line and not line.startswith(("#", "//")))
-    return settings.get("BERTH_SANITIZE:STRING") or settings.get("BERTH_COVERAGE:BOOL") == "ON"
+    settings = [line.split("=", 1) for line in cache if "=" in line and not line.startswith(("#", "//"))]
+    return {name.split(":")[0]: value for name, value in settings}
 
 
-@unittest.skipIf(built_for_itself(), "a build with sanitizers or coverage is not for others")
+SETTINGS = build_settings()
+# Objects with a sanitizer or counters need the same of whatever links them.
+FOR_ITSELF = bool(SETTINGS.get("BERTH_SANITIZE")) or SETTINGS.get("BERTH_COVERAGE") == "ON"
+
+
+@unittest.skipIf(FOR_ITSELF, "a build with sanitizers or coverage is not for others")
 class CustomPolicy(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -37,7 +41,7 @@ class CustomPolicy(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
         prefix, build = cls.cluster.home / "prefix", cls.cluster.home / "build"
         cls.command("cmake", "--install", BUILD, "--prefix", prefix)
-        cls.command("cmake", "-S", SOURCE / "deploy/examples/custom-policy", "-B", build,
+        cls.command("cmake", "-G", SETTINGS["CMAKE_GENERATOR"], "-S", SOURCE / "deploy/examples/custom-policy", "-B", build,
                     f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
         cls.command("cmake", "--build", build, "-j", "2")
         cls.custom = build / "custom-berthd"
@@ -55,7 +59,7 @@ class CustomPolicy(unittest.TestCase):
 
     def submit(self, name, cpu, tolerations="[]"):
         self.cluster.berth("submit", self.cluster.manifest(
-            f"apiVersion: berth/v1\nkind: Job\nname: {name}\nqueue: q\ngroups:\n- name: w\n"
+            f"apiVersion: berth/v1\nkind: Job\nname: {name}\nqueue: q\ngroups:\n- name: w\n  replicas: 1\n"
             f"  resources: {{cpu: {cpu}}}\n  command: [run]\n  tolerations: {tolerations}\n"))
 
     def runs_on(self, name):

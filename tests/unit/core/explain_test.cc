@@ -276,6 +276,7 @@ TEST_CASE("explain: fewer tasks, another model, another queue") {
   const Remedy* other = Find(why.remedies, RemedyKind::kDeviceModel);
   REQUIRE(other != nullptr);
   CHECK(other->text == "A100");
+  CHECK(other->device_kind == "gpu");
   CHECK(other->starts_now);
   const Remedy* fewer = Find(why.remedies, RemedyKind::kFewerTasks);
   REQUIRE(fewer != nullptr);
@@ -348,6 +349,23 @@ TEST_CASE("estimate: scaled by what jobs that ended used of their walltimes") {
   CHECK(estimate.latest == cluster.now() + absl::Hours(1));
   CHECK(estimate.likely == cluster.now() + absl::Minutes(15));
   CHECK(estimate.unknown.empty());
+}
+
+TEST_CASE("estimate: where a limit keeps jobs waiting, those before it in the queue come first") {
+  TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
+  cluster.AddQueue("q", {.limit = {{"gpu", 8}}});
+  cluster.AddNodes("n", 3, {.gpus = 8});
+  JobShape hour = Gpus(1, 8);
+  hour.queue = "q";
+  hour.walltime = absl::Hours(1);
+  cluster.RunAll(cluster.Submit("a", hour));
+  cluster.Submit("b", hour);
+  const JobId job = cluster.Submit("c", hour);
+  cluster.Settle();
+  const StartEstimate estimate =
+      EstimateStart(cluster.state(), cluster.policies(), job, cluster.now());
+  CHECK(estimate.jobs_before == 1);
+  CHECK(estimate.latest == cluster.now() + absl::Hours(2));
 }
 
 TEST_CASE("estimate: it is said why none can be made") {
