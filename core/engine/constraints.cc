@@ -79,9 +79,11 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
     NodeTest test = filter->Prepare(ShapeRequest{entry_, state.interner()});
     if (test == nullptr) continue;
     // What it takes of a node is told apart from what the node is: "size" and "free".
-    const bool amounts = filter->name() == "resources/devices";
-    if (amounts) sizes.push_back(std::move(test));
-    if (!amounts) filters_.push_back({Name(filter->name()), std::move(test)});
+    if (filter->name() == "resources/devices") {
+      sizes.push_back(std::move(test));
+    } else {
+      filters_.push_back({Name(filter->name()), std::move(test)});
+    }
   }
   size_ = Name("size");
   for (NodeTest& test : sizes) filters_.push_back({size_, std::move(test)});

@@ -335,7 +335,7 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
     if (auto* released = std::get_if<TasksReleased>(&decision)) {
       released->beneficiary = goal_.job.id;
       released->detail = why;
-      released->moves_to = std::move(moves);
+      released->moves_to = moves;
     }
     transaction_.Decide(std::move(decision));
   }
