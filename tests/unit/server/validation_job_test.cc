@@ -156,6 +156,12 @@ const std::vector<Case>& InvalidCases() {
            (*Resources(j).mutable_extended())[std::string(1, c)] = 1;
        },
        "spec.groups", "at most 14 kinds of devices and extended resources, has 15"},
+  };
+  return cases;
+}
+
+const std::vector<Case>& InvalidGroups() {
+  static const auto& cases = *new std::vector<Case>{
       {"no command", [](v1::Job& j) { Group(j).clear_command(); }, "spec.groups[0].command",
        "required: the program and its arguments"},
       {"empty program", [](v1::Job& j) { Group(j).set_command(0, ""); },
@@ -265,7 +271,9 @@ bool Has(const std::vector<Violation>& violations, const std::string& field,
 TEST_CASE("a plain job is fine") { CHECK(ValidateOne(SmallJob("train")).ok()); }
 
 TEST_CASE("bad jobs are refused with path and words") {
-  for (const Case& c : InvalidCases()) {
+  std::vector<Case> all = InvalidCases();
+  all.insert(all.end(), InvalidGroups().begin(), InvalidGroups().end());
+  for (const Case& c : all) {
     DYNAMIC_SECTION(c.what) {
       v1::Job job = SmallJob("train");
       c.spoil(job);
