@@ -25,7 +25,7 @@ class Cycle {
         budget_(std::max<uint64_t>(budget, 1)),
         transaction_(state, now),
         reservations_(state, transaction_, now),
-        search_(state, policies, &reservations_) {}
+        search_(state, policies, &reservations_, &transaction_.editor()) {}
 
   // With the effect of the decisions so far.
   const ClusterState& state() const { return state_; }

@@ -14,12 +14,18 @@ bool AnyDeviceDoes(const DeviceRequest& request) {
          request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
-bool Suits(const Device& device, const DeviceRequest& request) {
+// By what devices have in common, and by what each is called.
+bool ModelSuits(const Device& device, const DeviceRequest& request) {
   return device.memory_bytes >= request.min_memory_bytes &&
          (request.models.empty() || Contains(request.models, device.model)) &&
-         !Contains(request.deny_models, device.model) &&
-         (request.allow_uuids.empty() || Contains(request.allow_uuids, device.uuid)) &&
+         !Contains(request.deny_models, device.model);
+}
+bool NameSuits(const Device& device, const DeviceRequest& request) {
+  return (request.allow_uuids.empty() || Contains(request.allow_uuids, device.uuid)) &&
          !Contains(request.deny_uuids, device.uuid);
+}
+bool AnyNameDoes(const DeviceRequest& request) {
+  return request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
 // Moves the lowest `count` members to `chosen`; false if there are fewer.
@@ -40,7 +46,7 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const Device& device = node.spec.devices[i];
       const bool asked = device.kind == request.kind && node.healthy.Has(i);
-      if (asked && !Suits(device, request)) return false;
+      if (asked && !(ModelSuits(device, request) && NameSuits(device, request))) return false;
     }
   }
   return true;
@@ -49,24 +55,27 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
 DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   for (const DeviceRequest& one : request.entry.shape.devices) {
     if (one.count == 0) continue;
-    wanted_.push_back({&one, *request.interner.FindKind(one.kind)});
-    any_will_do_ = any_will_do_ && AnyDeviceDoes(one);
+    const bool any_does = AnyDeviceDoes(one);
+    wanted_.push_back({&one, *request.interner.FindKind(one.kind), any_does});
+    any_will_do_ = any_will_do_ && any_does;
   }
 }
 
 DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) const {
-  DeviceSet free;
-  for (const DeviceKindSet& kind : offer.node.kinds) {
-    if (kind.kind == wanted.kind) free = kind.devices;
-  }
-  free -= offer.used;
-  if (AnyDeviceDoes(*wanted.request)) return free;
   const std::vector<Device>& devices = offer.node.spec.devices;
   DeviceSet suitable;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (free.Has(i) && Suits(devices[i], *wanted.request)) suitable.Add(i);
+  for (const AlikeDevices& alike : offer.node.alike) {
+    if (alike.kind != wanted.kind) continue;
+    const bool suits = wanted.any_does || ModelSuits(devices[alike.first], *wanted.request);
+    if (suits) suitable |= alike.devices;
   }
-  return suitable;
+  suitable -= offer.used;
+  if (wanted.any_does || AnyNameDoes(*wanted.request)) return suitable;
+  DeviceSet named;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (suitable.Has(i) && NameSuits(devices[i], *wanted.request)) named.Add(i);
+  }
+  return named;
 }
 
 std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer) const {

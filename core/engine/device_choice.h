@@ -31,6 +31,7 @@ class DeviceChoice {
   struct Wanted {
     const DeviceRequest* request;
     ResourceKind kind;
+    bool any_does = false;  // every device of the kind suits
   };
   DeviceSet Candidates(const Offer& offer, const Wanted& wanted) const;
 

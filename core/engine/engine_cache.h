@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/engine/fair_share.h"
+#include "core/engine/node_marks.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -18,6 +19,7 @@ using MissedProgress = std::map<std::string, size_t>;
 
 struct EngineCache final : PlanningCache {
   FairShares shares;
+  NodeMarks marks;
   MissedProgress missed;
 };
 

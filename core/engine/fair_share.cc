@@ -270,9 +270,9 @@ int Compare(const Share& a, const Share& b) {
   return left < right ? -1 : (left > right ? 1 : 0);
 }
 
-Share DominantShare(const Resources& used, const Resources& of) {
+Share DominantShare(const Resources& used, const Resources& of, size_t kinds) {
   Share largest;
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+  for (size_t i = 0; i < kinds; ++i) {
     if (used.amount[i] <= 0) continue;
     if (of.amount[i] <= 0) return {.part = 1, .whole = 0};
     const Share share{.part = used.amount[i], .whole = of.amount[i]};

@@ -95,8 +95,8 @@ struct Share {
 };
 // Negative, 0 or positive, as a is smaller, equal or larger. Exact.
 int Compare(const Share& a, const Share& b);
-// The largest of used / of, over all resources.
-Share DominantShare(const Resources& used, const Resources& of);
+// The largest of used / of, over the first `kinds` resources.
+Share DominantShare(const Resources& used, const Resources& of, size_t kinds = kMaxResourceKinds);
 // What use is measured by: max(deserved, fair share), within the limit.
 Resources Entitlement(const Queue& queue, const FairShares::OfQueue& share);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "core/engine/engine_cache.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -60,11 +61,23 @@ int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t boun
   return bound;
 }
 
-NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& request)
-    : entry(request.entry), devices(request) {
+NodeSearch::NodeSearch(const ClusterState& state, const Policies& policies,
+                       Reservations* reservations, StateEditor* editor)
+    : state_(state),
+      policies_(policies),
+      reservations_(reservations),
+      editor_(editor),
+      marks_(editor == nullptr ? own_marks_ : CacheOf(*editor).marks) {
+  if (editor != nullptr) marks_.Follow(*editor, state);
+}
+
+NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& request,
+                               FixedTest& test)
+    : entry(request.entry), fixed(test), devices(request) {
   for (const auto& filter : policies.filters()) {
-    NodeTest test = filter->Prepare(request);
-    if (test != nullptr) tests.push_back(std::move(test));
+    if (filter->OfNodeAlone()) continue;
+    NodeTest test_now = filter->Prepare(request);
+    if (test_now != nullptr) tests.push_back(std::move(test_now));
   }
   for (const auto& score : policies.scores()) {
     NodeRank rank = score->Prepare(request);
@@ -73,28 +86,32 @@ NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& req
   }
 }
 
-bool NodeSearch::Prepared::Passes(const Offer& offer) const {
+bool NodeSearch::Prepared::PassesNow(const Offer& offer) const {
   for (const NodeTest& test : tests) {
     if (!test(offer)) return false;
   }
   return true;
 }
 
-const NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
+NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
   std::unique_ptr<Prepared>& slot = prepared_[shape];
   if (slot == nullptr) {
     const Interner& interner = state_.interner();
-    slot = std::make_unique<Prepared>(policies_, ShapeRequest{interner.Shape(shape), interner});
+    const ShapeEntry& entry = interner.Shape(shape);
+    FixedTest& fixed = marks_.TestOf(policies_, entry.shape, interner);
+    slot = std::make_unique<Prepared>(policies_, ShapeRequest{entry, interner}, fixed);
   }
   return *slot;
 }
 
 struct NodeSearch::Look {
-  const Prepared& prepared;
+  Prepared& prepared;
   const Seeker* seeker = nullptr;
   bool layout = false;  // the job's groups mind each other
   bool heeds = false;   // what is kept for others
-  uint64_t work = 0;
+  bool marked = false;  // only nodes that pass what is fixed are looked at
+  int64_t in_vain = 0;  // nodes that do not
+  uint64_t work = 0;    // nodes that do
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
   DeviceSet used = {};  // of the best
@@ -103,7 +120,7 @@ struct NodeSearch::Look {
 };
 
 NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
-  const Prepared& prepared = Prepare(seeker.job.groups[seeker.group].shape);
+  Prepared& prepared = Prepare(seeker.job.groups[seeker.group].shape);
   const bool kept = reservations_ != nullptr && reservations_->any();
   return {.prepared = prepared,
           .seeker = &seeker,
@@ -114,15 +131,19 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
 std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t tasks,
                                                  const NodeRanks& rank) {
   const ShapeEntry& entry = look->prepared.entry;
+  const Node& node = state_.nodes().At(id);
+  if (!look->marked && !look->prepared.fixed.Passes(node)) {
+    ++look->in_vain;
+    return std::nullopt;
+  }
   ++look->work;
   const Resources& free = state_.free().FreeOf(id);
   if (!(tasks == 1 ? entry.resources : entry.resources.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
-  const Node& node = state_.nodes().At(id);
   if (look->layout && !MayNeighbour(*look->seeker, node)) return std::nullopt;
   const auto passes = [&](const Offer& offer) {
-    if (!look->prepared.Passes(offer)) return false;
+    if (!look->prepared.PassesNow(offer)) return false;
     if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;
     if (rank != nullptr) rank(offer);
     return true;
@@ -153,16 +174,46 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
 }
 
 void NodeSearch::Walk(Look* look, Strategy strategy) {
+  if (strategy != Strategy::kSpread) return WalkUp(look, 1);
   const ShapeEntry& entry = look->prepared.entry;
-  const auto visit = [&](NodeId id, const Resources&) {
-    Consider(look, id, 1);
-    return !look->Done();
-  };
-  if (strategy == Strategy::kSpread) {
-    state_.free().ForEachFromTop(entry.device_count, entry.resources[kCpu], visit);
-  } else {
-    state_.free().ForEach(entry.device_count, entry.resources[kCpu], visit);
+  state_.free().ForEachFromTop(entry.device_count, entry.resources[kCpu],
+                               [&](NodeId id, const Resources&) {
+                                 Consider(look, id, 1);
+                                 return !look->Done();
+                               });
+}
+
+// Tightest first, nodes that could have room for so many tasks. Most often one of the first will
+// do; only then is it worth it to look among those alone that pass what is fixed.
+void NodeSearch::WalkUp(Look* look, int64_t tasks) {
+  constexpr int64_t kTries = 8;  // nodes that do not pass
+  const ShapeEntry& entry = look->prepared.entry;
+  const auto devices = static_cast<int>(entry.device_count * tasks);
+  const int64_t cpu_millis = entry.resources[kCpu] * tasks;
+  const FreeIndex& free = state_.free();
+  const FreeIndex::Marks mark = look->prepared.fixed.mark();
+  std::optional<FreeIndex::Key> last;
+  free.ForEach(devices, cpu_millis, [&](NodeId id, const Resources&) {
+    Consider(look, id, tasks);
+    if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
+    return !look->Done() && !last.has_value();
+  });
+  if (!look->Done() && last.has_value()) {
+    editor_->SyncMarks();
+    look->marked = true;
+    free.ForEachMarked(mark, *last, cpu_millis, [&](NodeId id, const Resources&) {
+      Consider(look, id, tasks);
+      return !look->Done();
+    });
+    look->marked = false;
   }
+  NoteVain(look);
+}
+
+void NodeSearch::NoteVain(Look* look) {
+  const int64_t in_vain = std::exchange(look->in_vain, 0);
+  if (in_vain == 0 || editor_ == nullptr) return;
+  marks_.LookedInVain(*editor_, state_, look->prepared.fixed, in_vain);
 }
 
 // A node that has tasks of the job already. While tasks are placed one after the other, a node that
@@ -190,11 +241,7 @@ void NodeSearch::WalkToColocate(Look* look) {
   const auto search = [&](int64_t tasks) {
     const int64_t devices = entry.device_count * tasks;
     if (devices > static_cast<int64_t>(kMaxDevicesPerNode)) return;
-    state_.free().ForEach(static_cast<int>(devices), entry.resources[kCpu] * tasks,
-                          [&](NodeId id, const Resources&) {
-                            Consider(look, id, tasks);
-                            return !look->Done();
-                          });
+    WalkUp(look, tasks);
   };
   const int64_t rest = std::max(look->seeker->rest, 1);
   search(rest);  // most often all of them fit on one

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/engine/device_choice.h"
+#include "core/engine/node_marks.h"
 #include "core/engine/policies.h"
 #include "core/engine/reservations.h"
 #include "core/model/cluster_state.h"
@@ -47,10 +48,10 @@ int64_t TimesIn(const Resources& request, const Resources& amounts, int64_t boun
 // For one cycle: what policies prepare for a shape is kept. Sees the state as it is at each call.
 class NodeSearch {
  public:
-  // Without `reservations` nothing is kept for anyone.
+  // Without `reservations` nothing is kept for anyone. Without `editor` (of the state) nothing is
+  // remembered of nodes.
   NodeSearch(const ClusterState& state, const Policies& policies,
-             Reservations* reservations = nullptr)
-      : state_(state), policies_(policies), reservations_(reservations) {}
+             Reservations* reservations = nullptr, StateEditor* editor = nullptr);
 
   // The best node that passes every filter now. Adds the nodes looked at to `work`.
   //
@@ -83,10 +84,12 @@ class NodeSearch {
 
  private:
   struct Prepared {
-    Prepared(const Policies& policies, const ShapeRequest& request);
-    bool Passes(const Offer& offer) const;
+    Prepared(const Policies& policies, const ShapeRequest& request, FixedTest& test);
+    bool Passes(const Offer& offer) const { return fixed.Passes(offer.node) && PassesNow(offer); }
+    bool PassesNow(const Offer& offer) const;  // the tests that are not part of `fixed`
 
     const ShapeEntry& entry;
+    FixedTest& fixed;
     std::vector<NodeTest> tests;
     std::vector<NodeRank> ranks;
     DeviceChoice devices;
@@ -94,13 +97,15 @@ class NodeSearch {
   // What one search looks for, and the best so far: of equal ranks the node seen first.
   struct Look;
   using NodeRanks = std::function<void(const Offer&)>;
-  const Prepared& Prepare(ShapeId shape);
+  Prepared& Prepare(ShapeId shape);
   Look LookFor(const Seeker& seeker);
   // If the node has room for so many of them and passes: the devices that they may not have. `rank`
   // is then told what it has to give.
   std::optional<DeviceSet> UsedIfSuits(Look* look, NodeId id, int64_t tasks, const NodeRanks& rank);
   void Consider(Look* look, NodeId id, int64_t tasks);
   void Walk(Look* look, Strategy strategy);
+  void WalkUp(Look* look, int64_t tasks);
+  void NoteVain(Look* look);
   void WalkToColocate(Look* look);
   bool BesideOwn(Look* look);
   std::optional<Found> Take(const Look& look);
@@ -108,6 +113,9 @@ class NodeSearch {
   const ClusterState& state_;
   const Policies& policies_;
   Reservations* reservations_;
+  StateEditor* editor_;
+  NodeMarks own_marks_;  // without an editor
+  NodeMarks& marks_;
   std::optional<JobId> barred_by_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
 };

@@ -56,6 +56,10 @@ class NodeFilter {
   virtual absl::string_view name() const = 0;
   // An empty function when every node passes. The request outlives it.
   virtual NodeTest Prepare(const ShapeRequest& request) const = 0;
+  // What its tests say follows from the node's specification and the shape's models, labels,
+  // excluded nodes and tolerations alone: not from what is free or in use, nor from how much is
+  // asked for. The answer is then remembered until the node's specification changes.
+  virtual bool OfNodeAlone() const { return false; }
 };
 
 // Lower is better. Several scores are levels: the second decides where the first is equal, and the

@@ -6,8 +6,9 @@ namespace berth {
 namespace {
 
 // In what the job asks for.
-bool Over(const Resources& request, const Resources& allocated, const Resources& share) {
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+bool Over(const Resources& request, const Resources& allocated, const Resources& share,
+          size_t kinds) {
+  for (size_t i = 0; i < kinds; ++i) {
     if (request.amount[i] > 0 && allocated.amount[i] > share.amount[i]) return true;
   }
   return false;
@@ -36,7 +37,11 @@ bool ServiceOrder::Rank::operator<(const Rank& other) const {
 }
 
 ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer)
-    : state_(cycle.state()), shares_(cycle.shares()), offer_(offer) {
+    : state_(cycle.state()),
+      shares_(cycle.shares()),
+      offer_(offer),
+      kinds_(state_.interner().kind_count()),
+      root_(EntryOf(kRootQueue)) {
   for (const auto& order : cycle.policies().job_orders()) {
     JobCompare compare = order->Prepare(state_, cycle.now());
     if (compare == nullptr) break;  // the leaf's own order is total
@@ -48,10 +53,11 @@ ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer)
 }
 
 std::optional<ServiceOrder::Head> ServiceOrder::Next() {
-  for (QueueId leaf : std::exchange(touched_, {})) Place(leaf);
-  const Entry& root = entries_[kRootQueue];
-  if (root.head.has_value()) Touch(root.head->queue);
-  return root.head;
+  for (Entry* leaf : touched_) Place(*leaf);
+  touched_.clear();
+  if (root_.first == nullptr) return std::nullopt;
+  Touch(*root_.first);
+  return root_.first->head;
 }
 
 void ServiceOrder::Skip(const Head& head) {
@@ -59,32 +65,76 @@ void ServiceOrder::Skip(const Head& head) {
   Touch(head.queue);
 }
 
-// Works out the leaf's head, then on the way up its rank among its siblings and the parent's head.
-void ServiceOrder::Place(QueueId leaf) {
-  entries_[leaf].head = LeafHead(state_.queues().At(leaf));
-  for (QueueId id = leaf; id != kRootQueue;) {
-    const Queue& queue = state_.queues().At(id);
-    Entry& entry = entries_[id];
-    Entry& parent = entries_[queue.spec.parent];
-    if (entry.ranked) parent.children.erase(entry.rank);
-    entry.ranked = entry.head.has_value();
-    if (entry.ranked) {
-      entry.rank = RankOf(queue, *entry.head);
-      parent.children.insert(entry.rank);
-    }
-    parent.head = std::nullopt;
-    if (!parent.children.empty()) parent.head = entries_[parent.children.begin()->queue].head;
-    id = queue.spec.parent;
+void ServiceOrder::Touch(Entry& leaf) {
+  if (!std::exchange(leaf.touched, true)) touched_.push_back(&leaf);
+}
+
+ServiceOrder::Entry& ServiceOrder::EntryOf(QueueId id) {
+  if (const auto known = entries_.find(id); known != entries_.end()) return *known->second;
+  const Queue& queue = state_.queues().At(id);
+  Entry* parent = id == kRootQueue ? nullptr : &EntryOf(queue.spec.parent);
+  auto entry = std::make_unique<Entry>(queue, parent, Entitlement(queue, shares_.At(id)));
+  return *entries_.emplace(id, std::move(entry)).first->second;
+}
+
+// Works out the leaf's head, then on the way up its rank among its siblings and who is first.
+void ServiceOrder::Place(Entry& leaf) {
+  leaf.touched = false;
+  leaf.head = LeafHead(leaf);
+  leaf.first = leaf.head.has_value() ? &leaf : nullptr;
+  if (leaf.head.has_value()) leaf.request = RequestOf(*leaf.head);
+  for (Entry* entry = &leaf; entry->parent != nullptr; entry = entry->parent) {
+    Entry& parent = *entry->parent;
+    if (entry->first != nullptr) entry->rank = RankOf(*entry);
+    Seat(parent.heap, *entry);
+    parent.first = parent.heap.empty() ? nullptr : parent.heap.front()->first;
   }
 }
 
-std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Queue& queue) const {
+// The child goes where its rank belongs, or out if it offers nothing.
+void ServiceOrder::Seat(std::vector<Entry*>& heap, Entry& child) {
+  if (child.first != nullptr) {
+    if (child.seat == kNoSeat) {
+      child.seat = heap.size();
+      heap.push_back(&child);
+    }
+    return Settle(heap, child);
+  }
+  if (child.seat == kNoSeat) return;
+  const size_t seat = std::exchange(child.seat, kNoSeat);
+  Entry& last = *heap.back();
+  heap.pop_back();
+  if (&last == &child) return;
+  last.seat = seat;
+  Settle(heap, last);
+}
+
+// Up while it goes before the one above, else down while one below goes before it.
+void ServiceOrder::Settle(std::vector<Entry*>& heap, Entry& child) {
+  size_t at = child.seat;
+  const auto move_here = [&](size_t from) {
+    heap[at] = heap[from];
+    heap[at]->seat = at;
+    at = from;
+  };
+  while (at > 0 && child.rank < heap[(at - 1) / 2]->rank) move_here((at - 1) / 2);
+  for (size_t below = 2 * at + 1; below < heap.size(); below = 2 * at + 1) {
+    if (below + 1 < heap.size() && heap[below + 1]->rank < heap[below]->rank) ++below;
+    if (!(heap[below]->rank < child.rank)) break;
+    move_here(below);
+  }
+  heap[at] = &child;
+  child.seat = at;
+}
+
+std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Entry& leaf) const {
+  const Queue& queue = leaf.queue;
   const PendingIndex& pending = state_.pending();
-  std::optional<Head> best = BestOf(queue, pending.ready(), /*gangs_only=*/false);
+  std::optional<Head> best = BestOf(leaf, pending.ready(), /*gangs_only=*/false);
   bool ready = true;
   const auto consider = [&](const PendingIndex::ByQueue& blocked, bool short_of_room) {
-    std::optional<Head> other = BestOf(queue, blocked, /*gangs_only=*/true);
-    if (!other.has_value() || (best.has_value() && Before(queue, *best, *other))) return;
+    std::optional<Head> other = BestOf(leaf, blocked, /*gangs_only=*/true);
+    if (!other.has_value() || (best.has_value() && Before(leaf, *best, *other))) return;
     best = other;
     best->short_of_room = short_of_room;
     ready = false;
@@ -99,9 +149,10 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Queue& queue) con
 
 // Without configured orders, of each user's classes the first one stands for the others, and only
 // those of the first priority and deadline matter. So it costs O(users log classes).
-std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
+std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
                                                        const PendingIndex::ByQueue& list,
                                                        bool gangs_only) const {
+  const Queue& queue = leaf.queue;
   const auto found = list.find(queue.id);
   if (found == list.end()) return std::nullopt;
   const PendingIndex::Classes& classes = found->second;
@@ -115,7 +166,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
       continue;
     }
     const Head head{.id = it->second, .job = key.job, .queue = queue.id};
-    if (!best.has_value() || Before(queue, head, *best)) best = head;
+    if (!best.has_value() || Before(leaf, head, *best)) best = head;
     if (!orders_.empty()) {
       ++it;
     } else if (by_user) {
@@ -131,7 +182,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Queue& queue,
   return best;
 }
 
-bool ServiceOrder::Before(const Queue& queue, const Head& a, const Head& b) const {
+bool ServiceOrder::Before(const Entry& leaf, const Head& a, const Head& b) const {
   const Job& job = state_.jobs().At(a.job);
   const Job& other = state_.jobs().At(b.job);
   for (const JobCompare& compare : orders_) {
@@ -140,29 +191,29 @@ bool ServiceOrder::Before(const Queue& queue, const Head& a, const Head& b) cons
   ClassKey key = ClassKeyOf(state_.pending().Class(a.id).demand, KeyOf(job));
   ClassKey other_key = ClassKeyOf(state_.pending().Class(b.id).demand, KeyOf(other));
   if (SameTurn(key, other_key) && key.user != other_key.user) {
-    const int order = Compare(UserShare(queue, job.user), UserShare(queue, other.user));
+    const int order = Compare(UserShare(leaf, job.user), UserShare(leaf, other.user));
     if (order != 0) return order < 0;
     key.user = other_key.user = {};
   }
   return key < other_key;
 }
 
-Share ServiceOrder::UserShare(const Queue& queue, const std::string& user) const {
-  const auto found = queue.user_allocated.find(user);
-  if (found == queue.user_allocated.end()) return {};
-  return DominantShare(found->second, Entitlement(queue, shares_.At(queue.id)));
+Share ServiceOrder::UserShare(const Entry& leaf, const std::string& user) const {
+  const auto found = leaf.queue.user_allocated.find(user);
+  if (found == leaf.queue.user_allocated.end()) return {};
+  return DominantShare(found->second, leaf.entitled, kinds_);
 }
 
-ServiceOrder::Rank ServiceOrder::RankOf(const Queue& queue, const Head& head) const {
-  const Resources request = RequestOf(head);
+ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
+  const Queue& queue = entry.queue;
+  const Resources& request = entry.first->request;
   const Resources with_job = queue.allocated + request;
   const FairShares::OfQueue& share = shares_.At(queue.id);
-  const Resources entitled = Entitlement(queue, share);
-  return {.over = Over(request, queue.allocated, share.fair_share),
-          .beyond_deserved = Over(request, with_job, share.deserved),
+  return {.over = Over(request, queue.allocated, share.fair_share, kinds_),
+          .beyond_deserved = Over(request, with_job, share.deserved, kinds_),
           .priority = queue.spec.priority,
-          .with_job = DominantShare(with_job, entitled),
-          .without_job = DominantShare(queue.allocated, entitled),
+          .with_job = DominantShare(with_job, entry.entitled, kinds_),
+          .without_job = DominantShare(queue.allocated, entry.entitled, kinds_),
           .queue = queue.id};
 }
 
@@ -173,7 +224,7 @@ Resources ServiceOrder::RequestOf(const Head& head) const {
   for (const DemandItem& item : demand.items) {
     const Resources& each = state_.interner().Shape(item.shape).resources;
     if (!demand.gang) return each;
-    request += each.Times(item.count);
+    request += item.count == 1 ? each : each.Times(item.count);
   }
   return request;
 }

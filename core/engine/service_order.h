@@ -15,8 +15,8 @@
 // never fit.
 //
 // The choice is made anew after each decision. A decision changes what one leaf and its ancestors
-// hold, so only those are placed anew among their siblings: O(depth * log siblings). Shares are
-// compared exactly.
+// hold, so only those are placed anew among their siblings, in a heap: O(depth * log siblings).
+// Shares are compared exactly.
 //
 //   root: {research, vision}     research: {llm, rl}
 //   llm was served -> llm is placed anew in research, and research in root
@@ -24,14 +24,13 @@
 #define BERTH_CORE_ENGINE_SERVICE_ORDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/container/node_hash_map.h"
 #include "core/engine/cycle.h"
 #include "core/engine/fair_share.h"
 
@@ -57,7 +56,7 @@ class ServiceOrder {
   // decided for the head since the last call is seen; tell Touch of anything else.
   std::optional<Head> Next();
   // The leaf, or what it or an ancestor holds, changed.
-  void Touch(QueueId leaf) { touched_.insert(leaf); }
+  void Touch(QueueId leaf) { Touch(EntryOf(leaf)); }
   // Leaves the class out from now on. Of a fifo_strict queue: all of the queue, if it is a gang.
   void Skip(const Head& head);
 
@@ -71,28 +70,45 @@ class ServiceOrder {
     QueueId queue;
     bool operator<(const Rank& other) const;
   };
+  // A queue that offers something, or did, or has such queues below it. Does not move.
   struct Entry {
-    std::optional<Head> head;  // of the subtree
-    bool ranked = false;       // among its siblings, as `rank`
-    Rank rank;
-    absl::btree_set<Rank> children;
+    Entry(const Queue& of, Entry* above, const Resources& entitlement)
+        : queue(of), parent(above), entitled(entitlement) {}
+    const Queue& queue;
+    Entry* const parent;       // null: the root
+    Resources entitled;        // what its use is measured by
+    std::optional<Head> head;  // of a leaf
+    Resources request;         // of the head
+    bool touched = false;      // listed in touched_
+    Entry* first = nullptr;    // the leaf at or below it that goes first; null: nothing is offered
+    // Among its siblings.
+    size_t seat = kNoSeat;     // in the parent's heap
+    Rank rank;                 // while it has a seat
+    std::vector<Entry*> heap;  // of its children those that offer something, the first on top
   };
+  static constexpr size_t kNoSeat = SIZE_MAX;
 
-  void Place(QueueId leaf);
-  std::optional<Head> LeafHead(const Queue& queue) const;
-  std::optional<Head> BestOf(const Queue& queue, const PendingIndex::ByQueue& list,
+  Entry& EntryOf(QueueId id);
+  void Touch(Entry& leaf);
+  void Place(Entry& leaf);
+  static void Seat(std::vector<Entry*>& heap, Entry& child);
+  static void Settle(std::vector<Entry*>& heap, Entry& child);
+  std::optional<Head> LeafHead(const Entry& leaf) const;
+  std::optional<Head> BestOf(const Entry& leaf, const PendingIndex::ByQueue& list,
                              bool gangs_only) const;
-  bool Before(const Queue& queue, const Head& a, const Head& b) const;  // both of the queue
-  Share UserShare(const Queue& queue, const std::string& user) const;
-  Rank RankOf(const Queue& queue, const Head& head) const;
+  bool Before(const Entry& leaf, const Head& a, const Head& b) const;  // both of the leaf
+  Share UserShare(const Entry& leaf, const std::string& user) const;
+  Rank RankOf(const Entry& entry) const;
   Resources RequestOf(const Head& head) const;
 
   const ClusterState& state_;
   const FairShares& shares_;
   const Offer offer_;
+  const size_t kinds_;  // of resources that are known: others are asked for by nobody
   std::vector<JobCompare> orders_;
-  absl::node_hash_map<QueueId, Entry> entries_;  // looked up only
-  std::set<QueueId> touched_;
+  absl::flat_hash_map<QueueId, std::unique_ptr<Entry>> entries_;  // looked up only
+  Entry& root_;
+  std::vector<Entry*> touched_;           // leaves, in no meaningful order
   absl::flat_hash_set<ClassId> skipped_;  // looked up only
 };
 

@@ -9,7 +9,9 @@
 namespace berth {
 
 Transaction::Transaction(ClusterState& state, Time now)
-    : state_(state), now_(now), editor_(state, EditMode::kTentative) {}
+    : state_(state), now_(now), editor_(state, EditMode::kTentative) {
+  editor_.RememberClasses();
+}
 
 Transaction::~Transaction() { RollbackTo({}); }
 
@@ -20,22 +22,33 @@ Transaction::Mark Transaction::mark() const {
 
 void Transaction::RollbackTo(const Mark& mark) {
   BERTH_CHECK(mark.edits <= edits_.size() && mark.decisions <= decisions_.size());
+  editor_.HoldOrder();
   while (edits_.size() > mark.edits) UndoLast();
+  editor_.ReleaseOrder();
   if (decisions_.size() > mark.decisions) ++reservation_version_;
   decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
   placed_.clear();
-  editor_.Sync();
+  if (mark.edits > 0) {
+    editor_.Sync();
+  } else {
+    editor_.RestoreClasses();
+  }
 }
 
 void Transaction::UndoLast() {
   const Edited kind = edits_.back();
   edits_.pop_back();
   if (kind == Edited::kTask) {
+    constexpr size_t kAhead = 8;
+    if (tasks_.size() > kAhead) editor_.Prefetch(tasks_[tasks_.size() - kAhead].key.job);
     editor_.SetTask(tasks_.back().key, tasks_.back().task);
     tasks_.pop_back();
   } else if (kind == Edited::kStatus) {
     editor_.SetJobStatus(statuses_.back().job, std::move(statuses_.back().status));
     statuses_.pop_back();
+  } else if (kind == Edited::kStart) {
+    editor_.SetGangStart(starts_.back().job, starts_.back().start);
+    starts_.pop_back();
   } else if (kind == Edited::kNode) {
     editor_.SetNodeStatus(nodes_.back().node, std::move(nodes_.back().status));
     nodes_.pop_back();
@@ -73,7 +86,14 @@ void Transaction::Place(JobId job, const Placement& placement) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
-  if (gang) SetStatus(job, GangBound(state_.jobs().At(job).status, now_));
+  if (gang) {
+    starts_.push_back(
+        {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
+    edits_.push_back(Edited::kStart);
+  }
+  // At once, as they are large and there may be very many; memory that is not used costs nothing.
+  constexpr size_t kMany = 64, kMost = 1 << 16;
+  if (decisions_.size() == kMany) decisions_.reserve(kMost);
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
   placed_.clear();
 }

@@ -78,6 +78,10 @@ class Transaction {
     JobId job;
     JobStatus status;
   };
+  struct StartBefore {
+    JobId job;
+    GangStart start;
+  };
   struct NodeBefore {
     NodeId node;
     NodeStatus status;
@@ -90,7 +94,7 @@ class Transaction {
     QueueId queue;
     std::vector<NamedAmount> usage;
   };
-  enum class Edited : uint8_t { kTask, kStatus, kNode, kReservation, kUsage };
+  enum class Edited : uint8_t { kTask, kStatus, kStart, kNode, kReservation, kUsage };
 
   void SetTask(TaskKey key, const Task& task);
   void SetStatus(JobId job, JobStatus status);
@@ -115,6 +119,7 @@ class Transaction {
   std::vector<Edited> edits_;
   std::vector<TaskBefore> tasks_;
   std::vector<StatusBefore> statuses_;
+  std::vector<StartBefore> starts_;
   std::vector<NodeBefore> nodes_;
   std::vector<ReservationBefore> reservations_;
   std::vector<UsageBefore> usages_;

@@ -185,7 +185,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.AdoptTask({event.job, placement.task});
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
-  if (event.gang) editor.SetJobStatus(event.job, GangBound(job.status, now));
+  if (event.gang) editor.SetGangStart(event.job, GangBound(job.status, now));
   return absl::OkStatus();
 }
 

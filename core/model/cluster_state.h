@@ -153,6 +153,7 @@ class ClusterState {
   absl::btree_set<TaskKey> releasing_;
   absl::btree_set<std::pair<Time, JobId>> short_jobs_;
   absl::flat_hash_map<JobId, Time> short_since_;  // of those
+  std::vector<NodeId> new_nodes_;    // StateEditor::TakeNewNodes
   std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
   std::array<int64_t, kJobStates> jobs_by_state_{};

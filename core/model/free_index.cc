@@ -1,25 +1,93 @@
 #include "core/model/free_index.h"
 
+#include <utility>
+
 namespace berth {
 
 void FreeIndex::Put(NodeId node, const Resources& free, uint64_t room) {
-  if (node.value >= entries_.size()) entries_.resize(node.value + size_t{1});
-  Entry& entry = entries_[node.value];
+  Entry& entry = EntryOf(node);
   total_ += free;
   if (entry.listed) total_ -= entry.free;
-  if (!entry.listed || entry.room != room) {
-    if (entry.listed) nodes_.erase(Key{entry.room, node});
-    nodes_.insert(Key{room, node});
-  }
-  entry = Entry{free, room, true};
+  entry.free = free;
+  entry.room = room;
+  entry.listed = true;
+  Follow(node, entry);
 }
 
 void FreeIndex::Remove(NodeId node) {
   if (!Has(node)) return;
   Entry& entry = entries_[node.value];
-  nodes_.erase(Key{entry.room, node});
   total_ -= entry.free;
-  entry = Entry{};
+  entry.free = Resources{};
+  entry.listed = false;
+  Follow(node, entry);
+}
+
+// Its place in the order becomes what the entry says, now or with Release.
+void FreeIndex::Follow(NodeId node, Entry& entry) {
+  if (entry.in_order == entry.listed && entry.key_room == entry.room) return;
+  if (held_) {
+    if (!std::exchange(entry.waits, true)) waiting_.push_back(node);
+    return;
+  }
+  if (entry.in_order) nodes_.erase(Key{entry.key_room, node});
+  if (entry.listed) nodes_.insert(Key{entry.room, node});
+  entry.in_order = entry.listed;
+  entry.key_room = entry.room;
+  if (entry.marks != 0) MarksStale(node, entry);
+}
+
+void FreeIndex::MarksStale(NodeId node, Entry& entry) {
+  if (!std::exchange(entry.stale, true)) stale_marks_.push_back(node);
+}
+
+void FreeIndex::SyncMarks() {
+  for (NodeId node : stale_marks_) {
+    Entry& entry = entries_[node.value];
+    entry.stale = false;
+    const Marks keep_by = entry.in_order ? entry.marks : 0;
+    if (keep_by == entry.kept_by && entry.key_room == entry.kept_room) continue;
+    if (entry.kept_by != 0) {
+      const auto kept = by_marks_.find(entry.kept_by);
+      kept->second.erase(Key{entry.kept_room, node});
+      if (kept->second.empty()) by_marks_.erase(kept);
+    }
+    if (keep_by != 0) by_marks_[keep_by].insert(Key{entry.key_room, node});
+    entry.kept_by = keep_by;
+    entry.kept_room = entry.key_room;
+  }
+  stale_marks_.clear();
+}
+
+void FreeIndex::SetMarks(NodeId node, Marks marks) {
+  Entry& entry = EntryOf(node);
+  if (entry.marks == marks) return;
+  entry.marks = marks;
+  MarksStale(node, entry);
+}
+
+void FreeIndex::ClearMarks() {
+  by_marks_.clear();
+  stale_marks_.clear();
+  for (Entry& entry : entries_) {
+    entry.marks = entry.kept_by = 0;
+    entry.stale = false;
+  }
+}
+
+FreeIndex::Entry& FreeIndex::EntryOf(NodeId node) {
+  if (node.value >= entries_.size()) entries_.resize(node.value + size_t{1});
+  return entries_[node.value];
+}
+
+void FreeIndex::Release() {
+  held_ = false;
+  for (NodeId node : waiting_) {
+    Entry& entry = entries_[node.value];
+    entry.waits = false;
+    Follow(node, entry);
+  }
+  waiting_.clear();
 }
 
 }  // namespace berth

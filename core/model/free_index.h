@@ -2,14 +2,22 @@
 // of all kinds, free cpu, NodeId). A search starts at the tightest node that could be sufficient
 // and goes upward; an update costs O(log nodes). The key holds no interned order, so iteration is
 // the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
+//
+// Planning may mark nodes (core/engine/node_marks.h). Nodes of equal marks have an order of their
+// own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
+// found without walking past the others.
 #ifndef BERTH_CORE_MODEL_FREE_INDEX_H_
 #define BERTH_CORE_MODEL_FREE_INDEX_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
+#include "absl/container/inlined_vector.h"
+#include "core/base/check.h"
 #include "core/model/ids.h"
 #include "core/model/node.h"
 #include "core/model/resources.h"
@@ -24,6 +32,8 @@ class FreeIndex {
     NodeId node;
     auto operator<=>(const Key&) const = default;
   };
+  using Order = absl::btree_set<Key>;
+  using Marks = uint64_t;  // bits; their meaning is planning's
   static constexpr int kCpuBits = 56;
   static constexpr uint64_t Room(int devices, int64_t cpu_millis) {
     const auto cpu = cpu_millis < 0 ? 0 : static_cast<uint64_t>(cpu_millis);
@@ -35,7 +45,7 @@ class FreeIndex {
   }
 
   // Nodes that take new tasks (TakesTasks, and no back-off in force), tightest first.
-  const absl::btree_set<Key>& nodes() const { return nodes_; }
+  const Order& nodes() const { return nodes_; }
 
   // Calls visit(NodeId, const Resources& free) for the nodes with at least so many free devices and
   // so much free cpu, tightest first, until it returns false. Levels with too little cpu are jumped
@@ -44,13 +54,36 @@ class FreeIndex {
   template <class Visit>
   void ForEach(int devices, int64_t cpu_millis, Visit&& visit) const {
     auto it = nodes_.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
-    while (it != nodes_.end()) {
-      if (CpuMillis(it->room) < cpu_millis) {
-        it = nodes_.lower_bound(Key{Room(Devices(it->room), cpu_millis), NodeId{}});
-        continue;
-      }
+    for (it = Sufficient(nodes_, it, cpu_millis); it != nodes_.end();
+         it = Sufficient(nodes_, std::next(it), cpu_millis)) {
       if (!visit(it->node, FreeOf(it->node))) return;
-      ++it;
+    }
+  }
+
+  // The same, in the same order, for the nodes alone that have all of these marks and come after
+  // that one. After StateEditor::SyncMarks.
+  template <class Visit>
+  void ForEachMarked(Marks marks, const Key& after, int64_t cpu_millis, Visit&& visit) const {
+    BERTH_CHECK(stale_marks_.empty());
+    struct Cursor {
+      const Order* nodes;
+      Order::const_iterator at;
+    };
+    absl::InlinedVector<Cursor, 16> cursors;  // none at an end
+    for (const auto& [of, nodes] : by_marks_) {
+      if ((of & marks) != marks) continue;
+      const auto at = Sufficient(nodes, nodes.upper_bound(after), cpu_millis);
+      if (at != nodes.end()) cursors.push_back({&nodes, at});
+    }
+    while (!cursors.empty()) {
+      Cursor& next =
+          *std::min_element(cursors.begin(), cursors.end(),
+                            [](const Cursor& a, const Cursor& b) { return *a.at < *b.at; });
+      if (!visit(next.at->node, FreeOf(next.at->node))) return;
+      next.at = Sufficient(*next.nodes, std::next(next.at), cpu_millis);
+      if (next.at != next.nodes->end()) continue;
+      next = cursors.back();
+      cursors.pop_back();
     }
   }
 
@@ -73,12 +106,27 @@ class FreeIndex {
   }
   // The node must be listed.
   const Resources& FreeOf(NodeId node) const { return entries_[node.value].free; }
+  // Where the node stands in the order; it must be listed.
+  Key KeyOf(NodeId node) const { return {entries_[node.value].key_room, node}; }
+  // Of any node; those that are not listed keep theirs.
+  Marks MarksOf(NodeId node) const {
+    return node.value < entries_.size() ? entries_[node.value].marks : 0;
+  }
   // Sum over the listed nodes: a request that does not fit in it fits nowhere.
   const Resources& total() const { return total_; }
 
  private:
   friend class StateEditor;
   static constexpr int64_t kMostCpu = (int64_t{1} << kCpuBits) - 1;
+
+  // From `it` on, the first with so much cpu. Levels with too little are jumped over.
+  static Order::const_iterator Sufficient(const Order& nodes, Order::const_iterator it,
+                                          int64_t cpu_millis) {
+    while (it != nodes.end() && CpuMillis(it->room) < cpu_millis) {
+      it = nodes.lower_bound(Key{Room(Devices(it->room), cpu_millis), NodeId{}});
+    }
+    return it;
+  }
 
   // Nodes with room from `low` to `high`, level by level downward. False if `visit` ended it.
   template <class Visit>
@@ -102,13 +150,34 @@ class FreeIndex {
     Resources free;
     uint64_t room = 0;
     bool listed = false;
+    bool in_order = false;  // nodes_ holds it, by `key_room`
+    bool waits = false;     // listed in waiting_
+    bool stale = false;     // listed in stale_marks_
+    uint64_t key_room = 0;
+    Marks marks = 0;
+    Marks kept_by = 0;  // by_marks_ holds it there, by `kept_room`; 0: it does not
+    uint64_t kept_room = 0;
   };
+  Entry& EntryOf(NodeId node);
   void Put(NodeId node, const Resources& free, uint64_t room);
   void Remove(NodeId node);
+  // Until Release, what is put or removed keeps its place in the order, which nobody may look at:
+  // for many edits of the same nodes.
+  void Hold() { held_ = true; }
+  void Release();
+  void Follow(NodeId node, Entry& entry);
+  void MarksStale(NodeId node, Entry& entry);
+  void SyncMarks();
+  void SetMarks(NodeId node, Marks marks);
+  void ClearMarks();
 
-  absl::btree_set<Key> nodes_;
-  std::vector<Entry> entries_;  // by node id
+  Order nodes_;
+  absl::btree_map<Marks, Order> by_marks_;  // of marked nodes; none is empty
+  std::vector<NodeId> stale_marks_;         // whose place in by_marks_ may be another
+  std::vector<Entry> entries_;              // by node id
   Resources total_;
+  bool held_ = false;
+  std::vector<NodeId> waiting_;  // while held: whose place in the order may be another
 };
 
 }  // namespace berth

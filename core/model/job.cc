@@ -23,8 +23,9 @@ Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue) {
 }
 
 Time PlannedEnd(const Job& job) {
-  if (job.walltime == absl::InfiniteDuration()) return absl::InfiniteFuture();
-  return std::max(job.status.start, job.status.bound) + job.walltime;
+  const Time from = std::max(job.status.start, job.status.bound);
+  if (from == absl::InfinitePast()) return absl::InfiniteFuture();
+  return from + job.walltime;
 }
 
 GroupTally TallyOf(const Job& job) {

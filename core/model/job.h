@@ -326,6 +326,13 @@ struct JobStatus {
   bool operator==(const JobStatus&) const = default;
 };
 
+// What binding a gang changes of a status.
+struct GangStart {
+  JobState state = JobState::kPending;
+  uint32_t starts = 0;
+  Time bound = absl::InfinitePast();
+};
+
 // How many of a group's tasks are in each state. Derived.
 struct GroupTally {
   std::array<int32_t, kTaskStates> count{};
@@ -357,33 +364,39 @@ struct OrderKey {
 
 struct JobTemplate;  // core/model/interner.h
 
+// What planning reads and writes of every job that it places stands together, first: jobs are many
+// and far apart in memory (StateEditor fetches this part of the next ones ahead).
 struct Job {
   JobId id;
-  std::string name;
   QueueId queue;
   int32_t priority = 0;
   int32_t min_available = 0;
-  int32_t max_retries = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool preemptible = false;
   Strategy strategy = Strategy::kDefault;
-  std::string user;
-  Duration walltime, retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Duration checkpoint_interval;
-  Time submit, start_after, deadline;
-  uint64_t revision = 0;                       // batch sequence of its last change; the etag
+  // Derived.
+  bool has_timer = false;
+  bool class_remembered = false;  // by the editor that is planning
+  ClassId pending_class;          // 0 = asks for nothing now
+  int32_t occupying = 0;          // tasks
+  Duration walltime;
+  Time deadline;
   absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
-  absl::Span<const LifecyclePolicy> policies;  // likewise
+  absl::InlinedVector<GroupTally, 1> tallies;  // derived; parallel to groups
   absl::InlinedVector<Task, 1> tasks;          // most jobs have one
   std::vector<JobDependency> dependencies;
-  std::map<std::string, std::string> labels;
   JobStatus status;
-  // Derived.
-  absl::InlinedVector<GroupTally, 1> tallies;  // parallel to groups
-  ClassId pending_class;                       // 0 = asks for nothing now
-  int32_t occupying = 0;                       // tasks
-  bool has_timer = false;
-  const JobTemplate* shared = nullptr;
+
+  std::string name;
+  std::string user;
+  int32_t max_retries = 0;
+  Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
+  Duration checkpoint_interval;
+  Time submit, start_after;
+  uint64_t revision = 0;                       // batch sequence of its last change; the etag
+  absl::Span<const LifecyclePolicy> policies;  // as groups
+  std::map<std::string, std::string> labels;
+  const JobTemplate* shared = nullptr;  // derived
 };
 
 inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.id}; }
@@ -392,8 +405,8 @@ inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
 
 // When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
-// start, or from its bind while that is still to come. May have passed: it is then being stopped.
-// For jobs that occupy.
+// start, or from its bind while that is still to come; before its first bind it has no end. May
+// have passed: it is then being stopped. For jobs that occupy.
 Time PlannedEnd(const Job& job);
 
 // Over all groups.

@@ -74,6 +74,13 @@ struct DeviceKindSet {
   bool operator==(const DeviceKindSet&) const = default;
 };
 
+// Healthy devices of one kind, model and memory.
+struct AlikeDevices {
+  ResourceKind kind;
+  size_t first = 0;  // one of them, in NodeSpec::devices
+  DeviceSet devices;
+};
+
 struct Node {
   NodeId id;
   NodeSpec spec;
@@ -83,6 +90,7 @@ struct Node {
   Resources capacity;  // healthy devices only
   DeviceSet healthy;
   std::vector<DeviceKindSet> kinds;  // by first index
+  std::vector<AlikeDevices> alike;   // likewise
   Resources allocated;               // of tasks that occupy
   DeviceSet devices_used;
   // Of tasks that are nominated here, or will be once they are gone elsewhere (Task::moves). While

@@ -22,14 +22,19 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key, bool fact) {
     ++next_class_.value;
     classes_.Insert(id, PendingClass{demand, {}, nullptr});
   }
+  const std::optional<OrderKey> before = FirstOf(classes_.At(id));
+  Return(id, key);
+  // A more important job may take room from others where those before it could not.
+  if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
+  return id;
+}
+
+void PendingIndex::Return(ClassId id, OrderKey key) {
   PendingClass& c = classes_.At(id);
   const std::optional<OrderKey> before = FirstOf(c);
   BERTH_CHECK(c.jobs.insert(key).second);
   ++job_count_;
   if (!before.has_value() || key < *before) Relist(id, before.has_value() ? &*before : nullptr);
-  // A more important job may take room from others where those before it could not.
-  if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
-  return id;
 }
 
 void PendingIndex::Remove(ClassId id, OrderKey key) {

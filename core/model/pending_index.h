@@ -175,6 +175,8 @@ class PendingIndex {
 
   // `fact`: not a trial, nor its undoing.
   ClassId Add(const Demand& demand, OrderKey key, bool fact);
+  // A job of the class that was only taken out for a while.
+  void Return(ClassId id, OrderKey key);
   void Remove(ClassId id, OrderKey key);
   void Block(ClassId id, BlockedVerdict verdict);
   void ReopenAll();

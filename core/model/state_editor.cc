@@ -10,8 +10,16 @@
 namespace berth {
 namespace {
 
+// What planning reads and writes of a job: its tasks, and its status up to `bound`.
+constexpr size_t kPlannedBytes = 384;
+constexpr size_t kAhead = 8;  // jobs
+
+GangStart StartOf(const JobStatus& status) {
+  return {.state = status.state, .starts = status.starts, .bound = status.bound};
+}
+
 // Dependencies matter until the first start.
-bool WaitsForDependencies(const JobStatus& status) {
+bool WaitsForDependencies(const GangStart& status) {
   return status.starts == 0 && !Ended(status.state);
 }
 
@@ -187,15 +195,20 @@ void StateEditor::ListTask(const Job& job, TaskKey key, TaskState old) {
 
 void StateEditor::ListOccupying(Job& job, bool list) {
   Queue& queue = state_.queues_.At(job.queue);
-  const std::pair<Time, JobId> end{PlannedEnd(job), job.id};
-  const bool ends = end.first != absl::InfiniteFuture();
+  const Time end = PlannedEnd(job);
   if (list) {
     queue.occupying_jobs.insert(KeyOf(job));
-    if (ends) state_.planned_ends_.insert(end);
+    ListEnd(job, absl::InfiniteFuture(), end);
   } else {
     queue.occupying_jobs.erase(KeyOf(job));
-    if (ends) state_.planned_ends_.erase(end);
+    ListEnd(job, end, absl::InfiniteFuture());
   }
+}
+
+void StateEditor::ListEnd(const Job& job, Time before, Time now) {
+  if (before == now) return;
+  if (before != absl::InfiniteFuture()) state_.planned_ends_.erase({before, job.id});
+  if (now != absl::InfiniteFuture()) state_.planned_ends_.insert({now, job.id});
 }
 
 void StateEditor::ChangeUser(const Job& job, const Resources& request, int sign) {
@@ -209,17 +222,34 @@ void StateEditor::ChangeUser(const Job& job, const Resources& request, int sign)
 
 JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   Job& job = state_.jobs_.At(id);
-  const bool relist =
-      job.occupying > 0 && (status.start != job.status.start || status.bound != job.status.bound);
-  if (relist) ListOccupying(job, false);
-  JobStatus old = std::exchange(job.status, std::move(status));
-  if (relist) ListOccupying(job, true);
-  --state_.jobs_by_state_[static_cast<size_t>(old.state)];
-  ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
+  const GangStart before = StartOf(job.status);
+  const Time end = PlannedEnd(job);
+  std::swap(job.status, status);
+  StatusChanged(job, before, end);
+  return status;
+}
+
+GangStart StateEditor::SetGangStart(JobId id, const GangStart& start) {
+  Job& job = state_.jobs_.At(id);
+  const GangStart before = StartOf(job.status);
+  const Time end = PlannedEnd(job);
+  job.status.state = start.state;
+  job.status.starts = start.starts;
+  job.status.bound = start.bound;
+  StatusChanged(job, before, end);
+  return before;
+}
+
+// All that follows from the status; these are what it was.
+void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_before) {
+  if (job.occupying > 0) ListEnd(job, end_before, PlannedEnd(job));
+  const JobState old = before.state, now = job.status.state;
+  --state_.jobs_by_state_[static_cast<size_t>(old)];
+  ++state_.jobs_by_state_[static_cast<size_t>(now)];
 
   QueueChange change;
-  change.held_jobs = (Held(job.status.state) ? 1 : 0) - (Held(old.state) ? 1 : 0);
-  change.active_jobs = (Ended(old.state) ? 1 : 0) - (Ended(job.status.state) ? 1 : 0);
+  change.held_jobs = (Held(now) ? 1 : 0) - (Held(old) ? 1 : 0);
+  change.active_jobs = (Ended(old) ? 1 : 0) - (Ended(now) ? 1 : 0);
   Resources waiting;
   if (change.active_jobs != 0) {
     waiting = WaitingRequest(job);
@@ -233,15 +263,13 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   }
   if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
 
-  if (WaitsForDependencies(old) != WaitsForDependencies(job.status)) {
-    ListDependencies(job, WaitsForDependencies(job.status));
+  const bool waits = WaitsForDependencies(StartOf(job.status));
+  if (WaitsForDependencies(before) != waits) ListDependencies(job, waits);
+  if (facts() && Ended(now) && !Ended(old)) {
+    for (JobId waiting_job : state_.Dependents(job.id)) state_.unsettled_.insert(waiting_job);
   }
-  if (facts() && Ended(job.status.state) && !Ended(old.state)) {
-    for (JobId waiting_job : state_.Dependents(id)) state_.unsettled_.insert(waiting_job);
-  }
-  Touch(id);
-  MarkJob(id);
-  return old;
+  Touch(job.id);
+  MarkJob(job.id);
 }
 
 void StateEditor::ListDependencies(const Job& job, bool list) {
@@ -331,7 +359,7 @@ void StateEditor::EraseJob(JobId id) {
     state_.short_jobs_.erase({found->second, id});
     state_.short_since_.erase(found);
   }
-  if (WaitsForDependencies(job.status)) ListDependencies(job, false);
+  if (WaitsForDependencies(StartOf(job.status))) ListDependencies(job, false);
   const bool active = !Ended(job.status.state);
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
   QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
@@ -380,13 +408,41 @@ void StateEditor::RefreshPending(Job& job) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);
   }
+  RememberClass(job);
   job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
 }
 
 void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
+  RememberClass(job);
   state_.pending_.Remove(job.pending_class, KeyOf(job));
+  if (!facts()) {  // the next one of the class will soon be looked at
+    const auto& equal = state_.pending_.Class(job.pending_class).jobs;
+    if (!equal.empty()) state_.jobs_.Prefetch(equal.begin()->job, kPlannedBytes);
+  }
   job.pending_class = ClassId{};
+}
+
+void StateEditor::RememberClass(Job& job) {
+  if (!remembers_classes_ || std::exchange(job.class_remembered, true)) return;
+  origins_.push_back({job.id, job.pending_class});
+}
+
+void StateEditor::Prefetch(JobId id) const { state_.jobs_.Prefetch(id, kPlannedBytes); }
+
+void StateEditor::RestoreClasses() {
+  touched_.clear();
+  for (size_t i = 0; i < origins_.size(); ++i) {
+    if (i + kAhead < origins_.size()) state_.jobs_.Prefetch(origins_[i + kAhead].job, 64);
+    const Origin& origin = origins_[i];
+    Job& job = state_.jobs_.At(origin.job);
+    job.class_remembered = false;
+    if (job.pending_class == origin.pending_class) continue;
+    if (job.pending_class != ClassId{}) state_.pending_.Remove(job.pending_class, KeyOf(job));
+    job.pending_class = origin.pending_class;
+    if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
+  }
+  origins_.clear();
 }
 
 void StateEditor::RefreshTimer(Job& job) {

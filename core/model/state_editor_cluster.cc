@@ -119,6 +119,7 @@ void StateEditor::DeriveNode(Node& node) {
   }
   node.healthy = DeviceSet{};
   node.kinds.clear();
+  node.alike.clear();
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     const Device& device = node.spec.devices[i];
     const ResourceKind kind = state_.interner_.AddKind(device.kind);
@@ -128,6 +129,16 @@ void StateEditor::DeriveNode(Node& node) {
     // Sorted by kind: a kind's devices are neighbours.
     if (node.kinds.empty() || node.kinds.back().kind != kind) node.kinds.push_back({kind, {}});
     node.kinds.back().devices.Add(i);
+    const auto is_alike = [&](const AlikeDevices& others) {
+      const Device& other = node.spec.devices[others.first];
+      return others.kind == kind && other.model == device.model &&
+             other.memory_bytes == device.memory_bytes;
+    };
+    auto alike = std::find_if(node.alike.begin(), node.alike.end(), is_alike);
+    if (alike == node.alike.end()) {
+      alike = node.alike.insert(alike, {.kind = kind, .first = i, .devices = {}});
+    }
+    alike->devices.Add(i);
   }
 }
 
@@ -260,6 +271,7 @@ void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
   node.spec = std::move(spec);
   BERTH_CHECK(state_.node_names_.emplace(node.spec.name, id).second);
   if (state_.next_node_id_ <= id) state_.next_node_id_ = NodeId{id.value + 1};
+  state_.new_nodes_.push_back(id);
   DeriveNode(node);
   CountCapacity(node, true);
   SetNodeStatus(id, std::move(status));
@@ -293,6 +305,8 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   DeriveNode(node);
   CountCapacity(node, true);
   ReindexNode(node);
+  state_.free_.SetMarks(id, 0);
+  state_.new_nodes_.push_back(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
   AnythingCouldHelp();
 }

@@ -55,12 +55,8 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   return task;
 }
 
-JobStatus GangBound(const JobStatus& before, Time now) {
-  JobStatus status = before;
-  status.bound = now;
-  ++status.starts;
-  status.state = JobState::kBinding;
-  return status;
+GangStart GangBound(const JobStatus& before, Time now) {
+  return {.state = JobState::kBinding, .starts = before.starts + 1, .bound = now};
 }
 
 JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now) {

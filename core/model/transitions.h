@@ -20,9 +20,9 @@ namespace berth {
 
 // Decisions.
 Task BoundTask(const Task& before, const Placement& placement, Time now);  // a new attempt
-// The job whose gang was bound: one start more, Binding.
 JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now);
-JobStatus GangBound(const JobStatus& before, Time now);
+// The job whose gang was bound: one start more, Binding.
+GangStart GangBound(const JobStatus& before, Time now);
 Task StartedTask(const Task& before, Time now);
 // A lost one stays Lost, and is Releasing if its node returns.
 Task ReleasedTask(const Task& before, bool requeue, Time now);

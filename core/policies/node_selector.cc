@@ -17,6 +17,7 @@ bool Selected(const TaskShape& shape, const NodeSpec& node) {
 class NodeSelectorFilter final : public NodeFilter {
  public:
   absl::string_view name() const override { return "node_selector"; }
+  bool OfNodeAlone() const override { return true; }
   NodeTest Prepare(const ShapeRequest& request) const override {
     const TaskShape& shape = request.entry.shape;
     if (shape.match_labels.empty() && shape.exclude_nodes.empty()) return nullptr;

@@ -21,6 +21,7 @@ bool ToleratesAll(const std::vector<Toleration>& tolerations, const std::vector<
 class TaintsFilter final : public NodeFilter {
  public:
   absl::string_view name() const override { return "taints"; }
+  bool OfNodeAlone() const override { return true; }
   NodeTest Prepare(const ShapeRequest& request) const override {
     return [&tolerations = request.entry.shape.tolerations](const Offer& offer) {
       return ToleratesAll(tolerations, offer.node.spec.taints);

@@ -19,14 +19,6 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Policies AllActions() {
-  PolicyConfig config;
-  config.actions = {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
-  auto policies = Policies::Create(config);
-  if (!policies.ok()) Fail(std::string(policies.status().message()));
-  return *std::move(policies);
-}
-
 struct Machine {
   const char* model;
   int64_t gpu_memory_gib;
@@ -60,7 +52,7 @@ NodeSpec FleetNode(int64_t node) {
                             .numa_node = static_cast<int32_t>(gpu / 4),
                             .pci_bus_id = absl::StrFormat("0000:%02x:00.0", 16 + gpu)});
   }
-  spec.labels = {{"zone", absl::StrCat("z", node / kBlock % 4)},
+  spec.labels = {{"zone", absl::StrCat("z", node / 16 % 4)},
                  {"rack", absl::StrCat("r", node / 16)},
                  {"arch", "amd64"}};
   if (node / kBlock % 32 == 5) spec.taints = {{"dedicated", "inference"}};
@@ -109,8 +101,6 @@ uint64_t Dice::Roll() {
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
   return mixed ^ (mixed >> 31);
 }
-
-CoreCluster::CoreCluster() : policies_(AllActions()) {}
 
 void CoreCluster::Apply(EventBody body) {
   const absl::Status status = berth::Apply(state_, {now_, std::move(body)});
@@ -201,14 +191,49 @@ void CoreCluster::RunAll() {
   } while (ReportAll());
 }
 
-void CoreCluster::Finish(JobId id) {
+void CoreCluster::Report(JobId id, TaskState in, ReportState what) {
   const auto tasks = static_cast<uint32_t>(state_.jobs().At(id).tasks.size());
   for (uint32_t i = 0; i < tasks; ++i) {
-    Apply(TaskReported{.task = {id, i},
-                       .attempt = state_.jobs().At(id).tasks[i].attempt,
-                       .state = ReportState::kExited});
+    const Task& task = state_.jobs().At(id).tasks[i];
+    if (task.state != in) continue;
+    Apply(TaskReported{.task = {id, i}, .attempt = task.attempt, .state = what});
   }
+}
+
+void CoreCluster::Finish(JobId id) {
+  Report(id, TaskState::kRunning, ReportState::kExited);
   Settle();
+}
+
+void CoreCluster::FinishAll() {
+  std::vector<JobId> running;
+  state_.jobs().ForEach([&](JobId id, const Job& job) {
+    if (job.occupying > 0) running.push_back(id);
+  });
+  for (JobId id : running) Report(id, TaskState::kRunning, ReportState::kExited);
+  (void)state_.TakeDirty();
+}
+
+void CoreCluster::CordonAll(bool cordoned) {
+  for (uint32_t node = 1; node < state_.next_node_id().value; ++node) {
+    Apply(NodeSteered{.id = NodeId{node}, .cordoned = cordoned});
+  }
+  (void)state_.TakeDirty();
+}
+
+void CoreCluster::RunThrough() {
+  constexpr int kMostRounds = 1000;
+  for (int round = 0; round < kMostRounds && state_.pending().job_count() > 0; ++round) {
+    RunAll();
+    FinishAll();
+    Advance(absl::Minutes(10));
+  }
+  for (int last = 0; last < 2; ++last) {  // they end, and are then forgotten
+    RunAll();
+    Advance(absl::Minutes(10));
+  }
+  RunAll();
+  if (state_.jobs().size() != 0) Fail("some jobs never ended");
 }
 
 void CoreCluster::Check() const {
@@ -229,8 +254,9 @@ void CoreCluster::Check() const {
 }
 
 int64_t CoreCluster::GpusHeld() const {
-  const auto gpu = state_.interner().FindKind("gpu");
-  return gpu.has_value() ? state_.queues().At(kRootQueue).allocated[*gpu] : 0;
+  int64_t held = 0;
+  state_.nodes().ForEach([&](NodeId, const Node& node) { held += node.devices_used.Count(); });
+  return held;
 }
 
 int64_t CoreCluster::Gpus() const {
@@ -275,10 +301,14 @@ Workload::Habit Workload::MakeHabit(QueueId queue, const std::string& user) {
   shape.devices = {{.kind = "gpu", .count = gpus}};
   shape.cpu_millis = gpus * (8'000 + 2'000 * static_cast<int64_t>(dice_.Below(3)));
   shape.memory_bytes = gpus * (64 + 32 * static_cast<int64_t>(dice_.Below(2))) << 30;
-  const size_t model = dice_.Below(10);
-  if (model < 3) shape.devices[0].models = {"H100", "H200"};
-  if (model == 3) shape.devices[0].models = {"A100"};
-  if (model == 4) shape.devices[0].models = {"H200"};
+  const size_t model = dice_.Below(100);
+  if (model < 35) {
+    shape.devices[0].models = {"H100", "H200"};
+  } else if (model < 45) {
+    shape.devices[0].models = {"A100", "H100"};
+  } else if (model < 50) {
+    shape.devices[0].models = {"H200"};
+  }
   if (dice_.Percent(10)) shape.match_labels = {{"zone", absl::StrCat("z", dice_.Below(4))}};
   if (dice_.Percent(20)) shape.tolerations = {{"dedicated", "inference"}};
   habit.priority = static_cast<int32_t>(dice_.Below(3)) * 10;
@@ -299,6 +329,7 @@ JobSpec Workload::Next() {
   spec.preemptible = habit.preemptible;
   spec.walltime = habit.walltime;
   spec.checkpoint_interval = absl::Minutes(30);
+  spec.ttl_after_finished = absl::Minutes(5);
   return spec;
 }
 

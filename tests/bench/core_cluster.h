@@ -45,9 +45,6 @@ struct TimedPlan {
 // The state, the policies and the time. Whatever cannot be applied ends the program.
 class CoreCluster {
  public:
-  // Every action that there is, otherwise PolicyConfig's defaults.
-  CoreCluster();
-
   void AddNodes(int64_t count);
   QueueId AddQueue(QueueSpec spec);
   JobId Submit(JobSpec spec);
@@ -63,6 +60,10 @@ class CoreCluster {
   // All tasks of the job end well; cycles follow.
   void Finish(JobId job);
   void Advance(Duration duration) { now_ += duration; }
+  void CordonAll(bool cordoned);
+  // All that waits and runs has its turn, ends well and is forgotten: what a cluster looks like
+  // that has been in use.
+  void RunThrough();
 
   // By the tasks alone, not by any sum that the state keeps: nobody over the capacity of a node,
   // no device given twice, no queue over its limit, no gang below its minimum. Then all that the
@@ -76,9 +77,11 @@ class CoreCluster {
 
  private:
   bool ReportAll();
+  void Report(JobId id, TaskState in, ReportState what);
+  void FinishAll();
 
   ClusterState state_;
-  Policies policies_;
+  const Policies policies_ = Policies::Default();  // as berthd's
   Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 

@@ -7,11 +7,15 @@
 namespace berth::bench {
 namespace {
 
-// A backlog of jobs, looked at already, waits for nodes; then the nodes are there, and cycles
-// follow until nothing more is placed. What waits asks for `offered` times all GPUs.
+// A cluster has been in use, and then was not, for maintenance: its nodes are cordoned, and a
+// backlog of jobs, looked at already, waits. Then the nodes are there again, and cycles follow
+// until nothing more is placed. What waits asks for `offered` times all GPUs.
 struct Fill {
   int64_t nodes = 0;
   double offered = 1;
+  int64_t Gpus() const {
+    return static_cast<int64_t>(static_cast<double>(nodes * kGpusPerNode) * offered);
+  }
 };
 
 int64_t Placements(const Plan& plan) {
@@ -35,21 +39,24 @@ double LookAgainMs(CoreCluster& cluster) {
 Figures Measure(const Fill& fill) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
-  const int64_t gpus = fill.nodes * kGpusPerNode;
-  Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/7);
-  const int64_t jobs =
-      workload.SubmitGpus(cluster, static_cast<int64_t>(static_cast<double>(gpus) * fill.offered));
-  cluster.Settle();
+  Workload workload(AddTeams(cluster, fill.nodes * kGpusPerNode / 10), /*seed=*/7);
   cluster.AddNodes(fill.nodes);
+  workload.SubmitGpus(cluster, fill.Gpus());
+  cluster.RunThrough();
+  cluster.CordonAll(true);
+  const int64_t jobs = workload.SubmitGpus(cluster, fill.Gpus());
+  cluster.Settle();
+  cluster.CordonAll(false);
   const double resident_mib = OwnResidentMib() - before_mib;
   const size_t classes = cluster.state().pending().classes().size();
-  double plan_s = 0, apply_s = 0;
+  double plan_s = 0, apply_s = 0, settle_s = 0;
   int64_t placed = 0, cycles = 0;
   for (int64_t now = -1; now != 0; ++cycles) {
     const TimedPlan timed = cluster.PlanTimed();
     now = Placements(timed.plan);
     placed += now;
-    plan_s += timed.seconds;
+    if (now > 0) plan_s += timed.seconds;
+    if (now == 0) settle_s = timed.seconds;
     apply_s += cluster.ApplyTimed(timed.plan);
     if (cycles == 0 && now == 0) Fail("nothing was placed");
   }
@@ -60,6 +67,7 @@ Figures Measure(const Fill& fill) {
           {"apply_us_per_placement", apply_s * 1e6 / count},
           {"placements", count},
           {"cycles", static_cast<double>(cycles)},
+          {"next_cycle_ms", settle_s * 1e3},
           {"nodes", static_cast<double>(fill.nodes)},
           {"jobs", static_cast<double>(jobs)},
           {"classes", static_cast<double>(classes)},
@@ -73,7 +81,7 @@ Figures Measure(const Fill& fill) {
 }  // namespace
 
 std::vector<Row> CoreFill(const Options& options) {
-  const Fill fill{.nodes = Scaled(options, 10'000, 320), .offered = 1.25};
+  const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9};
   return {FiguresRow("core.fill", "placements/s", "placements_per_s",
                      Runs(options, 5, [&fill] { return Measure(fill); }))};
 }
@@ -83,7 +91,7 @@ std::vector<Row> CoreScale(const Options& options) {
   std::vector<double> us;
   Row row;
   for (int64_t nodes : {1'000, 10'000, 100'000}) {
-    const Fill fill{.nodes = Scaled(options, nodes, 320), .offered = 0.9};
+    const Fill fill{.nodes = Scaled(options, nodes, 640), .offered = 0.9};
     row = FiguresRow("core.scale", "ratio", "us_per_placement",
                      Runs(options, nodes > 10'000 ? 3 : 5, [&fill] { return Measure(fill); }));
     us.push_back(row.value);

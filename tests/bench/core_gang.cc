@@ -1,5 +1,6 @@
 // One large gang among many nodes; and a cycle that has nothing to do.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/bench/core_cluster.h"
@@ -57,12 +58,16 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/13);
-  cluster.AddNodes(nodes);
-  workload.SubmitGpus(cluster, gpus * 5 / 4);
-  cluster.RunAll();
-  while (cluster.state().pending().job_count() < static_cast<size_t>(backlog)) {
-    cluster.Submit(workload.Next());
+  // All are there before the nodes are, so that everyone gets a fair share at once.
+  int64_t waiting = -gpus;                   // GPUs asked for, beyond those that there are
+  const int64_t most = backlog + nodes * 5;  // some of them will run
+  for (int64_t jobs = 0; jobs < most || waiting < gpus / 4; ++jobs) {
+    JobSpec spec = workload.Next();
+    waiting += spec.groups[0].shape.devices[0].count;
+    cluster.Submit(std::move(spec));
   }
+  cluster.Settle();
+  cluster.AddNodes(nodes);
   cluster.RunAll();
   const double state_mib = OwnResidentMib() - before_mib;
   constexpr int kCycles = 1001;
@@ -95,7 +100,7 @@ std::vector<Row> CoreGang(const Options& options) {
 }
 
 std::vector<Row> CoreIdleCycle(const Options& options) {
-  const int64_t nodes = Scaled(options, 10'000, 320), jobs = Scaled(options, 1'000'000, 10'000);
+  const int64_t nodes = Scaled(options, 10'000, 640), jobs = Scaled(options, 1'000'000, 10'000);
   return {FiguresRow("core.idle_cycle", "us", "us",
                      Runs(options, 3, [=] { return MeasureIdle(nodes, jobs); }))};
 }

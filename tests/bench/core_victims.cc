@@ -97,6 +97,7 @@ JobSpec OneGpuJob(int64_t number, QueueId queue) {
   group.shape.cpu_millis = 8'000;
   group.shape.memory_bytes = int64_t{64} << 30;
   group.shape.devices = {{.kind = "gpu", .count = 1}};
+  group.shape.tolerations = {{"dedicated", "inference"}};
   spec.groups = {std::move(group)};
   spec.user = absl::StrCat("user-", number % 40);
   spec.preemptible = true;
@@ -130,7 +131,7 @@ Figures MeasureLarge(int64_t nodes, int32_t tasks) {
 }  // namespace
 
 std::vector<Row> CoreVictims(const Options& options) {
-  const int64_t nodes = Scaled(options, 4'000, 320);
+  const int64_t nodes = Scaled(options, 4'000, 640);
   const auto tasks = static_cast<int32_t>(Scaled(options, 128, 8));
   std::vector<Row> rows;
   for (const bool reclaim : {true, false}) {
