@@ -1,11 +1,11 @@
 // Long random runs with reclaim and preempt: no eviction is undone by its victim, and all that can
 // run does so once arrivals stop.
 #include <map>
-#include <random>
 #include <set>
 
 #include "core/engine/fair_share.h"
 #include "core/model/state_editor.h"
+#include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"
 
 namespace berth {
@@ -14,17 +14,6 @@ namespace {
 using testing::Contest;
 using testing::Elastic;
 using testing::Gang;
-
-class Dice {
- public:
-  explicit Dice(uint32_t seed) : engine_(seed) {}
-  int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint32_t>(bound)); }
-  int Between(int low, int high) { return low + Below(high - low + 1); }
-  bool Chance(int percent) { return Below(100) < percent; }
-
- private:
-  std::mt19937 engine_;
-};
 
 class Rivals {
  public:

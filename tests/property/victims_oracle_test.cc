@@ -1,11 +1,11 @@
 // Eviction plans of random small clusters against brute force: all subsets of what could go.
 #include <algorithm>
 #include <optional>
-#include <random>
 #include <set>
 
 #include "core/engine/victim_units.h"
 #include "core/model/state_editor.h"
+#include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"
 
 namespace berth {
@@ -15,17 +15,6 @@ using testing::Contest;
 using testing::Elastic;
 using testing::Firm;
 using testing::Gang;
-
-class Dice {
- public:
-  explicit Dice(uint32_t seed) : engine_(seed) {}
-  int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint32_t>(bound)); }
-  int Between(int low, int high) { return low + Below(high - low + 1); }
-  bool Chance(int percent) { return Below(100) < percent; }
-
- private:
-  std::mt19937 engine_;
-};
 
 // What a plan did: whose tasks go, and what the nominated gang is.
 struct Seen {
