@@ -1,0 +1,74 @@
+// HyperNodes: performance domains (NVLink domain, rack, rail group, pod, spine), as the scheduler
+// keeps them. docs/topology.md.
+#ifndef BERTH_CORE_MODEL_HYPER_NODE_H_
+#define BERTH_CORE_MODEL_HYPER_NODE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/ids.h"
+
+namespace berth {
+
+// The tree that is meant where a constraint or a HyperNode names none.
+inline constexpr char kNetworkKind[] = "network";
+
+// One line of HyperNodeSpec::members, as written. The core reads only exact names of HyperNodes;
+// which nodes the others mean is said by NodesJoined and NodesLeft.
+struct HyperNodeMember {
+  enum class Type : uint8_t { kNode, kHyperNode };
+  enum class Match : uint8_t { kExact, kRegex, kLabel };  // HyperNodes: kExact only
+  Type type = Type::kNode;
+  Match match = Match::kExact;
+  std::string text;  // a name; RE2, the whole name; "key=value", several joined by ","
+  bool operator==(const HyperNodeMember&) const = default;
+};
+
+enum class DomainHealth : uint8_t { kOk, kDegraded };
+
+// Valid by construction: checked before it becomes an event (server/planning/membership.h).
+struct HyperNodeSpec {
+  std::string name;
+  std::string kind = kNetworkKind;
+  int32_t tier = 1;       // 1 = closest; above that of every member HyperNode
+  std::string tier_name;  // "rack"; in a kind always of the same tier; may be empty
+  std::vector<HyperNodeMember> members;
+  int64_t bandwidth_gbps = 0;  // of a member's link to it; 0 = not known
+  int64_t latency_us = 0;
+  DomainHealth health = DomainHealth::kOk;
+  std::string health_reason;
+  std::string source;  // who keeps it: empty = made by hand, else "import/NAME" or "agents"
+  bool operator==(const HyperNodeSpec&) const = default;
+};
+
+struct HyperNode {
+  HyperNodeId id;
+  HyperNodeSpec spec;
+  uint64_t revision = 0;
+  // Derived.
+  HyperNodeId parent;                 // 0 = the root
+  std::vector<HyperNodeId> children;  // in order of their names
+  std::vector<NodeId> nodes;          // that joined it itself, not one below it; ascending
+};
+
+enum class TopologyMode : uint8_t { kNone, kHard, kSoft };
+
+// Of a job, group or partition: its tasks stay inside one HyperNode of the kind.
+struct TopologyConstraint {
+  TopologyMode mode = TopologyMode::kNone;
+  int32_t highest_tier = 0;       // 0: highest_tier_name says it; neither: any tier, the root too
+  std::string highest_tier_name;  // looked up when it is placed
+  std::string kind = kNetworkKind;
+  Duration patience;              // soft: how long it waits for a better tier
+  bool operator==(const TopologyConstraint&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const TopologyConstraint& v) {
+    return H::combine(std::move(h), v.mode, v.highest_tier, v.highest_tier_name, v.kind,
+                      v.patience);
+  }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_HYPER_NODE_H_
