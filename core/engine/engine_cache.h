@@ -10,6 +10,8 @@
 #include "core/engine/fair_share.h"
 #include "core/engine/node_marks.h"
 #include "core/model/state_editor.h"
+#include "core/topology/domain_fits.h"
+#include "core/topology/tree.h"
 
 namespace berth {
 
@@ -21,6 +23,8 @@ struct EngineCache final : PlanningCache {
   FairShares shares;
   NodeMarks marks;
   MissedProgress missed;
+  TopologyTrees trees;
+  DomainFits fits;
 };
 
 // The state's own; made when first asked for.

@@ -271,9 +271,7 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
 
 std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
   Look look = LookFor(seeker);
-  Strategy strategy = StrategyOf(seeker.job, seeker.job.groups[seeker.group],
-                                 state_.queues().At(seeker.job.queue).spec.strategy);
-  if (look.layout && IsAnchor(seeker.job, seeker.group)) strategy = Strategy::kSpread;
+  const Strategy strategy = StrategyFor(seeker);
   if (strategy != Strategy::kColocate) {
     Walk(&look, strategy);
   } else if (!BesideOwn(&look)) {
@@ -286,6 +284,25 @@ std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
 std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
   Look look{.prepared = Prepare(shape)};
   Walk(&look, Strategy::kBinpack);
+  *work += look.work;
+  return Take(look);
+}
+
+Strategy NodeSearch::StrategyFor(const Seeker& seeker) const {
+  const Job& job = seeker.job;
+  if (HasLayout(job) && IsAnchor(job, seeker.group)) return Strategy::kSpread;
+  return StrategyOf(job, job.groups[seeker.group], state_.queues().At(job.queue).spec.strategy);
+}
+
+std::optional<Found> NodeSearch::BestOf(const Seeker& seeker, absl::Span<const NodeId> nodes,
+                                        uint64_t* work) {
+  Look look = LookFor(seeker);
+  std::vector<FreeIndex::Key> order;  // of equal ranks the first in that of FreeIndex is the best
+  for (NodeId node : nodes) {
+    if (state_.free().Has(node)) order.push_back(state_.free().KeyOf(node));
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size() && !look.Done(); ++i) Consider(&look, order[i].node, 1);
   *work += look.work;
   return Take(look);
 }
@@ -303,6 +320,16 @@ int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {
   const int64_t times = TimesIn(prepared.entry.resources, offer.free, bound);
   if (times == 0 || !prepared.Passes(offer)) return 0;
   return prepared.devices.SetsIn(offer, times);
+}
+
+int64_t NodeSearch::FitsFree(ShapeId shape, NodeId id, int64_t bound) {
+  const Node& node = state_.nodes().At(id);
+  return FitsIn(shape, {node, state_.free().FreeOf(id), TakenDevices(node)}, bound);
+}
+
+int64_t NodeSearch::FitsEmpty(ShapeId shape, NodeId id, int64_t bound) {
+  const Node& node = state_.nodes().At(id);
+  return FitsIn(shape, {.node = node, .free = node.capacity, .used = {}}, bound);
 }
 
 bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {

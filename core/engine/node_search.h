@@ -67,11 +67,21 @@ class NodeSearch {
   // Devices for it on this node, if that has room for it and passes every filter.
   std::optional<DeviceSet> On(const Seeker& seeker, NodeId node);
 
+  // The best of these nodes, in whatever order they are given; not by strategy.
+  std::optional<Found> BestOf(const Seeker& seeker, absl::Span<const NodeId> nodes, uint64_t* work);
+  // Scores other than the order of FreeIndex have a say for the shape.
+  bool Scored(ShapeId shape) { return !Prepare(shape).ranks.empty(); }
+  // How the seeker's tasks are laid out over nodes.
+  Strategy StrategyFor(const Seeker& seeker) const;
+
   // A task of the shape fits on this node now. The node must be listed in FreeIndex.
   bool FitsNow(ShapeId shape, NodeId node);
 
   // How many tasks of the shape fit into the offer, at most `bound`.
   int64_t FitsIn(ShapeId shape, const Offer& offer, int64_t bound);
+  // The same for what the node has free (it must be listed), or would have if nothing ran there.
+  int64_t FitsFree(ShapeId shape, NodeId node, int64_t bound);
+  int64_t FitsEmpty(ShapeId shape, NodeId node, int64_t bound);
 
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);

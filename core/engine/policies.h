@@ -112,6 +112,7 @@ struct PolicyConfig {
   FairShareParameters fair_share;
   BackfillParameters backfill;
   EvictionParameters eviction;
+  TopologyParameters topology;
 };
 
 // The configured set. Movable; must outlive the cycles that use it.
@@ -129,6 +130,7 @@ class Policies {
   const FairShareParameters& fair_share() const { return config_.fair_share; }
   const BackfillParameters& backfill() const { return config_.backfill; }
   const EvictionParameters& eviction() const { return config_.eviction; }
+  const TopologyParameters& topology() const { return config_.topology; }
   // As given to Create.
   const PolicyConfig& config() const { return config_; }
 

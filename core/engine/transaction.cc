@@ -84,6 +84,14 @@ void Transaction::Place(JobId job, const Placement& placement) {
   placed_.push_back(placement);
 }
 
+void Transaction::UnplaceTo(size_t count) {
+  BERTH_CHECK(count <= placed_.size());
+  if (count == placed_.size()) return;
+  editor_.HoldOrder();
+  for (; placed_.size() > count; placed_.pop_back()) UndoLast();
+  editor_.ReleaseOrder();
+}
+
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
   if (gang) {

@@ -44,6 +44,8 @@ class Transaction {
 
   // A waiting task gets a place that is free (to it: its own nomination does not stand in the way).
   void Place(JobId job, const Placement& placement);
+  // Only the first `count` of what was placed since the last decision stays.
+  void UnplaceTo(size_t count);
   // Decides for what was placed since the last call: one TasksNominated, where the places are free
   // only once what Vanish took away is gone. The tasks go back to waiting, then wait there.
   void NominatePlaced(JobId job);

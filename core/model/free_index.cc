@@ -12,9 +12,11 @@ void FreeIndex::Put(NodeId node, const Resources& free, uint64_t room) {
   entry.room = room;
   entry.listed = true;
   Follow(node, entry);
+  Log(node);
 }
 
 void FreeIndex::Remove(NodeId node) {
+  Log(node);
   if (!Has(node)) return;
   Entry& entry = entries_[node.value];
   total_ -= entry.free;
@@ -35,6 +37,29 @@ void FreeIndex::Follow(NodeId node, Entry& entry) {
   entry.in_order = entry.listed;
   entry.key_room = entry.room;
   if (entry.marks != 0) MarksStale(node, entry);
+}
+
+void FreeIndex::AppendToLog(NodeId node) {
+  Entry& entry = EntryOf(node);
+  if (entry.logged > log_read_) return;
+  if (log_.size() == kMaxLog) {  // who has not read the first half by now begins anew
+    log_.erase(log_.begin(), log_.begin() + kMaxLog / 2);
+    log_begin_ += kMaxLog / 2;
+  }
+  log_.push_back(node);
+  entry.logged = log_begin_ + log_.size();
+}
+
+// False if what came after `position` is not all there any more.
+bool FreeIndex::ReadLog(uint64_t* position, std::vector<NodeId>* nodes) {
+  const bool all = std::exchange(keeps_log_, true) && *position >= log_begin_ && *position > 0;
+  const uint64_t end = log_begin_ + log_.size();
+  if (all) {
+    const auto first = static_cast<ptrdiff_t>(*position - log_begin_);
+    nodes->assign(log_.begin() + first, log_.end());
+  }
+  *position = log_read_ = end;
+  return all;
 }
 
 void FreeIndex::MarksStale(NodeId node, Entry& entry) {

@@ -6,6 +6,9 @@
 // Planning may mark nodes (core/engine/node_marks.h). Nodes of equal marks have an order of their
 // own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
 // found without walking past the others.
+//
+// Planning may also follow which nodes changed (StateEditor::ReadChangedNodes): several followers read
+// one log, each from its own position.
 #ifndef BERTH_CORE_MODEL_FREE_INDEX_H_
 #define BERTH_CORE_MODEL_FREE_INDEX_H_
 
@@ -157,6 +160,7 @@ class FreeIndex {
     Marks marks = 0;
     Marks kept_by = 0;  // by_marks_ holds it there, by `kept_room`; 0: it does not
     uint64_t kept_room = 0;
+    uint64_t logged = 0;  // 1 + the position of its last line in the log
   };
   Entry& EntryOf(NodeId node);
   void Put(NodeId node, const Resources& free, uint64_t room);
@@ -166,6 +170,14 @@ class FreeIndex {
   void Hold() { held_ = true; }
   void Release();
   void Follow(NodeId node, Entry& entry);
+  // The log of changed nodes. It is kept once somebody reads it; a node that is in it already, and
+  // that nobody has read since, is not written again.
+  static constexpr size_t kMaxLog = 1 << 16;
+  void Log(NodeId node) {
+    if (keeps_log_) AppendToLog(node);
+  }
+  void AppendToLog(NodeId node);
+  bool ReadLog(uint64_t* position, std::vector<NodeId>* nodes);
   void MarksStale(NodeId node, Entry& entry);
   void SyncMarks();
   void SetMarks(NodeId node, Marks marks);
@@ -178,6 +190,10 @@ class FreeIndex {
   Resources total_;
   bool held_ = false;
   std::vector<NodeId> waiting_;  // while held: whose place in the order may be another
+  bool keeps_log_ = false;
+  std::vector<NodeId> log_;
+  uint64_t log_begin_ = 1;  // position of the first line that is still there
+  uint64_t log_read_ = 1;   // somebody has read all before
 };
 
 }  // namespace berth

@@ -1,0 +1,65 @@
+// LeafPlacer: gives nodes to tasks of one group, among the nodes that joined one domain itself.
+//
+// One node takes all of them if one has room, the tightest such: nothing is closer. But not to
+// spread, and not past scores that are configured. Else by strategy:
+//   binpack   the tightest node first, until it is full (FreeIndex's order)
+//   spread    the node with the most free, again and again
+//   colocate  nodes that have tasks of the job, then the node that takes most of the rest
+// Where scores beside best_fit are configured, the best node for each task.
+#ifndef BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
+#define BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/engine/cycle.h"
+#include "core/topology/domain_fits.h"
+#include "core/topology/region.h"
+
+namespace berth {
+
+class LeafPlacer {
+ public:
+  // `view` counts for the group's shape; those nodes only that the region holds.
+  LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Window& window, bool heedless,
+             const FitView& view, const Region& region);
+
+  // Places the first of them, as many as fit on these nodes. Returns how many.
+  size_t Place(absl::Span<const NodeId> nodes, absl::Span<const uint32_t> tasks);
+  // One of them, placed by this, was taken back.
+  void Return(NodeId node);
+
+  const Job& job() const { return job_; }
+
+ private:
+  struct Slot {
+    FreeIndex::Key key;
+    int32_t fits = 0;  // believed
+    NodeId node() const { return key.node; }
+  };
+  int32_t& FitsOn(NodeId node) { return fits_[tree_.PositionOf(node) - first_]; }
+  std::vector<Slot> SlotsOf(absl::Span<const NodeId> nodes);
+  size_t Fill(NodeId node, absl::Span<const uint32_t> tasks);
+  size_t PlaceInOrder(std::vector<Slot> slots, absl::Span<const uint32_t> tasks);
+  size_t PlaceSpread(std::vector<Slot> slots, absl::Span<const uint32_t> tasks);
+  size_t PlaceTogether(std::vector<Slot> slots, absl::Span<const uint32_t> tasks);
+  size_t PlaceByScore(std::vector<Slot> slots, absl::Span<const uint32_t> tasks);
+
+  Cycle& cycle_;
+  const ClusterState& state_;
+  const Job& job_;
+  const uint32_t group_;
+  const Region& region_;
+  const bool only_this_tree_;
+  const TopologyTree& tree_;
+  const Seeker seeker_;
+  const Strategy strategy_;
+  const bool scored_;
+  uint32_t first_ = 0;         // position of the first node of the region
+  std::vector<int32_t> fits_;  // believed, by position from there
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_

@@ -1,0 +1,127 @@
+#include "core/topology/scope.h"
+
+#include <algorithm>
+
+#include "core/engine/node_search.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+bool IsPatient(const TopologyConstraint& says) {
+  return says.mode == TopologyMode::kSoft && says.patience > absl::ZeroDuration();
+}
+
+template <class Test>
+bool AnyConstraint(const Job& job, Test&& test) {
+  if (test(*job.topology)) return true;
+  return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& group) {
+    return test(group.topology) || test(group.partition_topology);
+  });
+}
+
+void SplitIntoParts(const Job& job, const Group& group, ScopeNeed* need) {
+  const auto size = static_cast<uint32_t>(group.partition_size);
+  for (uint32_t task : need->tasks) {
+    const uint32_t begin = group.first_task + (task - group.first_task) / size * size;
+    if (need->parts.empty() || need->parts.back().begin != begin) {
+      need->parts.push_back({.begin = begin, .end = begin + size, .begun = false, .tasks = {}});
+    }
+    need->parts.back().tasks.push_back(task);
+  }
+  for (PartNeed& part : need->parts) {
+    part.begun = part.tasks.size() < size;
+    for (uint32_t task = part.begin; task < part.end && part.begun; ++task) {
+      if (job.tasks[task].state != TaskState::kPending) break;
+      if (task + 1 == part.end) part.begun = false;  // none has a place: only fewer are asked for
+    }
+  }
+}
+
+void AddNeed(const UnitNeed& need, std::vector<UnitNeed>* needs) {
+  if (need.units == 0) return;
+  for (UnitNeed& known : *needs) {
+    if (known.fits != need.fits || !(known.unit == need.unit)) continue;
+    known.units += need.units;
+    return;
+  }
+  needs->push_back(need);
+}
+
+}  // namespace
+
+bool HasTopology(const Job& job) {
+  return AnyConstraint(
+      job, [](const TopologyConstraint& says) { return says.mode != TopologyMode::kNone; });
+}
+
+bool HasPatience(const Job& job) { return AnyConstraint(job, IsPatient); }
+
+ScopeRule RuleOf(const ClusterState& state, TopologyTrees& trees, const TopologyConstraint& says,
+                 bool insist) {
+  ScopeRule rule;
+  rule.mode = insist && IsPatient(says) ? TopologyMode::kHard : says.mode;
+  if (rule.mode == TopologyMode::kNone) return rule;
+  rule.tree = trees.Of(state, says.kind);
+  if (says.highest_tier > 0) rule.highest = says.highest_tier;
+  if (says.highest_tier > 0 || says.highest_tier_name.empty() || rule.tree == nullptr) return rule;
+  const std::optional<int32_t> tier = rule.tree->TierOf(says.highest_tier_name);
+  rule.unknown_tier = !tier.has_value();
+  rule.highest = tier.value_or(kRootTier);
+  return rule;
+}
+
+std::optional<DomainIndex> PinOf(const TopologyTree& tree, const Job& job, uint32_t begin,
+                                 uint32_t end) {
+  std::optional<DomainIndex> pin;
+  for (uint32_t index = begin; index < end; ++index) {
+    const Task& task = job.tasks[index];
+    NodeId node;
+    if (Occupies(task.state) && !Releasing(task)) node = task.node;
+    if (Reserves(task.state)) node = task.node;
+    if (task.moves) node = task.next_node;
+    if (tree.PositionOf(node) == TopologyTree::kNowhere) continue;
+    const DomainIndex lowest = tree.LowestOf(node);
+    pin = pin.has_value() ? tree.Common(*pin, lowest) : lowest;
+    if (*pin == kRootDomain) break;
+  }
+  return pin;
+}
+
+std::vector<ScopeNeed> ScopeNeedsOf(const Job& job, const JobNeeds& needs, uint32_t from) {
+  std::vector<ScopeNeed> scopes;
+  for (const GroupNeed& need : needs.groups) {
+    const Group& group = job.groups[need.group];
+    const uint32_t end = group.first_task + static_cast<uint32_t>(group.replicas);
+    uint32_t task = group.first_task;
+    if (from < end) task = std::max(task, from);
+    ScopeNeed scope{.group = need.group, .tasks = {}, .parts = {}};
+    scope.tasks.reserve(static_cast<size_t>(need.count));
+    for (; task < end && scope.tasks.size() < static_cast<size_t>(need.count); ++task) {
+      if (job.tasks[task].state == TaskState::kPending) scope.tasks.push_back(task);
+    }
+    if (group.partition_size > 0) SplitIntoParts(job, group, &scope);
+    scopes.push_back(std::move(scope));
+  }
+  return scopes;
+}
+
+std::vector<UnitNeed> UnitNeedsOf(const ClusterState& state, TopologyTrees& trees, const Job& job,
+                                  absl::Span<const ScopeNeed> needs, const TopologyTree& tree,
+                                  bool insist) {
+  std::vector<UnitNeed> units;
+  for (const ScopeNeed& need : needs) {
+    const Group& group = job.groups[need.group];
+    const FitKey fits{.shape = group.shape, .one_per_node = KeepsApart(group, need.group)};
+    AddNeed({.fits = fits, .unit = {}, .units = static_cast<int64_t>(need.tasks.size())}, &units);
+    const ScopeRule rule = RuleOf(state, trees, group.partition_topology, insist);
+    if (rule.mode != TopologyMode::kHard || rule.tree != &tree) continue;
+    int64_t whole = 0;
+    for (const PartNeed& part : need.parts) whole += part.begun ? 0 : 1;
+    const UnitSize unit{.tasks = group.partition_size, .highest_tier = rule.highest};
+    AddNeed({.fits = fits, .unit = unit, .units = whole}, &units);
+  }
+  return units;
+}
+
+}  // namespace berth
