@@ -19,6 +19,10 @@ std::string NameOf(const Queue& queue) {
   return absl::StrCat("queue ", queue.spec.name, " (", queue.id.value, ")");
 }
 
+std::string NameOf(const HyperNode& domain) {
+  return absl::StrCat("HyperNode ", domain.spec.name, " (", domain.id.value, ")");
+}
+
 std::string TaskName(const Job& job, uint32_t task) {
   const Group& group = job.groups[GroupOf(job, task)];
   return absl::StrCat("task ", group.name, "-", task - group.first_task, " of ", NameOf(job));

@@ -39,6 +39,10 @@ absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time no
 absl::Status ApplyBody(ClusterState& state, const TasksUnnominated& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const HyperNodeChanged& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const HyperNodeDeleted& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const NodesJoined& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const NodesLeft& event, Time now);
 
 // Statuses from the pieces of a message.
 template <class... Parts>
@@ -62,6 +66,7 @@ absl::Status Invalid(const Parts&... parts) {
 std::string NameOf(const Job& job);
 std::string NameOf(const Node& node);
 std::string NameOf(const Queue& queue);
+std::string NameOf(const HyperNode& domain);
 std::string TaskName(const Job& job, uint32_t task);  // "task worker-3 of job train (7)"
 const char* NameOf(TaskState state);
 const char* NameOf(JobState state);

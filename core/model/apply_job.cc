@@ -59,6 +59,39 @@ absl::Status CheckGroupDependencies(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTopology(const TopologyConstraint& topology, const std::string& whose) {
+  if (!topology.Any()) {
+    return topology == TopologyConstraint{}
+               ? absl::OkStatus()
+               : Invalid(whose, ": what a topology asks for needs a mode");
+  }
+  if (topology.highest_tier < 0) return Invalid(whose, ": a tier must not be negative");
+  if (topology.highest_tier > 0 && !topology.highest_tier_name.empty()) {
+    return Invalid(whose, ": a topology names its tier by number or by name, not both");
+  }
+  if (topology.kind.empty()) return Invalid(whose, ": a topology needs a kind");
+  if (topology.patience < absl::ZeroDuration() ||
+      (topology.mode == TopologyMode::kHard && topology.patience > absl::ZeroDuration())) {
+    return Invalid(whose, ": patience must not be negative, and is for soft topologies");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDomains(const GroupSpec& group, const std::string& whose) {
+  if (auto status = CheckTopology(group.topology, whose); !status.ok()) return status;
+  auto status = CheckTopology(group.partition_topology, whose);
+  if (!status.ok()) return status;
+  if (group.partition_topology.Any() && group.partition_size == 0) {
+    return Invalid(whose, ": a topology of partitions needs partitions");
+  }
+  if (group.affinity_tier < 0) return Invalid(whose, ": a tier must not be negative");
+  if (group.communication < 0 || group.communication > kMaxCommunication) {
+    return Invalid(whose, ": communication must be 0 to ", kMaxCommunication, ", not ",
+                   group.communication);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::string& whose) {
   const int32_t size = group.partition_size;
   if (size < 0 || (size > 0 && (group.replicas % size != 0 || group.min_available % size != 0))) {
@@ -84,6 +117,8 @@ absl::Status CheckGroups(const JobSpec& spec) {
     if (auto status = CheckShape(spec, group); !status.ok()) return status;
     auto layout = CheckLayout(group, spec.groups.size(), GroupOfJob(group, spec));
     if (!layout.ok()) return layout;
+    auto domains = CheckDomains(group, GroupOfJob(group, spec));
+    if (!domains.ok()) return domains;
     replicas += group.replicas;
     minimum += group.min_available;
   }
@@ -94,7 +129,8 @@ absl::Status CheckGroups(const JobSpec& spec) {
     return Invalid("job ", spec.name, ": min_available must be ", minimum, " to ", replicas,
                    ", not ", spec.min_available);
   }
-  return CheckGroupDependencies(spec);
+  auto topology = CheckTopology(spec.topology, absl::StrCat("job ", spec.name));
+  return topology.ok() ? CheckGroupDependencies(spec) : topology;
 }
 
 absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {

@@ -37,6 +37,30 @@ const Queue* ClusterState::FindQueue(absl::string_view name) const {
   return found == queue_names_.end() ? nullptr : queues_.Find(found->second);
 }
 
+const HyperNode* ClusterState::FindHyperNode(absl::string_view name) const {
+  const auto found = hyper_node_names_.find(name);
+  return found == hyper_node_names_.end() ? nullptr : hyper_nodes_.Find(found->second);
+}
+
+HyperNodeId ClusterState::ClaimantOf(absl::string_view hyper_node) const {
+  const auto found = claimants_.find(hyper_node);
+  return found == claimants_.end() ? HyperNodeId{} : found->second;
+}
+
+ClusterState::TierUse ClusterState::TierNamed(absl::string_view kind,
+                                              absl::string_view tier_name) const {
+  const auto found = tier_names_.find(std::make_pair(std::string(kind), std::string(tier_name)));
+  return found == tier_names_.end() ? TierUse{} : found->second;
+}
+
+const HyperNode* ClusterState::DomainOf(const Node& node, absl::string_view kind) const {
+  for (HyperNodeId id : node.domains) {
+    const HyperNode& domain = hyper_nodes_.At(id);
+    if (domain.spec.kind == kind) return &domain;
+  }
+  return nullptr;
+}
+
 std::vector<JobId> ClusterState::Dependents(JobId job) const {
   std::vector<JobId> waiting;
   for (auto it = dependents_.lower_bound({job, JobId{}});
@@ -72,6 +96,7 @@ bool ClusterState::Open(QueueId queue) const {
 Dirty ClusterState::TakeDirty() {
   SortUnique(dirty_.queues);
   SortUnique(dirty_.usages);
+  SortUnique(dirty_.hyper_nodes);
   SortUnique(dirty_.nodes);
   SortUnique(dirty_.jobs);
   SortUnique(dirty_.tasks);
@@ -82,6 +107,9 @@ Dirty ClusterState::TakeDirty() {
 void ClusterState::StampDirty(uint64_t revision) {
   for (QueueId id : dirty_.queues) {
     if (Queue* queue = queues_.Find(id); queue != nullptr) queue->revision = revision;
+  }
+  for (HyperNodeId id : dirty_.hyper_nodes) {
+    if (HyperNode* domain = hyper_nodes_.Find(id); domain != nullptr) domain->revision = revision;
   }
   for (NodeId id : dirty_.nodes) {
     if (Node* node = nodes_.Find(id); node != nullptr) node->revision = revision;
@@ -109,7 +137,11 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
                            .partition_size = group.partition_size,
                            .strategy = group.strategy,
                            .near_groups = group.near_groups,
-                           .apart_from = group.apart_from});
+                           .apart_from = group.apart_from,
+                           .affinity_tier = group.affinity_tier,
+                           .topology = group.topology,
+                           .partition_topology = group.partition_topology,
+                           .communication = group.communication});
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;
@@ -119,6 +151,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.suspended = job.status.suspended;
   spec.preemptible = job.preemptible;
   spec.strategy = job.strategy;
+  spec.topology = *job.topology;
   spec.user = job.user;
   spec.checkpoint_interval = job.checkpoint_interval;
   spec.deadline = job.deadline;

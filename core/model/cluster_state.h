@@ -22,6 +22,7 @@
 #include "core/base/id_map.h"
 #include "core/model/event.h"
 #include "core/model/free_index.h"
+#include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/interner.h"
 #include "core/model/job.h"
@@ -36,14 +37,15 @@ namespace berth {
 struct Dirty {
   std::vector<QueueId> queues;  // present = write, absent in the state = delete
   std::vector<QueueId> usages;  // of queues: write these too; their revision stays
+  std::vector<HyperNodeId> hyper_nodes;
   std::vector<NodeId> nodes;
   std::vector<JobId>
       jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool empty() const {
-    return queues.empty() && usages.empty() && nodes.empty() && jobs.empty() && tasks.empty() &&
-           new_jobs.empty();
+    return queues.empty() && usages.empty() && hyper_nodes.empty() && nodes.empty() &&
+           jobs.empty() && tasks.empty() && new_jobs.empty();
   }
 };
 
@@ -62,12 +64,15 @@ class ClusterState {
   const IdMap<JobId, Job>& jobs() const { return jobs_; }
   const IdMap<NodeId, Node>& nodes() const { return nodes_; }
   const IdMap<QueueId, Queue>& queues() const { return queues_; }
+  const IdMap<HyperNodeId, HyperNode>& hyper_nodes() const { return hyper_nodes_; }
   const Job* FindJob(absl::string_view name) const;
   const Node* FindNode(absl::string_view name) const;
   const Queue* FindQueue(absl::string_view name) const;
+  const HyperNode* FindHyperNode(absl::string_view name) const;
   JobId next_job_id() const { return next_job_id_; }
   NodeId next_node_id() const { return next_node_id_; }
   QueueId next_queue_id() const { return next_queue_id_; }
+  HyperNodeId next_hyper_node_id() const { return next_hyper_node_id_; }
 
   // Interned names, shapes and device models.
   const Interner& interner() const { return interner_; }
@@ -77,6 +82,19 @@ class ClusterState {
 
   // Facts: places kept for blocked jobs.
   const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
+
+  // Of HyperNodes. Which one names this one as a member; 0 if none does. It need not exist yet.
+  HyperNodeId ClaimantOf(absl::string_view hyper_node) const;
+  // How many HyperNodes of the kind have that tier name, and their tier (0 of none).
+  struct TierUse {
+    int32_t tier = 0;
+    int64_t hyper_nodes = 0;
+  };
+  TierUse TierNamed(absl::string_view kind, absl::string_view tier_name) const;
+  // The one of that kind among the node's domains; null if only the root holds it.
+  const HyperNode* DomainOf(const Node& node, absl::string_view kind) const;
+  // Goes up with every change of a HyperNode and of who is in it.
+  uint64_t topology_version() const { return topology_version_; }
 
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
@@ -125,14 +143,20 @@ class ClusterState {
   IdMap<JobId, Job> jobs_;
   IdMap<NodeId, Node> nodes_;
   IdMap<QueueId, Queue> queues_;
+  IdMap<HyperNodeId, HyperNode> hyper_nodes_;
   // Keys point into the objects, which do not move.
   absl::flat_hash_map<absl::string_view, JobId> job_names_;
   absl::flat_hash_map<absl::string_view, NodeId> node_names_;
   absl::flat_hash_map<absl::string_view, QueueId> queue_names_;
+  absl::flat_hash_map<absl::string_view, HyperNodeId> hyper_node_names_;
   absl::flat_hash_map<TaskKey, std::string> task_messages_;
   JobId next_job_id_{1};
   NodeId next_node_id_{1};
   QueueId next_queue_id_{1};
+  HyperNodeId next_hyper_node_id_{1};
+  absl::flat_hash_map<std::string, HyperNodeId> claimants_;  // by the name that is claimed
+  absl::flat_hash_map<std::pair<std::string, std::string>, TierUse> tier_names_;  // (kind, name)
+  uint64_t topology_version_ = 0;
 
   Time usage_charged_ = absl::InfinitePast();
 
@@ -153,7 +177,7 @@ class ClusterState {
   absl::btree_set<TaskKey> releasing_;
   absl::btree_set<std::pair<Time, JobId>> short_jobs_;
   absl::flat_hash_map<JobId, Time> short_since_;  // of those
-  std::vector<NodeId> new_nodes_;    // StateEditor::TakeNewNodes
+  std::vector<NodeId> new_nodes_;                 // StateEditor::TakeNewNodes
   std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
   std::array<int64_t, kJobStates> jobs_by_state_{};

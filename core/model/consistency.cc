@@ -290,6 +290,54 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   return absl::OkStatus();
 }
 
+// Parents, children and nodes, from the names in the specifications and from the nodes' domains.
+absl::Status CheckHyperNode(const ClusterState& state, const HyperNode& domain,
+                            HyperNodeId parent) {
+  const std::string& name = domain.spec.name;
+  std::map<std::string, HyperNodeId> children;
+  ForEachChildName(domain.spec, [&](const std::string& child) {
+    const HyperNode* found = state.FindHyperNode(child);
+    if (found != nullptr) children.emplace(child, found->id);
+  });
+  if (parent != domain.parent || parent != state.ClaimantOf(name))
+    return Differs("parent of HyperNode ", name);
+  const auto same = [](const auto& named, HyperNodeId id) { return named.second == id; };
+  if (!std::equal(children.begin(), children.end(), domain.children.begin(), domain.children.end(),
+                  same)) {
+    return Differs("children of HyperNode ", name);
+  }
+  const ClusterState::TierUse use = state.TierNamed(domain.spec.kind, domain.spec.tier_name);
+  if (!domain.spec.tier_name.empty() && use.tier != domain.spec.tier) {
+    return Differs("tier name of HyperNode ", name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTopology(const ClusterState& state) {
+  std::map<HyperNodeId, std::vector<NodeId>> nodes;
+  absl::Status status;
+  state.nodes().ForEach([&](NodeId id, const Node& node) {
+    std::set<std::string> kinds;
+    for (HyperNodeId domain : node.domains) {
+      nodes[domain].push_back(id);
+      const HyperNode* found = state.hyper_nodes().Find(domain);
+      if (found == nullptr || !kinds.insert(found->spec.kind).second ||
+          !std::is_sorted(node.domains.begin(), node.domains.end())) {
+        status.Update(Differs("domains of node ", node.spec.name));
+      }
+    }
+  });
+  std::map<std::string, HyperNodeId> claimants;
+  state.hyper_nodes().ForEach([&](HyperNodeId id, const HyperNode& domain) {
+    ForEachChildName(domain.spec, [&](const std::string& child) { claimants.emplace(child, id); });
+  });
+  state.hyper_nodes().ForEach([&](HyperNodeId id, const HyperNode& domain) {
+    if (status.ok()) status = CheckHyperNode(state, domain, claimants[domain.spec.name]);
+    if (domain.nodes != nodes[id]) status.Update(Differs("nodes of HyperNode ", domain.spec.name));
+  });
+  return status;
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -335,6 +383,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckDependents(state));
   status.Update(CheckShapes(state, sums));
   status.Update(CheckLists(state, sums));
+  status.Update(CheckTopology(state));
   return status;
 }
 

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
@@ -172,12 +173,33 @@ struct JobStatusChanged {  // the whole new status but evictions; revision and t
   JobStatus status;
 };
 
+// A new HyperNode (id is the next one) or the new specification of a known one, of the same name
+// and kind. What nodes it means is said by NodesJoined and NodesLeft.
+struct HyperNodeChanged {
+  HyperNodeId id;
+  HyperNodeSpec spec;
+};
+struct HyperNodeDeleted {  // the nodes in it leave it; its children become roots
+  HyperNodeId id;
+};
+// The nodes are in this domain now, and no lower one of its kind. Each leaves the one of that kind
+// in which it was.
+struct NodesJoined {
+  HyperNodeId domain;
+  std::vector<NodeId> nodes;  // ascending
+};
+struct NodesLeft {  // they are in none of its kind any more
+  HyperNodeId domain;
+  std::vector<NodeId> nodes;  // ascending
+};
+
 using EventBody =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
-                 TasksUnnominated, JobReserved, UsageCharged>;
+                 TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
+                 NodesJoined, NodesLeft>;
 
 struct Event {
   Time time;

@@ -153,6 +153,26 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   AddResources(h, interner, node.reserved);
   for (uint64_t word : node.devices_reserved.bits) h.Add(word);
   h.Add(node.tasks.size()).Add(node.nominated.size());
+  for (HyperNodeId domain : node.domains) h.Add(domain);
+}
+
+void AddHyperNode(Hasher& h, const HyperNode& domain) {
+  const HyperNodeSpec& spec = domain.spec;
+  h.Add(domain.id).Add(absl::string_view(spec.name)).Add(absl::string_view(spec.kind));
+  h.Add(spec.tier).Add(absl::string_view(spec.tier_name)).Add(spec.members.size());
+  for (const HyperNodeMember& member : spec.members) {
+    h.Add(member.type).Add(member.match).Add(absl::string_view(member.text));
+  }
+  h.Add(spec.bandwidth_gbps).Add(spec.latency_us).Add(spec.health);
+  h.Add(absl::string_view(spec.health_reason)).Add(absl::string_view(spec.source));
+  h.Add(domain.revision).Add(domain.parent).Add(domain.children.size()).Add(domain.nodes.size());
+  for (HyperNodeId child : domain.children) h.Add(child);
+  for (NodeId node : domain.nodes) h.Add(node);
+}
+
+void AddTopology(Hasher& h, const TopologyConstraint& topology) {
+  h.Add(topology.mode).Add(topology.highest_tier).Add(topology.patience);
+  h.Add(absl::string_view(topology.highest_tier_name)).Add(absl::string_view(topology.kind));
 }
 
 void AddTask(Hasher& h, const Task& task) {
@@ -196,10 +216,14 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
     h.Add(group.near_groups.size()).Add(group.apart_from.size());
     for (uint32_t other : group.near_groups) h.Add(other);
     for (uint32_t other : group.apart_from) h.Add(other);
+    h.Add(group.affinity_tier).Add(group.communication);
+    AddTopology(h, group.topology);
+    AddTopology(h, group.partition_topology);
     AddPolicies(h, group.policies);
     for (const GroupDependency& d : group.depends_on) h.Add(d.group).Add(d.condition);
     for (int32_t count : job.tallies[g].count) h.Add(count);
   }
+  AddTopology(h, *job.topology);
   AddPolicies(h, job.policies);
   for (const JobDependency& d : job.dependencies) h.Add(d.job).Add(d.condition);
   AddStatus(h, job.status);
@@ -216,7 +240,10 @@ uint64_t Fingerprint(const ClusterState& state) {
   Hasher h;
   const Interner& interner = state.interner();
   h.Add(state.next_job_id()).Add(state.next_node_id()).Add(state.next_queue_id());
+  h.Add(state.next_hyper_node_id());
   state.queues().ForEach([&](QueueId, const Queue& queue) { AddQueue(h, interner, queue); });
+  state.hyper_nodes().ForEach(
+      [&](HyperNodeId, const HyperNode& domain) { AddHyperNode(h, domain); });
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
   h.Add(state.usage_charged());

@@ -14,6 +14,10 @@ namespace berth {
 // The tree that is meant where a constraint or a HyperNode names none.
 inline constexpr char kNetworkKind[] = "network";
 
+// Bounds of one HyperNode; the API door's are the same.
+inline constexpr int32_t kMaxHyperNodeTier = 100;
+inline constexpr size_t kMaxHyperNodeMembers = 10'000;
+
 // One line of HyperNodeSpec::members, as written. The core reads only exact names of HyperNodes;
 // which nodes the others mean is said by NodesJoined and NodesLeft.
 struct HyperNodeMember {
@@ -54,13 +58,22 @@ struct HyperNode {
 
 enum class TopologyMode : uint8_t { kNone, kHard, kSoft };
 
+// The names of the HyperNodes among its members, as written.
+template <class Visit>
+void ForEachChildName(const HyperNodeSpec& spec, Visit&& visit) {
+  for (const HyperNodeMember& member : spec.members) {
+    if (member.type == HyperNodeMember::Type::kHyperNode) visit(member.text);
+  }
+}
+
 // Of a job, group or partition: its tasks stay inside one HyperNode of the kind.
 struct TopologyConstraint {
   TopologyMode mode = TopologyMode::kNone;
   int32_t highest_tier = 0;       // 0: highest_tier_name says it; neither: any tier, the root too
   std::string highest_tier_name;  // looked up when it is placed
   std::string kind = kNetworkKind;
-  Duration patience;              // soft: how long it waits for a better tier
+  Duration patience;  // soft: how long it waits for a better tier
+  bool Any() const { return mode != TopologyMode::kNone; }
   bool operator==(const TopologyConstraint&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const TopologyConstraint& v) {

@@ -72,8 +72,12 @@ void Interner::ReleaseShape(ShapeId id) {
 }
 
 bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
-                      const std::vector<LifecyclePolicy>& policies) const {
-  if (shared.groups.size() != groups.size() || shared.policies != policies) return false;
+                      const std::vector<LifecyclePolicy>& policies,
+                      const TopologyConstraint& topology) const {
+  if (shared.groups.size() != groups.size() || shared.policies != policies ||
+      !(shared.topology == topology)) {
+    return false;
+  }
   for (size_t i = 0; i < groups.size(); ++i) {
     const Group& a = shared.groups[i];
     const GroupSpec& b = groups[i];
@@ -81,6 +85,8 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
         a.policies != b.policies || a.depends_on != b.depends_on ||
         a.partition_size != b.partition_size || a.strategy != b.strategy ||
         a.near_groups != b.near_groups || a.apart_from != b.apart_from ||
+        a.affinity_tier != b.affinity_tier || a.communication != b.communication ||
+        !(a.topology == b.topology) || !(a.partition_topology == b.partition_topology) ||
         !(Shape(a.shape).shape == b.shape)) {
       return false;
     }
@@ -89,12 +95,13 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
 }
 
 const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& groups,
-                                             const std::vector<LifecyclePolicy>& policies) {
-  if (recent_ != nullptr && SameAs(*recent_, groups, policies)) {
+                                             const std::vector<LifecyclePolicy>& policies,
+                                             const TopologyConstraint& topology) {
+  if (recent_ != nullptr && SameAs(*recent_, groups, policies, topology)) {
     ++recent_->uses;
     return recent_;
   }
-  JobTemplate wanted{{}, policies, 0};
+  JobTemplate wanted{{}, policies, topology, 0};
   wanted.groups.reserve(groups.size());
   uint32_t first_task = 0;
   for (const GroupSpec& spec : groups) {
@@ -108,7 +115,11 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
                              .partition_size = spec.partition_size,
                              .strategy = spec.strategy,
                              .near_groups = spec.near_groups,
-                             .apart_from = spec.apart_from});
+                             .apart_from = spec.apart_from,
+                             .affinity_tier = spec.affinity_tier,
+                             .communication = spec.communication,
+                             .topology = spec.topology,
+                             .partition_topology = spec.partition_topology});
     first_task += static_cast<uint32_t>(spec.replicas);
   }
   const auto known = templates_.find(&wanted);
@@ -134,7 +145,7 @@ size_t Interner::TemplateHash::operator()(const std::unique_ptr<JobTemplate>& t)
   return (*this)(t.get());
 }
 size_t Interner::TemplateHash::operator()(const JobTemplate* t) const {
-  return absl::HashOf(t->groups, t->policies);
+  return absl::HashOf(t->groups, t->policies, t->topology);
 }
 
 std::vector<absl::string_view> KindNames(const TaskShape& shape) {

@@ -31,13 +31,15 @@ struct ShapeEntry {
   uint64_t uses = 0;         // group lists that name it
 };
 
-// The immutable part that equal jobs share. Job::groups and Job::policies point into it.
+// The immutable part that equal jobs share. Job::groups, policies and topology
+// point into it.
 struct JobTemplate {
   std::vector<Group> groups;
   std::vector<LifecyclePolicy> policies;
+  TopologyConstraint topology;
   mutable uint64_t uses = 0;  // jobs; managed by the Interner
   bool operator==(const JobTemplate& other) const {
-    return groups == other.groups && policies == other.policies;
+    return groups == other.groups && policies == other.policies && topology == other.topology;
   }
 };
 
@@ -60,13 +62,15 @@ class Interner {
 
   // Takes one use of the (shared) template for these groups. The kinds must have room.
   const JobTemplate* AcquireTemplate(const std::vector<GroupSpec>& groups,
-                                     const std::vector<LifecyclePolicy>& policies);
+                                     const std::vector<LifecyclePolicy>& policies,
+                                     const TopologyConstraint& topology = {});
   // Gives one use back; the last one frees the template and its uses of shapes.
   void ReleaseTemplate(const JobTemplate* shared);
 
  private:
   bool SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
-              const std::vector<LifecyclePolicy>& policies) const;
+              const std::vector<LifecyclePolicy>& policies,
+              const TopologyConstraint& topology) const;
   ShapeId AcquireShape(const TaskShape& shape);
   void ReleaseShape(ShapeId id);
 

@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/resources.h"
 
@@ -134,8 +135,15 @@ struct GroupSpec {
   Strategy strategy = Strategy::kDefault;
   std::vector<uint32_t> near_groups;  // each task on a node that has a task of each of these
   std::vector<uint32_t> apart_from;   // and on none that has one of these; may name itself
+  int32_t affinity_tier = 0;  // of both: HyperNodes of the network tree of that tier in place of
+                              // nodes; 0 = nodes
+  TopologyConstraint topology;
+  TopologyConstraint partition_topology;  // of each partition; only with partition_size
+  int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = not said
   bool operator==(const GroupSpec&) const = default;
 };
+
+inline constexpr int32_t kMaxCommunication = 16'000;
 
 // The hard bound; the API door's limit (limits.tasks_per_job) is lower by default. Sums over one
 // job stay in int64.
@@ -158,6 +166,7 @@ struct JobSpec {
   bool preemptible =
       false;  // may be evicted for others, and may borrow beyond its queue's deserved
   Strategy strategy = Strategy::kDefault;
+  TopologyConstraint topology;
   std::string user;  // who it is accounted to; may be empty
   // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
@@ -256,12 +265,17 @@ struct Group {
   Strategy strategy = Strategy::kDefault;
   std::vector<uint32_t> near_groups;
   std::vector<uint32_t> apart_from;
+  int32_t affinity_tier = 0;
+  int32_t communication = 0;
+  TopologyConstraint topology;
+  TopologyConstraint partition_topology;
   bool operator==(const Group&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Group& v) {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
                       v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
-                      v.apart_from);
+                      v.apart_from, v.affinity_tier, v.communication, v.topology,
+                      v.partition_topology);
   }
 };
 
@@ -381,9 +395,10 @@ struct Job {
   int32_t occupying = 0;          // tasks
   Duration walltime;
   Time deadline;
-  absl::Span<const Group> groups;              // shared with equal jobs; valid as long as the job
-  absl::InlinedVector<GroupTally, 1> tallies;  // derived; parallel to groups
-  absl::InlinedVector<Task, 1> tasks;          // most jobs have one
+  absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job
+  const TopologyConstraint* topology = nullptr;  // likewise; never null in a ClusterState
+  absl::InlinedVector<GroupTally, 1> tallies;    // derived; parallel to groups
+  absl::InlinedVector<Task, 1> tasks;            // most jobs have one
   std::vector<JobDependency> dependencies;
   JobStatus status;
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
@@ -85,6 +86,7 @@ struct Node {
   NodeId id;
   NodeSpec spec;
   NodeStatus status;
+  absl::InlinedVector<HyperNodeId, 1> domains;  // the lowest of each kind that holds it; ascending
   uint64_t revision = 0;
   // Derived.
   Resources capacity;  // healthy devices only

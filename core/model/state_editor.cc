@@ -324,8 +324,9 @@ void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labe
 void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
   Job& job = state_.jobs_.Emplace(id);
   FillJob(id, spec, submit, job);
-  job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies);
+  job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies, spec.topology);
   job.groups = job.shared->groups;
+  job.topology = &job.shared->topology;
   job.policies = job.shared->policies;
   size_t tasks = 0;
   for (const Group& group : job.groups) {

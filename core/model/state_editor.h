@@ -23,6 +23,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/model/cluster_state.h"
 
 namespace berth {
@@ -89,6 +90,15 @@ class StateEditor {
   void SetNodeStatus(NodeId id, NodeStatus status);
   void EraseNode(NodeId id);  // no tasks
 
+  // HyperNodes: new with the next id, or a known one's new specification (same name and kind).
+  // CheckHyperNodes has found it good.
+  void SetHyperNode(HyperNodeId id, HyperNodeSpec spec);
+  void EraseHyperNode(HyperNodeId id);
+  // Ascending. None of them is there yet; each leaves the domain of that kind in which it was.
+  void JoinNodes(HyperNodeId domain, absl::Span<const NodeId> nodes);
+  // Ascending; all of them are in it.
+  void LeaveNodes(HyperNodeId domain, absl::Span<const NodeId> nodes);
+
   // Planning's caches: not facts, in either mode, and never undone.
   // The lifecycle stage has looked at the job.
   void Settle(JobId id) { state_.unsettled_.erase(id); }
@@ -139,14 +149,17 @@ class StateEditor {
   // every shape.
   void WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits);
 
-  // Loading, into a fresh state: queues parents first, nodes, job specs, then statuses and tasks,
-  // then FinishLoad. Anything may be left out that equals what a new one has. INVALID_ARGUMENT or
-  // FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated ids or names, too
-  // many kinds, an occupied device taken twice).
+  // Loading, into a fresh state: queues parents first, HyperNodes, nodes, job specs, then statuses
+  // and tasks, then FinishLoad. Anything may be left out that equals what a new one has.
+  // INVALID_ARGUMENT or FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated
+  // ids or names, too many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
   absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void LoadUsageCharged(Time when) { SetUsageCharged(when); }
+  absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
+  // After its HyperNodes. Ascending.
+  absl::Status LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
   // `priority` and `labels` as last updated.
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
@@ -155,7 +168,7 @@ class StateEditor {
   absl::Status LoadReservation(JobId id, Reservation reservation);
   absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
   // Ids up to these were given out before, also of what was deleted since.
-  absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue);
+  absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue, HyperNodeId hyper_node);
   // Nothing is dirty; jobs that the lifecycle stage may not have finished with are unsettled.
   void FinishLoad();
 
@@ -186,6 +199,10 @@ class StateEditor {
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
   void DeriveQueue(Queue& queue);
+  void Claim(const HyperNode& domain, bool claim);
+  void SetParent(HyperNode& child, HyperNodeId parent);
+  void NameTier(const HyperNodeSpec& spec, bool name);
+  void TopologyChanged();
   void RefreshPending(Job& job);
   void LeavePending(Job& job);
   void RememberClass(Job& job);

@@ -335,6 +335,7 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
 void StateEditor::EraseNode(NodeId id) {
   const Node& node = state_.nodes_.At(id);
   BERTH_CHECK(node.tasks.empty() && node.nominated.empty());
+  while (!node.domains.empty()) LeaveNodes(node.domains.back(), {id});
   CountCapacity(node, false);
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/model/hyper_node_check.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -102,6 +103,32 @@ absl::Status StateEditor::LoadNode(NodeId id, NodeSpec spec, NodeStatus status, 
   return absl::OkStatus();
 }
 
+absl::Status StateEditor::LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision) {
+  mode_ = EditMode::kTentative;
+  if (id == HyperNodeId{} || state_.hyper_nodes_.Find(id) != nullptr ||
+      state_.FindHyperNode(spec.name) != nullptr) {
+    return Repeated("HyperNode", id.value, spec.name);
+  }
+  if (auto status = CheckHyperNode(state_, spec); !status.ok()) return status;
+  SetHyperNode(id, std::move(spec));
+  state_.hyper_nodes_.At(id).revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains) {
+  for (HyperNodeId domain : domains) {
+    const HyperNode* held_by = state_.hyper_nodes_.Find(domain);
+    if (held_by == nullptr) {
+      return Unknown("node", id.value, absl::StrCat("no HyperNode ", domain.value));
+    }
+    if (state_.DomainOf(state_.nodes_.At(id), held_by->spec.kind) != nullptr) {
+      return Unknown("node", id.value, absl::StrCat("two HyperNodes of kind ", held_by->spec.kind));
+    }
+    JoinNodes(domain, {id});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision) {
   mode_ = EditMode::kTentative;
   if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
@@ -164,13 +191,16 @@ absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_v
   return absl::OkStatus();
 }
 
-absl::Status StateEditor::LoadNextIds(JobId job, NodeId node, QueueId queue) {
-  if (job < state_.next_job_id_ || node < state_.next_node_id_ || queue < state_.next_queue_id_) {
+absl::Status StateEditor::LoadNextIds(JobId job, NodeId node, QueueId queue,
+                                      HyperNodeId hyper_node) {
+  if (job < state_.next_job_id_ || node < state_.next_node_id_ || queue < state_.next_queue_id_ ||
+      hyper_node < state_.next_hyper_node_id_) {
     return absl::InvalidArgumentError("an id is larger than the last one given out");
   }
   state_.next_job_id_ = job;
   state_.next_node_id_ = node;
   state_.next_queue_id_ = queue;
+  state_.next_hyper_node_id_ = hyper_node;
   return absl::OkStatus();
 }
 
