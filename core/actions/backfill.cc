@@ -39,6 +39,11 @@ class Backfill {
   void ReserveForShort(const Head& head);
   void ReserveForMate();
   void Enlist(ClassId of);
+  // It has room, and waits for a better place of its own accord.
+  bool Awaits(ClassId id) const {
+    const auto code = static_cast<WaitCode>(state_.pending().Class(id).blocked->code);
+    return code == WaitCode::kWaitsForBetterTier;
+  }
 
   Cycle& cycle_;
   const ClusterState& state_;
@@ -106,7 +111,7 @@ void Backfill::ReserveForShort(const Head& head) {
   cycle_.CountWork(1);
   const bool first = asked_.insert(head.id).second;
   const bool has = state_.reservations().contains(head.job);
-  if (first && !has && MayReserve(cycle_, head.queue) &&
+  if (first && !has && !Awaits(head.id) && MayReserve(cycle_, head.queue) &&
       ReserveFor(cycle_, placer_, state_.jobs().At(head.job))) {
     Enlist(head.id);
   }

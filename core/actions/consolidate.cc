@@ -5,10 +5,13 @@
 //
 //   n1: A - - -   n2: B - - -   gang of one task of 4: moves A to n2 (or B to n1)
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/actions/eviction.h"
+#include "core/engine/domain_victims.h"
 #include "core/engine/verdict.h"
 #include "core/policies/registry.h"
 
@@ -42,19 +45,23 @@ class AllVictims {
 
 class Besides final : public VictimSource {
  public:
-  Besides(const AllVictims& all, JobId job) : all_(all), job_(job) {}
+  Besides(const ClusterState& state, const AllVictims& all, JobId job, UsefulJob useful)
+      : state_(state), all_(all), job_(job), useful_(std::move(useful)) {}
   std::optional<VictimUnit> Next() override {
     while (next_ < all_.units().size()) {
       const VictimUnit& unit = all_.units()[next_++];
-      if (unit.job != job_) return unit;
+      if (unit.job == job_) continue;
+      if (useful_ == nullptr || useful_(state_.jobs().At(unit.job))) return unit;
     }
     return std::nullopt;
   }
   Time protected_until() const override { return all_.protected_until(); }
 
  private:
+  const ClusterState& state_;
   const AllVictims& all_;
   const JobId job_;
+  const UsefulJob useful_;
   size_t next_ = 0;
 };
 
@@ -67,15 +74,15 @@ class Consolidation {
     const bool enough_in_sum = request.FitsIn(cycle_.state().free().total());
     if (!job.preemptible || !needs.gang || !enough_in_sum) return {};
     if (!victims_.has_value()) victims_.emplace(cycle_);
-    Besides source(*victims_, job.id);
-    VictimPlan plan(cycle_,
-                    {.job = job,
-                     .needs = needs,
-                     .reason = ReleaseReason::kConsolidated,
-                     .must_move = true,
-                     .why = [](const Job&) { return "what is free lies in pieces"; }},
-                    source);
-    if (!plan.Run()) return {.again = source.protected_until()};
+    const VictimPlanGoal goal{.job = job,
+                              .needs = needs,
+                              .reason = ReleaseReason::kConsolidated,
+                              .must_move = true,
+                              .why = [](const Job&) { return "what is free lies in pieces"; }};
+    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+      return std::make_unique<Besides>(cycle_.state(), *victims_, job.id, std::move(useful));
+    });
+    if (!outcome.decided) return {.again = outcome.protected_until};
     victims_.reset();
     return {.decided = true};
   }

@@ -1,28 +1,31 @@
 // preempt: does a less important job of the same queue hold what this one needs? Victims are
 // preemptible jobs of strictly lower priority; so of two jobs at most one can ever preempt the
 // other.
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
+#include "core/engine/domain_victims.h"
 #include "core/policies/registry.h"
 
 namespace berth {
 namespace {
 
 RoomMade Preempt(Cycle& cycle, const Job& job, const JobNeeds& needs) {
-  QueueVictims victims(cycle.state(), cycle.policies().eviction(), cycle.now(), job.queue, job.id,
-                       job.priority);
-  VictimPlan plan(cycle,
-                  {.job = job,
-                   .needs = needs,
-                   .reason = ReleaseReason::kPreempted,
-                   .why =
-                       [&job](const Job& victim) {
-                         return absl::StrCat("its priority ", victim.priority, " is below ",
-                                             job.priority);
-                       }},
-                  victims);
-  if (plan.Run()) return {.decided = true};
-  return {.again = victims.protected_until()};
+  const VictimPlanGoal goal{
+      .job = job,
+      .needs = needs,
+      .reason = ReleaseReason::kPreempted,
+      .why = [&job](const Job& victim) {
+        return absl::StrCat("its priority ", victim.priority, " is below ", job.priority);
+      }};
+  const VictimOutcome outcome = PlanVictims(cycle, goal, [&](UsefulJob useful) {
+    return std::make_unique<QueueVictims>(cycle.state(), cycle.policies().eviction(), cycle.now(),
+                                          job.queue, job.id, job.priority, std::move(useful));
+  });
+  if (outcome.decided) return {.decided = true};
+  return {.again = outcome.protected_until};
 }
 
 class PreemptAction final : public Action {

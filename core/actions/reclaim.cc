@@ -1,9 +1,12 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h.
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
+#include "core/engine/domain_victims.h"
 #include "core/engine/reclaim_victims.h"
 #include "core/engine/verdict.h"
 #include "core/policies/registry.h"
@@ -27,18 +30,18 @@ class Reclaim {
     if (!MayReclaim(queue, share, holdings_->Of(job.queue), request, job.preemptible)) {
       return {.again = cycle_.now() + kAskAgain, .when_queue_shrinks = true};
     }
-    ReclaimVictims victims(cycle_, *holdings_, job, request);
-    VictimPlan plan(cycle_,
-                    {.job = job,
-                     .needs = needs,
-                     .reason = ReleaseReason::kReclaimed,
-                     .why = [&](const Job& victim) { return Why(queue, victim); }},
-                    victims);
-    if (plan.Run()) {
+    const VictimPlanGoal goal{.job = job,
+                              .needs = needs,
+                              .reason = ReleaseReason::kReclaimed,
+                              .why = [&](const Job& victim) { return Why(queue, victim); }};
+    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+      return std::make_unique<ReclaimVictims>(cycle_, *holdings_, job, request, std::move(useful));
+    });
+    if (outcome.decided) {
       holdings_.reset();  // what is being released is held no longer
       return {.decided = true};
     }
-    const Time again = std::min(victims.protected_until(), cycle_.now() + kAskAgain);
+    const Time again = std::min(outcome.protected_until, cycle_.now() + kAskAgain);
     return {.again = again, .when_queue_shrinks = true};
   }
 

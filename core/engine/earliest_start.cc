@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/model/transitions.h"
+#include "core/topology/domain_bound.h"
 
 namespace berth {
 namespace {
@@ -27,7 +28,8 @@ class Search {
         placer_(placer),
         job_(job),
         needs_(NeedsOf(job)),
-        request_(RequestOf(state_, job, needs_)) {
+        request_(RequestOf(state_, job, needs_)),
+        bound_(cycle, job, needs_, placer.insists()) {
     for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
       chain_.push_back(id);
       if (id == kRootQueue) break;
@@ -74,6 +76,7 @@ class Search {
   std::vector<QueueId> chain_;   // the job's queue and those above
   std::vector<QueueUse> ended_;  // likewise: what has gone
   std::vector<Shape> shapes_;
+  DomainBound bound_;            // of topology
   absl::flat_hash_map<NodeId, Left> left_;  // looked up, and walked only into an ordered list
   int trials_ = 0;
 };
@@ -139,6 +142,7 @@ void Search::TaskGoes(const Job& job, uint32_t index) {
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const int64_t fit = FitIn(shapes_[i], node, left.allocated, left.used);
     shapes_[i].fit += fit - std::exchange(left.fit[i], fit);
+    bound_.Set(task.node, shapes_[i].id, fit);
   }
 }
 
@@ -176,7 +180,8 @@ void Search::JobEnds(const Job& job) {
 }
 
 bool Search::EnoughFits() const {
-  return std::all_of(shapes_.begin(), shapes_.end(),
+  return bound_.Enough() &&
+         std::all_of(shapes_.begin(), shapes_.end(),
                      [](const Shape& shape) { return shape.fit >= shape.needed; });
 }
 
@@ -193,7 +198,7 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   for (const auto& [node, left] : left_) {
     const bool helps =
         std::any_of(left.fit.begin(), left.fit.end(), [](int64_t n) { return n > 0; });
-    if (helps) gone.insert(gone.end(), left.gone.begin(), left.gone.end());
+    if (helps && bound_.Useful(node)) gone.insert(gone.end(), left.gone.begin(), left.gone.end());
   }
   std::sort(gone.begin(), gone.end());
   for (TaskKey key : gone) LetGo(cycle_, key);

@@ -16,12 +16,14 @@ bool IsShort(const Resources& room, const Resources& request) {
 
 }  // namespace
 
-FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs)
+FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
+                   std::optional<DomainIndex> only)
     : cycle_(cycle),
       state_(cycle.state()),
       job_(job.id),
       slot_(state_.next_node_id().value, 0),
-      request_(RequestOf(state_, job, needs)) {
+      request_(RequestOf(state_, job, needs)),
+      bound_(cycle, job, needs, /*insist=*/false, only) {
   for (const GroupNeed& need : needs.groups) {
     const ShapeId id = job.groups[need.group].shape;
     const auto same = [id](const Shape& shape) { return shape.id == id; };
@@ -105,6 +107,7 @@ void FitCount::Recount(AtNode& at) {
     const bool was_short = shape.fits < shape.needed;
     shape.fits += now - at.fits[s];
     at.fits[s] = now;
+    bound_.Set(at.id, shape.id, now);
     const bool is_short = shape.fits < shape.needed;
     short_shapes_ += (is_short ? 1 : 0) - (was_short ? 1 : 0);
   }

@@ -1,7 +1,7 @@
 // FitCount: for how many tasks of a gang there would be room if some running tasks were gone,
 // counted node by node without touching the state. What it denies is impossible; what it grants
-// must still be tried, as it looks at each shape alone and knows nothing of topology, of tasks that
-// want to be near or apart, and of reservations.
+// must still be tried, as it looks at each shape alone and knows nothing of tasks that want to be near
+// or apart, and of reservations.
 //
 //   gang of 2 tasks of 8 GPUs      n1: 8 one-GPU jobs   n2: 4 free, 4 one-GPU jobs
 //   Take(4 jobs of n2) -> 1 of 2;   Take(7 of n1) -> 1 of 2;   Take(the 8th) -> Enough()
@@ -9,11 +9,13 @@
 #define BERTH_CORE_ENGINE_FIT_COUNT_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "core/engine/cycle.h"
 #include "core/engine/victim_units.h"
+#include "core/topology/domain_bound.h"
 
 namespace berth {
 
@@ -22,10 +24,13 @@ namespace berth {
 // per node of the cluster, and O(nodes with room) to make.
 class FitCount {
  public:
-  FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs);
+  // `only`: of the job's whole scope (WholeScopeOf), the domain that must hold it.
+  FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
+           std::optional<DomainIndex> only = std::nullopt);
 
-  // Room for all on nodes, and below the limits of the job's queues.
-  bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0; }
+  // Room for all on nodes, in domains that its topology allows, and below the limits of the job's
+  // queues.
+  bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0 && bound_.Enough(); }
   // Some limit is too low as things are: moving a victim elsewhere would not help.
   bool limited() const { return limited_; }
 
@@ -66,6 +71,7 @@ class FitCount {
   std::vector<uint32_t> slot_;  // by node id: 1 + index in touched_; 0 = untouched
   absl::InlinedVector<Level, 4> levels_;
   Resources request_;
+  DomainBound bound_;
   int short_shapes_ = 0;
   int short_levels_ = 0;
   bool limited_ = false;

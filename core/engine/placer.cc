@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "core/engine/nomination_stage.h"
+#include "core/engine/patience.h"
+#include "core/topology/domain_placer.h"
+#include "core/topology/topology_verdict.h"
 
 namespace berth {
 namespace {
@@ -59,14 +62,16 @@ std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
 std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& needs) {
   if (auto verdict = Gates(job, needs); verdict.has_value()) return verdict;
   if (auto verdict = ReservedInQueue(job, needs); verdict.has_value()) return verdict;
+  if (auto verdict = AwaitBetterTier(cycle_, *this, job, needs); verdict.has_value()) {
+    return verdict;
+  }
   const Transaction::Mark mark = transaction_.mark();
   const int32_t placed = PlaceAll(job, needs);
   if (placed == TasksIn(needs)) {
     Bind(job);
     return std::nullopt;
   }
-  BlockedVerdict verdict =
-      ShortageVerdict(state_, cycle_.search(), job, needs, placed, &cycle_.counters().work);
+  BlockedVerdict verdict = Shortage(job, needs, placed);
   transaction_.RollbackTo(mark);
   if (!LacksRoom(verdict)) return verdict;
   if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job)) return std::nullopt;
@@ -81,11 +86,13 @@ std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& n
     std::optional<BlockedVerdict> verdict = Gates(job, one);
     if (!verdict.has_value()) verdict = ReservedInQueue(job, one);
     if (!verdict.has_value()) {
-      if (PlaceAll(job, one) == 1) {
+      const Transaction::Mark mark = transaction_.mark();
+      if (PlaceAll(job, one) == TasksIn(one)) {
         Bind(job);
         return std::nullopt;
       }
-      verdict = ShortageVerdict(state_, cycle_.search(), job, one, 0, &cycle_.counters().work);
+      verdict = Shortage(job, one, 0);
+      transaction_.RollbackTo(mark);
       if (LacksRoom(*verdict)) BlameReservation(job, one, &*verdict);
     }
     if (!first.has_value()) first = std::move(verdict);
@@ -145,6 +152,7 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
 int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
                          bool heedless) {
   if (!heedless) cycle_.search().TakeBarredBy();
+  if (HasTopology(job)) return PlaceInDomains(job, needs, window, heedless);
   int32_t placed = 0;
   for (bool near : {false, true}) {
     for (const GroupNeed& need : needs.groups) {
@@ -160,6 +168,25 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& wi
     }
   }
   return placed;
+}
+
+int32_t Placer::PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
+                               bool heedless) {
+  const uint32_t from = first_waiting_.job == job.id ? first_waiting_.task : 0;
+  DomainPlacer placer(cycle_, job, window, heedless, insist_);
+  const bool all = placer.PlaceAll(ScopeNeedsOf(job, needs, from));
+  const int32_t tasks = TasksIn(needs);
+  const auto placed = static_cast<int32_t>(transaction_.placed().size());
+  return all ? tasks : std::min(placed, tasks - 1);
+}
+
+// `placed` of them are in the transaction.
+BlockedVerdict Placer::Shortage(const Job& job, const JobNeeds& needs, int32_t placed) {
+  if (!HasTopology(job)) {
+    return ShortageVerdict(state_, cycle_.search(), job, needs, placed, &cycle_.counters().work);
+  }
+  transaction_.UnplaceTo(0);
+  return TopologyVerdict(cycle_, job, needs);
 }
 
 int32_t Placer::PlaceTasks(Seeker seeker) {

@@ -36,6 +36,10 @@ class Placer {
   // back.
   bool PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window);
 
+  // From now on, soft topology constraints with patience are as hard ones.
+  void Insist(bool insist) { insist_ = insist; }
+  bool insists() const { return insist_; }
+
   // Decides for what is placed: TasksBound, a gang start if the job was Pending.
   void Bind(const Job& job);
 
@@ -47,6 +51,9 @@ class Placer {
   std::optional<BlockedVerdict> ServeGang(const Job& job, const JobNeeds& needs);
   std::optional<BlockedVerdict> ServeOne(const Job& job, const JobNeeds& needs);
   int32_t PlaceTasks(Seeker seeker);
+  int32_t PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
+                         bool heedless);
+  BlockedVerdict Shortage(const Job& job, const JobNeeds& needs, int32_t placed);
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
   // It would fit if nothing were kept for others: `verdict` says so instead.
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
@@ -57,6 +64,7 @@ class Placer {
   Transaction& transaction_;
   // Growth comes back to the same group task by task: none before this one, in its group, waits.
   TaskKey first_waiting_;
+  bool insist_ = false;
 };
 
 // It lacks room, and nothing else; or room is kept for others.

@@ -32,7 +32,8 @@ enum class WaitCode : uint8_t {
   kNonPreemptibleQuota,
   kGuaranteeKept,
   kBehindHead,
-  kReserved
+  kReserved,
+  kWaitsForBetterTier  // it fits, but not within the tier that it wishes; that will be free soon
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace berth {
 namespace {
@@ -48,13 +49,14 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
 }
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, const QueueHoldings& holdings, const Job& job,
-                               const Resources& request)
+                               const Resources& request, UsefulJob useful)
     : cycle_(cycle),
       state_(cycle.state()),
       holdings_(holdings),
       shares_(cycle.shares()),
       job_(job),
-      request_(request) {
+      request_(request),
+      useful_(std::move(useful)) {
   for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
     own_path_.push_back(id);
     if (id == kRootQueue) break;
@@ -89,7 +91,7 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   if (leaf) {
     entry->victims =
         std::make_unique<QueueVictims>(state_, cycle_.policies().eviction(), cycle_.now(), queue.id,
-                                       JobId{}, std::numeric_limits<int64_t>::max());
+                                       JobId{}, std::numeric_limits<int64_t>::max(), useful_);
   }
   entries_.push_back(std::move(entry));
   return entries_.back().get();

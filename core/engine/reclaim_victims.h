@@ -54,7 +54,7 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
 class ReclaimVictims final : public VictimSource {
  public:
   ReclaimVictims(Cycle& cycle, const QueueHoldings& holdings, const Job& job,
-                 const Resources& request);
+                 const Resources& request, UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
   Time protected_until() const override;
@@ -97,6 +97,7 @@ class ReclaimVictims final : public VictimSource {
   const FairShares& shares_;
   const Job& job_;
   const Resources request_;
+  const UsefulJob useful_;
   std::vector<QueueId> own_path_;  // the job's queue and those above it
   std::vector<std::unique_ptr<Entry>> entries_;
   absl::flat_hash_map<QueueId, Entry*> own_below_;  // of those above: the next one down

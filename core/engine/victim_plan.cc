@@ -119,14 +119,15 @@ JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
 
 }  // namespace
 
-VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source)
+VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
+                       std::optional<DomainIndex> only)
     : cycle_(cycle),
       state_(cycle.state()),
       transaction_(cycle.transaction()),
       placer_(cycle),
       goal_(std::move(goal)),
       source_(source),
-      count_(cycle, goal_.job, goal_.needs) {}
+      count_(cycle, goal_.job, goal_.needs, only) {}
 
 bool VictimPlan::Run() {
   if (!TakeUntilEnough()) return false;

@@ -56,7 +56,9 @@ class VictimPlan {
   static constexpr size_t kMaxRetries = 32;
   static constexpr int64_t kMaxRetriedTasks = 2048;
 
-  VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source);
+  // `only`: of the job's whole scope, the domain in which it is to be placed.
+  VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
+             std::optional<DomainIndex> only = std::nullopt);
 
   // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
   // not fit as things are.

@@ -119,7 +119,7 @@ void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
 }
 
 void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
-  if (!MayGo(job)) return;
+  if (!MayGo(job) || (useful_ != nullptr && !useful_(job))) return;
   const JobStatus& status = job.status;
   // One that is still being started has not begun to run.
   const Time began = status.state == JobState::kRunning ? status.start : now_;
@@ -139,9 +139,9 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
 }
 
 QueueVictims::QueueVictims(const ClusterState& state, const EvictionParameters& parameters,
-                           Time now, QueueId queue, JobId besides, int64_t bound)
+                           Time now, QueueId queue, JobId besides, int64_t bound, UsefulJob useful)
     : state_(state),
-      maker_(state, parameters, now),
+      maker_(state, parameters, now, std::move(useful)),
       queue_(queue),
       besides_(besides),
       bound_(bound) {}

@@ -16,7 +16,9 @@
 #define BERTH_CORE_ENGINE_VICTIM_UNITS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -35,6 +37,9 @@ struct VictimUnit {
 // What the units of a job hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
 
+// Whether anything is gained by taking of that job; null: of any.
+using UsefulJob = std::function<bool(const Job& job)>;
+
 // Hands out units one after the other: the next one that may go, all before it taken as gone.
 class VictimSource {
  public:
@@ -47,8 +52,9 @@ class VictimSource {
 // Makes units of jobs, as the state is at each call. Remembers who was protected.
 class UnitMaker {
  public:
-  UnitMaker(const ClusterState& state, const EvictionParameters& parameters, Time now)
-      : state_(state), parameters_(parameters), now_(now) {}
+  UnitMaker(const ClusterState& state, const EvictionParameters& parameters, Time now,
+            UsefulJob useful = nullptr)
+      : state_(state), parameters_(parameters), now_(now), useful_(std::move(useful)) {}
 
   // Appends the job's units, surplus first.
   void AddUnitsOf(const Job& job, std::vector<VictimUnit>* units);
@@ -63,6 +69,7 @@ class UnitMaker {
   const ClusterState& state_;
   const EvictionParameters& parameters_;
   const Time now_;
+  const UsefulJob useful_;
   Time protected_until_ = absl::InfiniteFuture();
 };
 
@@ -72,7 +79,7 @@ class UnitMaker {
 class QueueVictims final : public VictimSource {
  public:
   QueueVictims(const ClusterState& state, const EvictionParameters& parameters, Time now,
-               QueueId queue, JobId besides, int64_t bound);
+               QueueId queue, JobId besides, int64_t bound, UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
   Time protected_until() const override { return maker_.protected_until(); }

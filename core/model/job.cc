@@ -36,4 +36,12 @@ GroupTally TallyOf(const Job& job) {
   return sum;
 }
 
+bool HasTopology(const Job& job) {
+  if (job.topology->mode != TopologyMode::kNone) return true;
+  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
+    return group.topology.mode != TopologyMode::kNone ||
+           group.partition_topology.mode != TopologyMode::kNone;
+  });
+}
+
 }  // namespace berth

@@ -427,6 +427,9 @@ Time PlannedEnd(const Job& job);
 // Over all groups.
 GroupTally TallyOf(const Job& job);
 
+// Some topology constraint, of the job, a group or a partition, says where its tasks may be.
+bool HasTopology(const Job& job);
+
 // Index of the group that task `task` belongs to.
 uint32_t GroupOf(const Job& job, uint32_t task);
 

@@ -85,6 +85,7 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   if (verdict.wake == WakeOn::kRoom) {
     for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
   }
+  if (verdict.revisit != absl::InfiniteFuture()) revisits_.insert({verdict.revisit, id});
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
   missed_.push_back(id);
   if (!c.jobs.empty()) Enlist(id, c);

@@ -68,10 +68,12 @@ struct DemandItem {
   int32_t count = 0;
   int32_t partition_size = 0;
   Strategy strategy = Strategy::kDefault;
+  int32_t communication = 0;  // where topology counts
   bool operator==(const DemandItem&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DemandItem& v) {
-    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy);
+    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy,
+                      v.communication);
   }
 };
 
@@ -84,12 +86,14 @@ struct Demand {
   Duration walltime = absl::InfiniteDuration();
   std::string user;                          // where the queue is fair between users
   absl::InlinedVector<DemandItem, 1> items;  // in group order
+  // Empty, or the job's constraint, and each item's group's and its partitions'.
+  std::vector<TopologyConstraint> topology;
   bool operator==(const Demand&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const Demand& v) {
     return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime, v.user,
-                      v.items);
+                      v.items, v.topology);
   }
 };
 Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs);

@@ -118,6 +118,16 @@ bool SameKind(const DemandItem& a, DemandItem b) {
   return a == b;
 }
 
+// Where it fits depends also on where its own tasks are, once any has a place.
+void DemandTopology(const Job& job, const JobNeeds& needs, Demand* demand) {
+  demand->topology.push_back(*job.topology);
+  for (const GroupNeed& need : needs.groups) {
+    demand->topology.push_back(job.groups[need.group].topology);
+    demand->topology.push_back(job.groups[need.group].partition_topology);
+  }
+  if (job.occupying > 0 || TallyOf(job).Nominated() > 0) demand->only = job.id;
+}
+
 }  // namespace
 
 bool GroupOpen(const Job& job, uint32_t group) {
@@ -170,15 +180,18 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   demand.preemptible = job.preemptible;
   demand.walltime = job.walltime;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
+  const bool topology = HasTopology(job);
+  if (topology) DemandTopology(job, needs, &demand);
   for (const GroupNeed& need : needs.groups) {
     const Group& group = job.groups[need.group];
     const DemandItem item{.shape = group.shape,
                           .count = need.count,
                           .partition_size = group.partition_size,
-                          .strategy = StrategyOf(job, group, Strategy::kDefault)};
+                          .strategy = StrategyOf(job, group, Strategy::kDefault),
+                          .communication = topology ? group.communication : 0};
     const bool apart = !group.near_groups.empty() || !group.apart_from.empty();
     if (apart || item.strategy == Strategy::kColocate) demand.only = job.id;
-    if (!demand.items.empty() && SameKind(demand.items.back(), item)) {
+    if (!topology && !demand.items.empty() && SameKind(demand.items.back(), item)) {
       demand.items.back().count += need.count;
     } else {
       demand.items.push_back(item);

@@ -34,7 +34,9 @@ DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bo
     : insist_(insist) {
   if (!HasTopology(job)) return;
   const std::vector<ScopeNeed> tasks = ScopeNeedsOf(job, needs, 0);
-  const bool of_job = WholeScopeOf(cycle, job, {.gang = needs.gang, .groups = {}}, insist).has_value();
+  const bool of_job =
+      WholeScopeOf(cycle, job, {.gang = needs.gang, .groups = {}}, insist).has_value();
+  whole_ = WholeScopeOf(cycle, job, needs, insist).has_value();
   AddScope(cycle, job, *job.topology, tasks, 0, static_cast<uint32_t>(job.tasks.size()), only);
   for (const ScopeNeed& need : tasks) {
     const Group& group = job.groups[need.group];
@@ -105,6 +107,15 @@ void DomainBound::Look(Scope& scope, DomainIndex domain) {
   lacking_ += scope.holding == 0 ? -1 : 0;
   scope.holding += holds ? 1 : -1;
   lacking_ += scope.holding == 0 ? 1 : 0;
+}
+
+bool DomainBound::Useful(NodeId node) const {
+  if (!whole_ || scopes_.empty()) return true;
+  const Scope& scope = scopes_.front();
+  for (DomainIndex d = scope.tree->LowestOf(node);; d = scope.tree->At(d).parent) {
+    if (scope.holds[d]) return true;
+    if (d == kRootDomain) return false;
+  }
 }
 
 void DomainBound::Set(NodeId node, ShapeId shape, int64_t fits) {

@@ -42,6 +42,9 @@ class DomainBound {
 
   bool any() const { return impossible_ || !scopes_.empty(); }
   bool Enough() const { return !impossible_ && lacking_ == 0; }
+  // Room on the node could serve: it is in a domain that has enough for the whole scope, or there is
+  // no such scope.
+  bool Useful(NodeId node) const;
   // Tasks of the shape that the node would have room for.
   void Set(NodeId node, ShapeId shape, int64_t fits);
 
@@ -70,6 +73,7 @@ class DomainBound {
   void Look(Scope& scope, DomainIndex domain);
 
   const bool insist_;
+  bool whole_ = false;  // the first scope is that of all that is placed
   bool impossible_ = false;
   std::vector<Scope> scopes_;
   int64_t lacking_ = 0;  // scopes that no domain holds

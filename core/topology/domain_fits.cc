@@ -14,8 +14,7 @@ int32_t FitsOn(const ClusterState& state, const FitKey& key, NodeId node, Domain
 }  // namespace
 
 FitView DomainFits::Of(StateEditor& editor, const ClusterState& state, const TopologyTree& tree,
-                       absl::string_view kind, uint64_t trees_version, const FitKey& key,
-                       Count count) {
+                       uint64_t trees_version, const FitKey& key, Count count) {
   Counts& counts = counts_[key];
   counts.last_asked = ++asked_;
   const bool followed = editor.ReadChangedNodes(&counts.position, &changed_);
@@ -25,9 +24,9 @@ FitView DomainFits::Of(StateEditor& editor, const ClusterState& state, const Top
   } else {
     for (NodeId node : changed_) Recount(state, key, node, count, &counts);
   }
-  auto sums = counts.by_kind.find(kind);
+  auto sums = counts.by_kind.find(tree.kind());
   if (sums == counts.by_kind.end()) {
-    sums = counts.by_kind.emplace(std::string(kind), Sums{}).first;
+    sums = counts.by_kind.emplace(tree.kind(), Sums{}).first;
     sums->second.tree = &tree;
     std::vector<int64_t>& of_domain = sums->second.of_domain;
     of_domain.assign(tree.domains().size(), 0);

@@ -53,7 +53,7 @@ class DomainFits {
 
   // `tree` is of the trees whose version that is.
   FitView Of(StateEditor& editor, const ClusterState& state, const TopologyTree& tree,
-             absl::string_view kind, uint64_t trees_version, const FitKey& key, Count count);
+             uint64_t trees_version, const FitKey& key, Count count);
 
  private:
   struct Sums {
@@ -65,7 +65,7 @@ class DomainFits {
     uint64_t trees_version = 0;
     uint64_t last_asked = 0;
     std::vector<int32_t> of_node;
-    std::map<std::string, Sums, std::less<>> by_kind;
+    std::map<std::string, Sums> by_kind;
   };
 
   void CountAll(const ClusterState& state, const FitKey& key, Count count, Counts* counts);

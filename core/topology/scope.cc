@@ -12,14 +12,6 @@ bool IsPatient(const TopologyConstraint& says) {
   return says.mode == TopologyMode::kSoft && says.patience > absl::ZeroDuration();
 }
 
-template <class Test>
-bool AnyConstraint(const Job& job, Test&& test) {
-  if (test(*job.topology)) return true;
-  return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& group) {
-    return test(group.topology) || test(group.partition_topology);
-  });
-}
-
 void SplitIntoParts(const Job& job, const Group& group, ScopeNeed* need) {
   const auto size = static_cast<uint32_t>(group.partition_size);
   for (uint32_t task : need->tasks) {
@@ -50,12 +42,12 @@ void AddNeed(const UnitNeed& need, std::vector<UnitNeed>* needs) {
 
 }  // namespace
 
-bool HasTopology(const Job& job) {
-  return AnyConstraint(
-      job, [](const TopologyConstraint& says) { return says.mode != TopologyMode::kNone; });
+bool HasPatience(const Job& job) {
+  if (IsPatient(*job.topology)) return true;
+  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
+    return IsPatient(group.topology) || IsPatient(group.partition_topology);
+  });
 }
-
-bool HasPatience(const Job& job) { return AnyConstraint(job, IsPatient); }
 
 ScopeRule RuleOf(const ClusterState& state, TopologyTrees& trees, const TopologyConstraint& says,
                  bool insist) {

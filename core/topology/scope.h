@@ -15,8 +15,6 @@
 
 namespace berth {
 
-// Some constraint, at any level, says where the job's tasks may be.
-bool HasTopology(const Job& job);
 // Some soft constraint waits for a better tier.
 bool HasPatience(const Job& job);
 

@@ -135,6 +135,9 @@ void Scopes::Look(const TopologyConstraint& says, Level level, absl::Span<const 
     fit.domains_now += looker.HoldsNow(d) ? 1 : 0;
     fit.domains_empty += could ? 1 : 0;
     fit.best.push_back(looker.CountOf(d));
+    if (fit.best.size() == 1 || fit.best.back().fit_empty > fit.largest.fit_empty) {
+      fit.largest = fit.best.back();
+    }
   }
   const size_t shown = std::min(fit.best.size(), kMaxShownDomains);
   std::partial_sort(fit.best.begin(), fit.best.begin() + static_cast<ptrdiff_t>(shown),
@@ -175,12 +178,9 @@ std::string WhyNever(Cycle& cycle, const Job& job, const ScopeFit& fit) {
     return absl::StrCat("there is no HyperNode of kind ", fit.kind, " of the tiers asked for, for ",
                         WhatOf(job, fit));
   }
-  const auto largest = std::max_element(
-      fit.best.begin(), fit.best.end(),
-      [](const DomainCount& a, const DomainCount& b) { return a.fit_empty < b.fit_empty; });
   std::string why = absl::StrCat(
       "no ", TierName(cycle, fit, fit.highest_tier), ", even empty, holds ", WhatOf(job, fit),
-      "; the largest, ", NameOf(cycle.state(), largest->domain), ", holds ", largest->fit_empty);
+      "; the largest, ", NameOf(cycle.state(), fit.largest.domain), ", holds ", fit.largest.fit_empty);
   if (fit.lowest_tier_empty.has_value()) {
     absl::StrAppend(&why, "; the lowest tier that could is ",
                     TierName(cycle, fit, *fit.lowest_tier_empty));
@@ -202,12 +202,10 @@ BlockedVerdict TopologyVerdict(Cycle& cycle, const Job& job, const JobNeeds& nee
   const std::vector<ScopeFit> fits = ScopeFits(cycle, job, needs, false);
   for (const ScopeFit& fit : fits) {
     if (fit.domains_empty > 0) continue;
-    int64_t most = 0;
-    for (const DomainCount& domain : fit.best) most = std::max(most, domain.fit_empty);
     verdict.code = static_cast<uint8_t>(WaitCode::kNeverFits);
     verdict.wake = WakeOn::kChange;
     verdict.detail = WhyNever(cycle, job, fit);
-    SayAmounts(state, job, fit, most, &verdict);
+    SayAmounts(state, job, fit, fit.largest.fit_empty, &verdict);
     return verdict;
   }
   for (const ScopeFit& fit : fits) {

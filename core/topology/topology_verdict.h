@@ -42,6 +42,7 @@ struct ScopeFit {
   int64_t domains_now = 0;    // of these, with room for it now
   int64_t domains_empty = 0;  // of these, with room if nothing ran there
   std::vector<DomainCount> best;  // of those allowed, the most room now first; at most kMaxShown
+  DomainCount largest;            // of those allowed, that which holds most if nothing runs there
   std::optional<int32_t> lowest_tier_empty;  // of all tiers, the lowest that could hold it
   bool operator==(const ScopeFit&) const = default;
 };

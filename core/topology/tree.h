@@ -53,6 +53,7 @@ class TopologyTree {
 
   TopologyTree(const ClusterState& state, absl::string_view kind);
 
+  const std::string& kind() const { return kind_; }
   const std::vector<Domain>& domains() const { return domains_; }
   const Domain& At(DomainIndex domain) const { return domains_[domain]; }
   // All nodes of the cluster.
@@ -94,6 +95,7 @@ class TopologyTree {
   void Add(const ClusterState& state, const Members& members, HyperNodeId id, DomainIndex parent);
   void AddNodes(const ClusterState& state, std::vector<NodeId> nodes, DomainIndex domain);
 
+  const std::string kind_;
   std::vector<Domain> domains_;
   std::vector<NodeId> nodes_;
   std::vector<DomainIndex> lowest_;  // by position

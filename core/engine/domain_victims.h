@@ -1,0 +1,36 @@
+// Victims for a gang that a hard topology constraint keeps in one domain: whoever goes for it goes
+// from one domain, in which the gang is then placed. Domains in order: the lowest tier first, healthy
+// ones first, then where most of the gang fits already. Left out are those that could not hold it if
+// they were empty, and those where those who may be evicted leave too little; so nobody goes for a
+// gang that no domain can hold. At most kMaxDomains are really tried.
+//
+//   racks a {1 of 4 free} b {3 of 4 free}, gang of 4 in one rack: one has to go, from b
+//
+// Other gangs are planned for as a whole (VictimPlan), with what their own scopes need counted.
+#ifndef BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
+#define BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
+
+#include <functional>
+#include <memory>
+
+#include "core/engine/victim_plan.h"
+
+namespace berth {
+
+inline constexpr int kMaxDomains = 16;
+
+// A source of units, from the beginning, of the jobs that are useful.
+using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
+
+struct VictimOutcome {
+  bool decided = false;
+  // Not decided: when a unit that was passed over for its age may be taken.
+  Time protected_until = absl::InfiniteFuture();
+};
+
+// Decides a plan if there is one; else the state is as before.
+VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_

@@ -1,0 +1,74 @@
+#include "core/engine/patience.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/engine/earliest_start.h"
+#include "core/topology/scope.h"
+
+namespace berth {
+namespace {
+
+Time EligibleSince(const ClusterState& state, const Job& job) {
+  Time since = std::max({job.submit, job.start_after, job.status.hold_until});
+  for (const Task& task : job.tasks) {
+    if (task.state == TaskState::kPending) since = std::max(since, task.since);
+  }
+  for (const JobDependency& dependency : job.dependencies) {
+    const Job* before = state.jobs().Find(dependency.job);
+    if (before != nullptr && Ended(before->status.state)) {
+      since = std::max(since, before->status.end);
+    }
+  }
+  return since;
+}
+
+Duration LongestPatience(const Job& job) {
+  Duration longest = absl::ZeroDuration();
+  const auto look = [&](const TopologyConstraint& says) {
+    if (says.mode == TopologyMode::kSoft) longest = std::max(longest, says.patience);
+  };
+  look(*job.topology);
+  for (const Group& group : job.groups) {
+    look(group.topology);
+    look(group.partition_topology);
+  }
+  return longest;
+}
+
+// As long as this lives.
+class Insisting {
+ public:
+  explicit Insisting(Placer& placer) : placer_(placer) { placer.Insist(true); }
+  ~Insisting() { placer_.Insist(false); }
+  Insisting(const Insisting&) = delete;
+  Insisting& operator=(const Insisting&) = delete;
+
+ private:
+  Placer& placer_;
+};
+
+}  // namespace
+
+std::optional<BlockedVerdict> AwaitBetterTier(Cycle& cycle, Placer& placer, const Job& job,
+                                              const JobNeeds& needs) {
+  if (!HasTopology(job) || !HasPatience(job)) return std::nullopt;
+  const Time until = EligibleSince(cycle.state(), job) + LongestPatience(job);
+  if (until <= cycle.now()) return std::nullopt;
+  const Insisting insisting(placer);
+  const Transaction::Mark mark = cycle.transaction().mark();
+  const bool fits = placer.PlaceAll(job, needs) == TasksIn(needs);
+  cycle.transaction().RollbackTo(mark);
+  if (fits) return std::nullopt;
+  const std::optional<Reservation> better = EarliestStart(cycle, placer, job, until);
+  if (!better.has_value()) return std::nullopt;
+  BlockedVerdict verdict;
+  verdict.code = static_cast<uint8_t>(WaitCode::kWaitsForBetterTier);
+  verdict.wake = WakeOn::kRoom;
+  verdict.revisit = std::max(better->start, cycle.now() + absl::Milliseconds(1));
+  verdict.detail = absl::StrCat("the tier that it wishes for should be free in ",
+                                absl::FormatDuration(better->start - cycle.now()));
+  return verdict;
+}
+
+}  // namespace berth
