@@ -1,6 +1,7 @@
 #include "core/engine/constraints.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -26,10 +27,11 @@ struct Alike {
 class Counter {
  public:
   Counter(const ClusterState& state, const Policies& policies, Reservations& reservations,
-          const Job& job, uint32_t group, int64_t needed, Time now);
+          const Job& job, uint32_t group, int64_t needed, Time now,
+          const std::optional<TopologyLimit>& limit);
 
   void Look(const Node& node);
-  GroupConstraints Finish() const;
+  GroupConstraints Finish();
 
  private:
   struct Filter {
@@ -42,6 +44,9 @@ class Counter {
   int64_t FitsIn(const Offer& offer) const;
   int64_t FreeDevices(const Node& node) const;
   int64_t Holds(const Alike& alike, Mask chosen) const;
+  int64_t HoldsTogether(Mask chosen) const;
+  void RejectByTopology();
+  std::vector<int64_t> InDomains(const std::function<int64_t(Mask, const Alike&)>& of) const;
   std::vector<std::string> Blocking() const;
   Mask FewestBlocking() const;
 
@@ -55,14 +60,17 @@ class Counter {
   const bool one_per_node_;  // the group's tasks keep apart from each other
   std::vector<std::string> names_;
   std::vector<Filter> filters_;
-  Mask ready_, schedulable_, size_, free_, reserved_;
-  std::map<Mask, Alike> alike_;
+  Mask ready_, schedulable_, size_, topology_ = 0, free_, reserved_;
+  // By the domain that the nodes joined, if that counts, and by what rejects them.
+  std::map<std::pair<DomainIndex, Mask>, Alike> alike_;
+  const std::optional<TopologyLimit>& limit_;
   int64_t largest_block_ = 0;
   const uint32_t group_;
 };
 
 Counter::Counter(const ClusterState& state, const Policies& policies, Reservations& reservations,
-                 const Job& job, uint32_t group, int64_t needed, Time now)
+                 const Job& job, uint32_t group, int64_t needed, Time now,
+                 const std::optional<TopologyLimit>& limit)
     : state_(state),
       reservations_(reservations),
       job_(job),
@@ -71,6 +79,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
       window_(WindowFrom(job, now)),
       devices_(ShapeRequest{entry_, state.interner()}),
       one_per_node_(KeepsApart(job.groups[group], group)),
+      limit_(limit),
       group_(group) {
   ready_ = Name("ready");
   schedulable_ = Name("schedulable");
@@ -87,6 +96,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   }
   size_ = Name("size");
   for (NodeTest& test : sizes) filters_.push_back({size_, std::move(test)});
+  if (limit_.has_value()) topology_ = Name("topology");
   free_ = Name("free");
   reserved_ = Name("reserved");
 }
@@ -156,7 +166,8 @@ void Counter::Look(const Node& node) {
   const int64_t fit_left = any_kept ? std::min(fits, FitsIn({node, left, kept})) : fits;
   if (fits > 0 && fit_left == 0) rejects |= reserved_;
 
-  Alike& alike = alike_[rejects];
+  const DomainIndex domain = limit_.has_value() ? limit_->tree->LowestOf(node.id) : kRootDomain;
+  Alike& alike = alike_[{domain, rejects}];
   const int64_t devices = FreeDevices(node);
   ++alike.nodes;
   alike.devices += devices;
@@ -174,6 +185,54 @@ int64_t Counter::Holds(const Alike& alike, Mask chosen) const {
   return alike.nodes > 0 ? needed_ : 0;
 }
 
+// Of all domains, how much there is, nodes below them included.
+std::vector<int64_t> Counter::InDomains(
+    const std::function<int64_t(Mask, const Alike&)>& of) const {
+  std::vector<int64_t> sums(limit_->tree->domains().size(), 0);
+  for (const auto& [key, alike] : alike_) sums[key.first] += of(key.second, alike);
+  for (size_t d = sums.size(); d-- > 1;) sums[limit_->tree->domains()[d].parent] += sums[d];
+  return sums;
+}
+
+// All nodes, or, where topology is among the chosen ones, those of the best domain.
+int64_t Counter::HoldsTogether(Mask chosen) const {
+  const auto of = [&](Mask rejects, const Alike& alike) {
+    return (rejects & chosen) == 0 ? Holds(alike, chosen) : 0;
+  };
+  int64_t holds = 0;
+  if ((chosen & topology_) == 0) {
+    for (const auto& [key, alike] : alike_) {
+      holds += of(key.second, alike);
+      if (holds >= needed_) break;
+    }
+    return holds;
+  }
+  const std::vector<int64_t> sums = InDomains(of);
+  for (size_t d = 0; d < sums.size(); ++d) {
+    if (limit_->may[d]) holds = std::max(holds, sums[d]);
+  }
+  return holds;
+}
+
+// Nodes in no domain that may be used and could hold all tasks if it were empty.
+void Counter::RejectByTopology() {
+  const std::vector<int64_t> empty =
+      InDomains([](Mask, const Alike& alike) { return alike.fit_empty; });
+  const TopologyTree& tree = *limit_->tree;
+  const auto could = [&](DomainIndex lowest) {
+    for (DomainIndex d = lowest;; d = tree.At(d).parent) {
+      if (limit_->may[d] && empty[d] >= needed_) return true;
+      if (d == kRootDomain) return false;
+    }
+  };
+  std::map<std::pair<DomainIndex, Mask>, Alike> rejected;
+  for (const auto& [key, alike] : alike_) {
+    const Mask mask = could(key.first) ? key.second : key.second | topology_;
+    rejected.emplace(std::pair(key.first, mask), alike);
+  }
+  alike_ = std::move(rejected);
+}
+
 // "reserved" is what is kept beside what runs: it goes with "free".
 Mask Counter::FewestBlocking() const {
   const auto everything = static_cast<Mask>((Mask{1} << names_.size()) - 1);
@@ -182,12 +241,7 @@ Mask Counter::FewestBlocking() const {
   for (Mask chosen = 1; chosen <= everything; ++chosen) {
     const int count = __builtin_popcount(chosen);
     if (count >= fewest || ((chosen & reserved_) != 0 && (chosen & free_) == 0)) continue;
-    int64_t holds = 0;
-    for (const auto& [rejects, alike] : alike_) {
-      if ((rejects & chosen) == 0) holds += Holds(alike, chosen);
-      if (holds >= needed_) break;
-    }
-    if (holds >= needed_) continue;
+    if (HoldsTogether(chosen) >= needed_) continue;
     fewest = count;
     best = chosen;
   }
@@ -203,12 +257,14 @@ std::vector<std::string> Counter::Blocking() const {
   return names;
 }
 
-GroupConstraints Counter::Finish() const {
+GroupConstraints Counter::Finish() {
+  if (limit_.has_value()) RejectByTopology();
   GroupConstraints result;
   result.group = group_;
   result.needed_tasks = needed_;
   for (const std::string& name : names_) result.constraints.emplace_back().name = name;
-  for (const auto& [rejects, alike] : alike_) {
+  for (const auto& [key, alike] : alike_) {
+    const Mask rejects = key.second;
     result.nodes += alike.nodes;
     result.devices += alike.devices;
     bool first = true;
@@ -223,7 +279,13 @@ GroupConstraints Counter::Finish() const {
     }
     if (rejects != 0) continue;
     result.nodes_left += alike.nodes;
-    result.tasks_left = std::min(needed_, result.tasks_left + alike.fit_left);
+    if (!limit_.has_value()) {
+      result.tasks_left = std::min(needed_, result.tasks_left + alike.fit_left);
+    }
+  }
+  if (limit_.has_value()) {
+    const auto everything = static_cast<Mask>((Mask{1} << names_.size()) - 1);
+    result.tasks_left = std::min(needed_, HoldsTogether(everything));
   }
   result.largest_block = largest_block_;
   result.blocking = Blocking();
@@ -234,8 +296,9 @@ GroupConstraints Counter::Finish() const {
 
 GroupConstraints CountConstraints(const ClusterState& state, const Policies& policies,
                                   Reservations& reservations, const Job& job, uint32_t group,
-                                  int64_t needed_tasks, Time now, uint64_t* work) {
-  Counter counter(state, policies, reservations, job, group, needed_tasks, now);
+                                  int64_t needed_tasks, Time now,
+                                  const std::optional<TopologyLimit>& limit, uint64_t* work) {
+  Counter counter(state, policies, reservations, job, group, needed_tasks, now, limit);
   state.nodes().ForEach([&](NodeId, const Node& node) { counter.Look(node); });
   *work += state.nodes().size();
   return counter.Finish();

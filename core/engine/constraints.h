@@ -8,12 +8,14 @@
 #define BERTH_CORE_ENGINE_CONSTRAINTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/engine/policies.h"
 #include "core/engine/reservations.h"
 #include "core/model/cluster_state.h"
+#include "core/topology/tree.h"
 
 namespace berth {
 
@@ -21,8 +23,9 @@ namespace berth {
 struct ConstraintCount {
   // In this order: "ready", "schedulable" (cordon, drain, back-off), the configured filters by name
   // ("node_selector", "taints", ...: for what the node is), "size" (the node, even empty, is too
-  // small, or has no such devices), "free" (what others hold), "reserved" (what is kept for
-  // others).
+  // small, or has no such devices), "topology" (only where a hard constraint holds the group
+  // together: the node is in no domain of its tiers that could hold all its tasks if it were empty),
+  // "free" (what others hold), "reserved" (what is kept for others).
   std::string name;
   int64_t nodes_alone = 0;     // nodes that it rejects, whatever the others say
   int64_t devices_alone = 0;   // free devices of the asked kinds on these
@@ -48,10 +51,18 @@ struct GroupConstraints {
   bool operator==(const GroupConstraints&) const = default;
 };
 
-// Looks at every node once: O(nodes * filters). Adds the nodes looked at to `work`.
+// A hard topology constraint on all tasks of a group.
+struct TopologyLimit {
+  const TopologyTree* tree = nullptr;
+  std::vector<bool> may;  // by domain: it may be used, by its tier and by what runs
+};
+
+// Looks at every node once: O(nodes * filters). Adds the nodes looked at to `work`. With a limit, what
+// nodes hold together is what those of one domain hold.
 GroupConstraints CountConstraints(const ClusterState& state, const Policies& policies,
                                   Reservations& reservations, const Job& job, uint32_t group,
-                                  int64_t needed_tasks, Time now, uint64_t* work);
+                                  int64_t needed_tasks, Time now,
+                                  const std::optional<TopologyLimit>& limit, uint64_t* work);
 
 }  // namespace berth
 

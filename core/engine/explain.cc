@@ -5,6 +5,9 @@
 
 #include "core/engine/cycle.h"
 #include "core/engine/remedies.h"
+#include "core/topology/domain_bound.h"
+#include "core/topology/domain_placer.h"
+#include "core/topology/scope.h"
 
 namespace berth {
 namespace {
@@ -59,15 +62,36 @@ std::vector<Holder> HoldersOf(const ClusterState& state, const WaitReason& reaso
   return holders;
 }
 
-std::vector<GroupConstraints> ConstraintsOf(ClusterState& state, const Policies& policies,
-                                            const Job& job, Time now) {
-  std::vector<GroupConstraints> groups;
-  Cycle cycle(state, policies, now, kQuestionBudget);
-  for (const GroupNeed& need : NeedsOf(job).groups) {
-    groups.push_back(CountConstraints(state, policies, cycle.reservations(), job, need.group,
-                                      need.count, now, &cycle.counters().work));
+// What holds all of the group's tasks together: its own hard constraint, or the job's.
+std::optional<TopologyLimit> LimitOf(Cycle& cycle, const Job& job, const GroupNeed& need) {
+  if (!HasTopology(job)) return std::nullopt;
+  const Group& group = job.groups[need.group];
+  const bool of_group = group.topology.mode == TopologyMode::kHard;
+  const TopologyConstraint& says = of_group ? group.topology : *job.topology;
+  const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, false);
+  if (rule.mode != TopologyMode::kHard || !rule.Possible()) return std::nullopt;
+  const auto end = of_group ? group.first_task + static_cast<uint32_t>(group.replicas)
+                            : static_cast<uint32_t>(job.tasks.size());
+  const uint32_t begin = of_group ? group.first_task : 0;
+  const WholeScope scope{rule.tree, rule.highest, PinOf(*rule.tree, job, begin, end)};
+  TopologyLimit limit{.tree = rule.tree, .may = {}};
+  for (DomainIndex d = 0; d < rule.tree->domains().size(); ++d) {
+    limit.may.push_back(MayUse(scope, d));
   }
-  return groups;
+  return limit;
+}
+
+void AddConstraints(ClusterState& state, const Policies& policies, const Job& job, Time now,
+                    Explanation* explanation) {
+  Cycle cycle(state, policies, now, kQuestionBudget);
+  const JobNeeds needs = NeedsOf(job);
+  for (const GroupNeed& need : needs.groups) {
+    explanation->groups.push_back(CountConstraints(state, policies, cycle.reservations(), job,
+                                                   need.group, need.count, now,
+                                                   LimitOf(cycle, job, need),
+                                                   &cycle.counters().work));
+  }
+  explanation->topology = ScopeFits(cycle, job, needs, /*soft=*/true);
 }
 
 // Its turn has not come since something changed: what a cycle would say now.
@@ -90,7 +114,7 @@ Explanation Explain(ClusterState& state, const Policies& policies, JobId id, Tim
   explanation.reasons = ReasonsOf(state, policies, job, now);
   if (explanation.reasons.empty() || job.pending_class == ClassId{}) return explanation;
   FindPosition(state, job, &explanation);
-  explanation.groups = ConstraintsOf(state, policies, job, now);
+  AddConstraints(state, policies, job, now, &explanation);
   explanation.holders = HoldersOf(state, explanation.reasons.front());
   explanation.estimate = EstimateStart(state, policies, id, now);
   explanation.remedies = RemediesFor(state, policies, job, explanation.reasons.front(), now);

@@ -16,6 +16,7 @@
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
+#include "core/topology/topology_verdict.h"
 
 namespace berth {
 
@@ -49,12 +50,15 @@ enum class RemedyKind : uint8_t {
   kOtherQueue,       // `queue`
   kPreemptible,      // may be evicted, and borrow
   kSmallerTasks,     // `group`, `text` = a resource, `value` = as much of it as a node has
+  kWiderTier,        // `level`, `group`, `value` = the highest tier that would do, `text` = its name
+  kSoftTopology,     // `level`, `group`: the hard constraint as a soft one
   kWait,             // until `time`; nothing to change
 };
 // One change, alone, that starts the job: at once (a dry run did), or with kWait then.
 struct Remedy {
   RemedyKind kind = RemedyKind::kWait;
   uint32_t group = 0;
+  ScopeFit::Level level = ScopeFit::Level::kJob;  // of a topology constraint
   int64_t value = 0;
   std::string text;
   std::string device_kind;
@@ -72,6 +76,7 @@ struct Explanation {
   int64_t position = 0;                  // in its queue, by priority, deadline and age; 1 = first
   int64_t queue_jobs = 0;                // that wait in its queue, itself included
   std::vector<GroupConstraints> groups;  // that wait now and ask for places
+  std::vector<ScopeFit> topology;        // its constraints, and what their domains have room for
   std::vector<Holder> holders;           // largest first, at most kMaxHolders
   std::vector<Remedy> remedies;          // cheapest first
   StartEstimate estimate;

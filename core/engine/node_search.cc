@@ -5,7 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/engine/engine_cache.h"
-#include "core/model/transitions.h"
+#include "core/engine/neighbours.h"
 
 namespace berth {
 namespace {
@@ -27,27 +27,6 @@ bool IsAnchor(const Job& job, uint32_t group) {
   });
 }
 
-// near_groups and apart_from, from both sides: a task keeps away also where another's group says
-// so.
-bool MayNeighbour(const Seeker& seeker, const Node& node) {
-  const Job& job = seeker.job;
-  const Group& own = job.groups[seeker.group];
-  absl::InlinedVector<bool, 8> there(job.groups.size(), false);
-  const auto look = [&](const std::vector<TaskKey>& list, bool leaves) {
-    for (TaskKey key : list) {
-      if (key.job != job.id || (leaves && Releasing(job.tasks[key.task]))) continue;
-      const uint32_t group = GroupOf(job, key.task);
-      there[group] = true;
-      if (Names(own.apart_from, group)) return false;
-      if (Names(job.groups[group].apart_from, seeker.group)) return false;
-    }
-    return true;
-  };
-  if (!look(node.tasks, true) || !look(node.nominated, false)) return false;
-  return std::all_of(own.near_groups.begin(), own.near_groups.end(),
-                     [&](uint32_t near) { return near == seeker.group || there[near]; });
-}
-
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
 }  // namespace
@@ -67,7 +46,8 @@ NodeSearch::NodeSearch(const ClusterState& state, const Policies& policies,
       policies_(policies),
       reservations_(reservations),
       editor_(editor),
-      marks_(editor == nullptr ? own_marks_ : CacheOf(*editor).marks) {
+      marks_(editor == nullptr ? own_marks_ : CacheOf(*editor).marks),
+      trees_(editor == nullptr ? own_trees_ : CacheOf(*editor).trees) {
   if (editor != nullptr) marks_.Follow(*editor, state);
 }
 
@@ -141,7 +121,7 @@ std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (!(tasks == 1 ? entry.resources : entry.resources.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
-  if (look->layout && !MayNeighbour(*look->seeker, node)) return std::nullopt;
+  if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node)) return std::nullopt;
   const auto passes = [&](const Offer& offer) {
     if (!look->prepared.PassesNow(offer)) return false;
     if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;

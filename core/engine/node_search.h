@@ -15,6 +15,7 @@
 #include "core/engine/policies.h"
 #include "core/engine/reservations.h"
 #include "core/model/cluster_state.h"
+#include "core/topology/tree.h"
 
 namespace berth {
 
@@ -126,6 +127,8 @@ class NodeSearch {
   StateEditor* editor_;
   NodeMarks own_marks_;  // without an editor
   NodeMarks& marks_;
+  TopologyTrees own_trees_;  // likewise
+  TopologyTrees& trees_;
   std::optional<JobId> barred_by_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
 };

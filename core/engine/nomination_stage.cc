@@ -7,6 +7,8 @@
 #include "core/engine/earliest_start.h"
 #include "core/engine/verdict.h"
 #include "core/model/transitions.h"
+#include "core/topology/domain_placer.h"
+#include "core/topology/scope.h"
 
 namespace berth {
 namespace {
@@ -55,6 +57,12 @@ std::vector<uint32_t> NominatedTasks(const Job& job) {
     if (job.tasks[i].state == TaskState::kNominated) tasks.push_back(i);
   }
   return tasks;
+}
+
+std::vector<Placement> PlacesOf(const Job& job, const std::vector<uint32_t>& tasks) {
+  std::vector<Placement> places;
+  for (uint32_t task : tasks) places.push_back({task, job.tasks[task].node, job.tasks[task].devices});
+  return places;
 }
 
 // Some of it is still where it was.
@@ -107,15 +115,17 @@ Outlook OutlookOf(const ClusterState& state, const Job& job,
 void Look(Cycle& cycle, Placer& placer, const Job& job) {
   const std::vector<uint32_t> nominated = NominatedTasks(job);
   cycle.CountWork(nominated.size());
-  const Outlook outlook = OutlookOf(cycle.state(), job, nominated);
+  Outlook outlook = OutlookOf(cycle.state(), job, nominated);
+  if (!KeepsTopology(cycle.state(), TreesOf(cycle), job, PlacesOf(job, nominated))) {
+    outlook = Outlook::kNever;
+  }
   if (outlook == Outlook::kLater) return;
   if (outlook == Outlook::kNever) {
     cycle.transaction().Decide(TasksUnnominated{.job = job.id, .tasks = nominated});
     cycle.transaction().Sync();
     return;
   }
-  for (uint32_t task : nominated) {
-    const Placement place{task, job.tasks[task].node, job.tasks[task].devices};
+  for (const Placement& place : PlacesOf(job, nominated)) {
     cycle.transaction().Place(job.id, place);
   }
   placer.Bind(job);

@@ -211,6 +211,7 @@ int32_t Placer::PlaceTasks(Seeker seeker) {
 }
 
 bool Placer::PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window) {
+  if (!KeepsTopology(state_, TreesOf(cycle_), job, places)) return false;
   for (const Placement& place : places) {
     if (job.tasks[place.task].state != TaskState::kPending) return false;
     const Seeker seeker{

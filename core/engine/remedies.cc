@@ -42,6 +42,8 @@ class Finder {
   void OtherModel(uint32_t group);
   void FewerTasks(uint32_t group);
   void SmallerTasks(uint32_t group);
+  void LooserTopology();
+  void LooserTopology(ScopeFit::Level level, uint32_t group, const TopologyConstraint& says);
   std::set<std::string> ModelsOf(const std::string& kind) const;
   Resources LargestNode() const;
 
@@ -186,10 +188,44 @@ void Finder::SmallerTasks(uint32_t group) {
   }
 }
 
+// The next tiers up, one by one; if none helps, the constraint as a wish.
+void Finder::LooserTopology(ScopeFit::Level level, uint32_t group,
+                            const TopologyConstraint& says) {
+  if (says.mode != TopologyMode::kHard) return;
+  Remedy remedy;
+  remedy.kind = RemedyKind::kWiderTier;
+  remedy.level = level;
+  remedy.group = group;
+  const TopologyTree tree(state_, says.kind);
+  std::optional<int32_t> now = tree.TierOf(says.highest_tier_name);
+  if (says.highest_tier > 0) now = says.highest_tier;
+  for (const int32_t tier : tree.tiers()) {
+    if (!now.has_value() || tier <= *now) continue;
+    remedy.value = tier;
+    remedy.text = tree.TierName(tier);
+    if (!Helps(&remedy)) continue;
+    found_.push_back(std::move(remedy));
+    return;
+  }
+  remedy.kind = RemedyKind::kSoftTopology;
+  remedy.value = 0;
+  remedy.text.clear();
+  Offer(std::move(remedy));
+}
+
+void Finder::LooserTopology() {
+  LooserTopology(ScopeFit::Level::kJob, 0, spec_.topology);
+  for (uint32_t g = 0; g < spec_.groups.size(); ++g) {
+    LooserTopology(ScopeFit::Level::kGroup, g, spec_.groups[g].topology);
+    LooserTopology(ScopeFit::Level::kPartition, g, spec_.groups[g].partition_topology);
+  }
+}
+
 std::vector<Remedy> Finder::Find() {
   ShorterWalltime();
   Preemptible();
   OtherQueue();
+  LooserTopology();
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) OtherModel(g);
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) FewerTasks(g);
   for (uint32_t g = 0; g < spec_.groups.size() && never_; ++g) SmallerTasks(g);
@@ -208,6 +244,12 @@ void ShrinkGroup(const Remedy& remedy, JobSpec* spec) {
     minimum += each.min_available;
   }
   spec->min_available = std::clamp(spec->min_available, minimum, replicas);
+}
+
+TopologyConstraint* ConstraintAt(const Remedy& remedy, JobSpec* spec) {
+  if (remedy.level == ScopeFit::Level::kJob) return &spec->topology;
+  GroupSpec& group = spec->groups[remedy.group];
+  return remedy.level == ScopeFit::Level::kGroup ? &group.topology : &group.partition_topology;
 }
 
 void ShrinkTasks(const Remedy& remedy, TaskShape* shape) {
@@ -241,6 +283,13 @@ JobSpec Applied(const Remedy& remedy, JobSpec spec) {
       break;
     case RemedyKind::kSmallerTasks:
       ShrinkTasks(remedy, &spec.groups[remedy.group].shape);
+      break;
+    case RemedyKind::kWiderTier:
+      ConstraintAt(remedy, &spec)->highest_tier = static_cast<int32_t>(remedy.value);
+      ConstraintAt(remedy, &spec)->highest_tier_name.clear();
+      break;
+    case RemedyKind::kSoftTopology:
+      ConstraintAt(remedy, &spec)->mode = TopologyMode::kSoft;
       break;
     case RemedyKind::kWait:
       break;

@@ -1,9 +1,11 @@
 // TasksBound: the planner's main decision, looked at again in full.
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/check.h"
 #include "core/model/apply_internal.h"
+#include "core/model/rank_order.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
 
@@ -115,7 +117,7 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
 }
 
-// Ranks for what is being bound. A gang is numbered from 0 on, in the order of its placements. What
+// Ranks for what is being bound. A gang is numbered from 0 on, in RankOrder. What
 // joins one, or replaces a member, gets the lowest number that no attempt of the job has that still
 // occupies a node: so ranks never repeat among them, and stay what they were when the gang grows.
 //
@@ -143,6 +145,18 @@ class FreeRanks {
   size_t next_ = 0;
 };
 
+// Of each placement.
+std::vector<uint16_t> RanksFor(const ClusterState& state, const Job& job, const TasksBound& event) {
+  FreeRanks free(job, event.gang);
+  std::vector<uint16_t> ranks(event.placements.size());
+  if (!event.gang || event.placements.size() == 1) {
+    for (uint16_t& rank : ranks) rank = free.Take();
+    return ranks;
+  }
+  for (size_t i : RankOrder(state, job, event.placements)) ranks[i] = free.Take();
+  return ranks;
+}
+
 // Binds one after the other, so that each sees what those before it took. Undone on the first that
 // does not fit.
 absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
@@ -156,8 +170,9 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     if (!Reserves(task.state)) continue;
     before.emplace_back(key, tentative.SetTask(key, UnnominatedTask(task, now)));
   }
-  FreeRanks ranks(job, event.gang);
-  for (const Placement& placement : event.placements) {
+  const std::vector<uint16_t> ranks = RanksFor(state, job, event);
+  for (size_t i = 0; i < event.placements.size(); ++i) {
+    const Placement& placement = event.placements[i];
     auto status = CheckPlacement(state, job, placement, now);
     if (!status.ok()) {
       for (; !before.empty(); before.pop_back()) {
@@ -167,7 +182,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     }
     const TaskKey key{event.job, placement.task};
     Task bound = BoundTask(job.tasks[placement.task], placement, now);
-    bound.rank = ranks.Take();
+    bound.rank = ranks[i];
     before.emplace_back(key, tentative.SetTask(key, bound));
   }
   return absl::OkStatus();

@@ -8,8 +8,43 @@
 namespace berth {
 namespace {
 
+// Where it is, and stays, or will be; 0: nowhere.
+NodeId PlaceOf(const Task& task) {
+  if (task.moves) return task.next_node;
+  const bool stays = Occupies(task.state) && !Releasing(task);
+  return stays || Reserves(task.state) ? task.node : NodeId{};
+}
+
 bool IsPatient(const TopologyConstraint& says) {
   return says.mode == TopologyMode::kSoft && says.patience > absl::ZeroDuration();
+}
+
+// One scope, [begin, end), with what is to be placed.
+bool KeepsScope(const ClusterState& state, TopologyTrees& trees, const Job& job,
+                const TopologyConstraint& says, uint32_t begin, uint32_t end,
+                const std::vector<NodeId>& placed) {
+  const ScopeRule rule = RuleOf(state, trees, says, false);
+  if (rule.mode != TopologyMode::kHard) return true;
+  std::optional<DomainIndex> pin, all;
+  const auto add = [&](NodeId node, std::optional<DomainIndex>* to) {
+    const DomainIndex lowest = rule.tree->LowestOf(node);
+    *to = to->has_value() ? rule.tree->Common(**to, lowest) : lowest;
+  };
+  for (uint32_t task = begin; task < end; ++task) {
+    if (placed[task] != NodeId{}) {
+      if (!rule.Possible() || rule.tree->PositionOf(placed[task]) == TopologyTree::kNowhere) {
+        return false;
+      }
+      add(placed[task], &all);
+      continue;
+    }
+    if (!rule.Possible()) continue;
+    const NodeId node = PlaceOf(job.tasks[task]);
+    if (rule.tree->PositionOf(node) != TopologyTree::kNowhere) add(node, &pin);
+  }
+  if (!all.has_value()) return true;
+  if (pin.has_value()) all = rule.tree->Common(*pin, *all);
+  return rule.tree->At(*all).tier <= rule.highest || all == pin;
 }
 
 void SplitIntoParts(const Job& job, const Group& group, ScopeNeed* need) {
@@ -67,17 +102,32 @@ std::optional<DomainIndex> PinOf(const TopologyTree& tree, const Job& job, uint3
                                  uint32_t end) {
   std::optional<DomainIndex> pin;
   for (uint32_t index = begin; index < end; ++index) {
-    const Task& task = job.tasks[index];
-    NodeId node;
-    if (Occupies(task.state) && !Releasing(task)) node = task.node;
-    if (Reserves(task.state)) node = task.node;
-    if (task.moves) node = task.next_node;
+    const NodeId node = PlaceOf(job.tasks[index]);
     if (tree.PositionOf(node) == TopologyTree::kNowhere) continue;
     const DomainIndex lowest = tree.LowestOf(node);
     pin = pin.has_value() ? tree.Common(*pin, lowest) : lowest;
     if (*pin == kRootDomain) break;
   }
   return pin;
+}
+
+bool KeepsTopology(const ClusterState& state, TopologyTrees& trees, const Job& job,
+                   absl::Span<const Placement> places) {
+  if (!HasTopology(job)) return true;
+  std::vector<NodeId> placed(job.tasks.size());
+  for (const Placement& place : places) placed[place.task] = place.node;
+  const auto tasks = static_cast<uint32_t>(job.tasks.size());
+  if (!KeepsScope(state, trees, job, *job.topology, 0, tasks, placed)) return false;
+  for (const Group& group : job.groups) {
+    const uint32_t end = group.first_task + static_cast<uint32_t>(group.replicas);
+    if (!KeepsScope(state, trees, job, group.topology, group.first_task, end, placed)) return false;
+    const auto size = static_cast<uint32_t>(group.partition_size);
+    for (uint32_t begin = group.first_task; size > 0 && begin < end; begin += size) {
+      const TopologyConstraint& says = group.partition_topology;
+      if (!KeepsScope(state, trees, job, says, begin, begin + size, placed)) return false;
+    }
+  }
+  return true;
 }
 
 std::vector<ScopeNeed> ScopeNeedsOf(const Job& job, const JobNeeds& needs, uint32_t from) {

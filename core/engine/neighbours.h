@@ -1,0 +1,25 @@
+// Tasks near and apart: near_groups and apart_from of the groups of one job, by nodes or, with
+// affinity_tier, by HyperNodes of the network tree.
+//
+//   group a: apart from itself, tier 1      a-0 in rack r1: a-1 goes to another rack
+//   group b: near a, tier 1                 b-0 goes to r1, on any node
+#ifndef BERTH_CORE_ENGINE_NEIGHBOURS_H_
+#define BERTH_CORE_ENGINE_NEIGHBOURS_H_
+
+#include <cstdint>
+
+#include "core/model/cluster_state.h"
+#include "core/topology/tree.h"
+
+namespace berth {
+
+// A task of the group may be on the node, beside what of its job is there or near. From both sides:
+// it keeps away also where another's group says so. A place is the highest domain of at most the
+// tier that holds the node; the node itself if there is none. Tasks on their way out do not count.
+// O(tasks on the node); with a tier O(tasks of the job) at most.
+bool MayNeighbour(const ClusterState& state, TopologyTrees& trees, const Job& job, uint32_t group,
+                  const Node& node);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_NEIGHBOURS_H_
