@@ -120,6 +120,48 @@ void CoreCluster::AddNodes(int64_t count) {
   (void)state_.TakeDirty();
 }
 
+HyperNodeId CoreCluster::AddDomain(HyperNodeSpec spec) {
+  const HyperNodeId id = state_.next_hyper_node_id();
+  Apply(HyperNodeChanged{.id = id, .spec = std::move(spec)});
+  return id;
+}
+
+void CoreCluster::AddTree() {
+  constexpr uint32_t kRack = 16;
+  static constexpr struct {
+    const char* name;
+    size_t children;
+  } kAbove[] = {{"pod", 16}, {"spine", 8}, {"hall", 4}};
+  std::vector<std::string> below;
+  for (uint32_t first = 1; first < state_.next_node_id().value; first += kRack) {
+    const std::string name = absl::StrFormat("rack-%05d", below.size());
+    const HyperNodeId id = AddDomain({.name = name, .tier = 1, .tier_name = "rack"});
+    std::vector<NodeId> nodes;
+    for (uint32_t n = first; n < std::min(first + kRack, state_.next_node_id().value); ++n) {
+      nodes.push_back(NodeId{n});
+    }
+    Apply(NodesJoined{.domain = id, .nodes = std::move(nodes)});
+    below.push_back(name);
+  }
+  int32_t tier = 1;
+  for (const auto& level : kAbove) {
+    ++tier;
+    std::vector<std::string> made;
+    for (size_t first = 0; first < below.size(); first += level.children) {
+      HyperNodeSpec spec{.name = absl::StrFormat("%s-%03d", level.name, made.size()),
+                         .tier = tier,
+                         .tier_name = level.name};
+      for (size_t c = first; c < std::min(first + level.children, below.size()); ++c) {
+        spec.members.push_back({.type = HyperNodeMember::Type::kHyperNode, .text = below[c]});
+      }
+      made.push_back(spec.name);
+      AddDomain(std::move(spec));
+    }
+    below = std::move(made);
+  }
+  (void)state_.TakeDirty();
+}
+
 QueueId CoreCluster::AddQueue(QueueSpec spec) {
   const QueueId id = state_.next_queue_id();
   Apply(QueueCreated{.id = id, .spec = std::move(spec)});

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/engine/plan.h"
@@ -45,7 +46,13 @@ struct TimedPlan {
 // The state, the policies and the time. Whatever cannot be applied ends the program.
 class CoreCluster {
  public:
+  CoreCluster() : CoreCluster(Policies::Default()) {}  // as berthd's
+  explicit CoreCluster(Policies policies) : policies_(std::move(policies)) {}
+
   void AddNodes(int64_t count);
+  // HyperNodes over all nodes: racks of 16 (tier 1), pods of 16 racks, spines of 8 pods, halls of 4
+  // spines (tier 4), each by its tier's name.
+  void AddTree();
   QueueId AddQueue(QueueSpec spec);
   JobId Submit(JobSpec spec);
   void Apply(EventBody body);
@@ -76,12 +83,13 @@ class CoreCluster {
   int64_t Gpus() const;
 
  private:
+  HyperNodeId AddDomain(HyperNodeSpec spec);
   bool ReportAll();
   void Report(JobId id, TaskState in, ReportState what);
   void FinishAll();
 
   ClusterState state_;
-  const Policies policies_ = Policies::Default();  // as berthd's
+  const Policies policies_;
   Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 

@@ -1,0 +1,119 @@
+// Gangs that a hard topology constraint keeps in one domain of a cluster of 16,384 nodes: 1,024 racks,
+// 64 pods, 8 spines, 2 halls.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/bench/core_cluster.h"
+#include "tests/bench/core_figures.h"
+
+namespace berth::bench {
+namespace {
+
+struct Case {
+  const char* name;
+  int32_t tasks;
+  const char* tier;
+  int64_t percent;      // of the GPUs that are in use
+  bool alone = false;   // `allocate` alone: nobody is evicted, nothing is kept for later
+  bool fits = true;
+};
+constexpr Case kCases[] = {
+    {"gang_256_pod", 256, "pod", 30},
+    {"gang_512", 512, "spine", 30},
+    {"gang_1000", 1'000, "spine", 30},
+    {"gang_2048", 2'048, "hall", 30},
+    {"gang_4096", 4'096, "hall", 30},
+    {"no_domain", 1'000, "spine", 95, /*alone=*/true, /*fits=*/false},
+    {"no_domain_whole_cycle", 1'000, "spine", 95, /*alone=*/false, /*fits=*/false},
+};
+
+Policies PoliciesFor(const Case& of) {
+  if (!of.alone) return Policies::Default();
+  PolicyConfig config;
+  config.actions = {"allocate"};
+  return *Policies::Create(config);
+}
+
+// Any model will do, so that it is for topology to say where.
+JobSpec GangOf(const std::string& name, QueueId queue, const Case& of, int32_t tasks) {
+  JobSpec spec = WholeNodeGang(name, queue, tasks);
+  spec.groups[0].shape.devices[0].models.clear();
+  spec.topology = {.mode = TopologyMode::kHard, .highest_tier_name = of.tier};
+  return spec;
+}
+
+bool BoundWhole(const Plan& plan, JobId id, int32_t tasks) {
+  return std::any_of(plan.decisions.begin(), plan.decisions.end(), [&](const EventBody& decision) {
+    const auto* bound = std::get_if<TasksBound>(&decision);
+    return bound != nullptr && bound->job == id &&
+           bound->placements.size() == static_cast<size_t>(tasks);
+  });
+}
+
+void CheckTier(const CoreCluster& cluster, JobId id, const char* tier) {
+  const ClusterState& state = cluster.state();
+  HyperNodeId common;
+  for (const Task& task : state.jobs().At(id).tasks) {
+    const HyperNode* at = state.DomainOf(state.nodes().At(task.node), kNetworkKind);
+    while (at != nullptr && at->spec.tier_name != tier) at = state.hyper_nodes().Find(at->parent);
+    if (at == nullptr || (common != HyperNodeId{} && at->id != common)) Fail("not in one domain");
+    common = at->id;
+  }
+}
+
+Figures Measure(int64_t nodes, const Case& of) {
+  CoreCluster cluster(PoliciesFor(of));
+  const int64_t gpus = nodes * kGpusPerNode;
+  const std::vector<QueueId> teams = AddTeams(cluster, gpus / 32);
+  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus}}});
+  cluster.AddNodes(nodes);
+  cluster.AddTree();
+  Workload(teams, /*seed=*/17).SubmitGpus(cluster, gpus * of.percent / 100);
+  cluster.RunAll();
+  constexpr int kGangs = 21;
+  std::vector<double> us;
+  for (int gang = 0; gang < kGangs; ++gang) {
+    cluster.Advance(absl::Minutes(1));
+    cluster.Settle();
+    const int32_t tasks = of.tasks + (of.fits ? 0 : gang);  // of a size that is not known to wait
+    const JobId id =
+        cluster.Submit(GangOf(absl::StrCat("gang-", gang), trainers, of, tasks));
+    const TimedPlan timed = cluster.PlanTimed();
+    us.push_back(timed.seconds * 1e6);
+    if (BoundWhole(timed.plan, id, tasks) != of.fits) Fail("bound, or not, other than expected");
+    cluster.ApplyTimed(timed.plan);
+    if (!of.fits) continue;
+    if (gang == 0) cluster.Check();
+    if (gang == 0) CheckTier(cluster, id, of.tier);
+    cluster.RunAll();
+    cluster.Finish(id);
+  }
+  return {{"us", Median(us)},
+          {"first_us", us.front()},
+          {"slowest_us", *std::max_element(us.begin(), us.end())},
+          {"us_per_task", Median(us) / of.tasks},
+          {"nodes", static_cast<double>(nodes)},
+          {"tasks", static_cast<double>(of.tasks)},
+          {"percent_used", static_cast<double>(cluster.GpusHeld()) * 100 /
+                               static_cast<double>(cluster.Gpus())}};
+}
+
+}  // namespace
+
+std::vector<Row> CoreTopology(const Options& options) {
+  std::vector<Row> rows;
+  for (const Case& of : kCases) {
+    Case scaled = of;
+    scaled.tasks = static_cast<int32_t>(Scaled(options, of.tasks, of.tasks / 16));
+    const int64_t nodes = Scaled(options, 16'384, 1'024);
+    Row row = FiguresRow("core.topology", "us", "us",
+                         Runs(options, 3, [=] { return Measure(nodes, scaled); }));
+    row.texts["case"] = of.name;
+    row.texts["tier"] = of.tier;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace berth::bench
