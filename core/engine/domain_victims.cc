@@ -28,7 +28,23 @@ class DomainVictims {
   VictimOutcome Run(const MakeVictims& make);
 
  private:
-  std::vector<DomainIndex> InOrder() const;
+  struct Option {
+    DomainIndex domain = kRootDomain;
+    int32_t tier = 0;
+    bool degraded = false;
+    int64_t fits = 0;  // already
+    HyperNodeId id;
+    bool AsGoodAs(const Option& other) const {
+      return tier == other.tier && degraded == other.degraded && fits == other.fits;
+    }
+  };
+  struct Best {
+    std::unique_ptr<VictimPlan> plan;  // its source may be gone: it has found what it decides
+    std::pair<int64_t, int64_t> cost;  // loss, tasks
+    int compared = 0;
+  };
+  std::vector<Option> InOrder() const;
+  void Compare(DomainIndex domain, const MakeVictims& make, Best* best, VictimOutcome* outcome);
   void CountFreed();
   bool CouldBeFreed(DomainIndex domain);
   int64_t FitsWithout(NodeId node, const FitKey& key) const;
@@ -42,7 +58,7 @@ class DomainVictims {
 };
 
 // Those that could hold the gang if they were empty.
-std::vector<DomainIndex> DomainVictims::InOrder() const {
+std::vector<DomainVictims::Option> DomainVictims::InOrder() const {
   const TopologyTree& tree = *scope_.tree;
   std::vector<DomainRoom> empty;
   for (UnitNeed need : needs_) {
@@ -50,18 +66,19 @@ std::vector<DomainIndex> DomainVictims::InOrder() const {
     empty.emplace_back(FitsOf(cycle_, tree, need.fits), need.unit, Region{}, /*leave_out=*/false);
   }
   const DomainRoom now(FitsOf(cycle_, tree, needs_[0].fits), needs_[0].unit, {}, false);
-  std::vector<DomainIndex> found;
+  std::vector<Option> found;
   for (DomainIndex d = 0; d < tree.domains().size(); ++d) {
     bool holds = MayUse(scope_, d);
-    for (size_t i = 0; i < needs_.size() && holds; ++i) holds = empty[i].Units(d) >= needs_[i].units;
-    if (holds) found.push_back(d);
-  }
-  const auto rank = [&](DomainIndex d) {
+    for (size_t i = 0; i < needs_.size() && holds; ++i) {
+      holds = empty[i].Units(d) >= needs_[i].units;
+    }
     const Domain& domain = tree.At(d);
-    return std::tuple(domain.tier, domain.degraded, -now.Tasks(d), domain.id);
-  };
-  std::sort(found.begin(), found.end(),
-            [&](DomainIndex a, DomainIndex b) { return rank(a) < rank(b); });
+    if (holds) found.push_back({d, domain.tier, domain.degraded, now.Tasks(d), domain.id});
+  }
+  std::sort(found.begin(), found.end(), [](const Option& a, const Option& b) {
+    return std::tuple(a.tier, a.degraded, -a.fits, a.id) <
+           std::tuple(b.tier, b.degraded, -b.fits, b.id);
+  });
   return found;
 }
 
@@ -124,20 +141,39 @@ VictimOutcome DomainVictims::Run(const MakeVictims& make) {
     outcome.protected_until = any->protected_until();
     if (none && state_.releasing().empty()) return outcome;
   }
+  const std::vector<Option> options = InOrder();
   int tried = 0;
-  for (DomainIndex domain : InOrder()) {
-    if (tried == kMaxDomains || !CouldBeFreed(domain)) continue;
-    ++tried;
-    absl::flat_hash_set<JobId> there;  // asked only
-    for (NodeId node : scope_.tree->NodesBelow(domain)) {
-      for (TaskKey key : state_.nodes().At(node).tasks) there.insert(key.job);
+  for (size_t at = 0; at < options.size() && tried < kMaxDomains;) {
+    Best best;
+    for (const size_t first = at; at < options.size() && options[first].AsGoodAs(options[at]); ++at) {
+      if (tried == kMaxDomains || best.compared == kMaxCompared) continue;
+      if (!CouldBeFreed(options[at].domain)) continue;
+      ++tried;
+      Compare(options[at].domain, make, &best, &outcome);
     }
-    const std::unique_ptr<VictimSource> source =
-        make([&there](const Job& job) { return there.contains(job.id); });
-    if (VictimPlan(cycle_, goal_, *source, domain).Run()) return {.decided = true};
-    outcome.protected_until = std::min(outcome.protected_until, source->protected_until());
+    if (best.plan != nullptr && best.plan->DecideFound()) return {.decided = true};
   }
   return outcome;
+}
+
+// Looks for a plan there; it is the best so far if it loses less.
+void DomainVictims::Compare(DomainIndex domain, const MakeVictims& make, Best* best,
+                            VictimOutcome* outcome) {
+  ++best->compared;
+  absl::flat_hash_set<JobId> there;  // asked only
+  for (NodeId node : scope_.tree->NodesBelow(domain)) {
+    for (TaskKey key : state_.nodes().At(node).tasks) there.insert(key.job);
+  }
+  std::unique_ptr<VictimSource> source =
+      make([&there](const Job& job) { return there.contains(job.id); });
+  auto plan = std::make_unique<VictimPlan>(cycle_, goal_, *source, &scope_, domain);
+  const bool found = plan->Find();
+  outcome->protected_until = std::min(outcome->protected_until, source->protected_until());
+  if (!found) return;
+  const std::pair cost(plan->LossFound(), plan->TasksFound());
+  if (best->plan != nullptr && cost >= best->cost) return;
+  best->cost = cost;
+  best->plan = std::move(plan);
 }
 
 }  // namespace

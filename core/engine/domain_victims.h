@@ -1,6 +1,6 @@
 // Victims for a gang that a hard topology constraint keeps in one domain: whoever goes for it goes
 // from one domain, in which the gang is then placed. Domains in order: the lowest tier first, healthy
-// ones first, then where most of the gang fits already. Left out are those that could not hold it if
+// ones first, then where most of the gang fits already, then where least is lost. Left out are those that could not hold it if
 // they were empty, and those where those who may be evicted leave too little; so nobody goes for a
 // gang that no domain can hold. At most kMaxDomains are really tried.
 //
@@ -18,6 +18,7 @@
 namespace berth {
 
 inline constexpr int kMaxDomains = 16;
+inline constexpr int kMaxCompared = 4;  // of equally good ones
 
 // A source of units, from the beginning, of the jobs that are useful.
 using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;

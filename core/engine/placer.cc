@@ -174,7 +174,8 @@ int32_t Placer::PlaceInDomains(const Job& job, const JobNeeds& needs, const Wind
                                bool heedless) {
   const uint32_t from = first_waiting_.job == job.id ? first_waiting_.task : 0;
   DomainPlacer placer(cycle_, job, window, heedless, insist_);
-  const bool all = placer.PlaceAll(ScopeNeedsOf(job, needs, from));
+  const Region region = confined_ == job.id ? region_ : Region{};
+  const bool all = placer.PlaceAll(ScopeNeedsOf(job, needs, from), region);
   const int32_t tasks = TasksIn(needs);
   const auto placed = static_cast<int32_t>(transaction_.placed().size());
   return all ? tasks : std::min(placed, tasks - 1);

@@ -14,6 +14,7 @@
 
 #include "core/engine/cycle.h"
 #include "core/engine/verdict.h"
+#include "core/topology/region.h"
 
 namespace berth {
 
@@ -39,6 +40,11 @@ class Placer {
   // From now on, soft topology constraints with patience are as hard ones.
   void Insist(bool insist) { insist_ = insist; }
   bool insists() const { return insist_; }
+  // From now on, that job is placed in this domain alone.
+  void Confine(JobId job, const TopologyTree& tree, DomainIndex domain) {
+    confined_ = job;
+    region_ = Region{}.With(tree, domain);
+  }
 
   // Decides for what is placed: TasksBound, a gang start if the job was Pending.
   void Bind(const Job& job);
@@ -65,6 +71,8 @@ class Placer {
   // Growth comes back to the same group task by task: none before this one, in its group, waits.
   TaskKey first_waiting_;
   bool insist_ = false;
+  JobId confined_;  // 0: none is
+  Region region_;   // its
 };
 
 // It lacks room, and nothing else; or room is kept for others.

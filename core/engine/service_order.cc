@@ -1,5 +1,6 @@
 #include "core/engine/service_order.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace berth {
@@ -217,13 +218,15 @@ ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
           .queue = queue.id};
 }
 
-// A gang as a whole; of growth one task.
+// A gang as a whole; of growth one task, or one partition.
 Resources ServiceOrder::RequestOf(const Head& head) const {
   const Demand& demand = state_.pending().Class(head.id).demand;
   Resources request;
   for (const DemandItem& item : demand.items) {
     const Resources& each = state_.interner().Shape(item.shape).resources;
-    if (!demand.gang) return each;
+    if (!demand.gang) {
+      return item.partition_size > 1 ? each.Times(std::min(item.count, item.partition_size)) : each;
+    }
     request += item.count == 1 ? each : each.Times(item.count);
   }
   return request;

@@ -120,22 +120,38 @@ JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
 }  // namespace
 
 VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
-                       std::optional<DomainIndex> only)
+                       const WholeScope* scope, std::optional<DomainIndex> only)
     : cycle_(cycle),
       state_(cycle.state()),
       transaction_(cycle.transaction()),
       placer_(cycle),
       goal_(std::move(goal)),
       source_(source),
-      count_(cycle, goal_.job, goal_.needs, only) {}
+      count_(cycle, goal_.job, goal_.needs, only) {
+  if (only.has_value()) placer_.Confine(goal_.job.id, *scope->tree, *only);
+}
 
-bool VictimPlan::Run() {
+bool VictimPlan::Find() {
   if (!TakeUntilEnough()) return false;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
   if (!attempt.has_value()) return false;
   Retry(&*attempt);
-  return EarlyEnough(*attempt) && Decide(*attempt);
+  if (!EarlyEnough(*attempt)) return false;
+  found_ = std::move(attempt);
+  return true;
+}
+
+int64_t VictimPlan::LossFound() const {
+  int64_t loss = 0;
+  for (size_t i : found_->kept) loss += units_[i].loss;
+  return loss;
+}
+
+int64_t VictimPlan::TasksFound() const {
+  int64_t tasks = 0;
+  for (size_t i : found_->kept) tasks += static_cast<int64_t>(units_[i].tasks.size());
+  return tasks;
 }
 
 bool VictimPlan::TakeMore(size_t count) {

@@ -56,13 +56,20 @@ class VictimPlan {
   static constexpr size_t kMaxRetries = 32;
   static constexpr int64_t kMaxRetriedTasks = 2048;
 
-  // `only`: of the job's whole scope, the domain in which it is to be placed.
+  // `only`: of that whole scope of the job, the domain in which it is to be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
-             std::optional<DomainIndex> only = std::nullopt);
+             const WholeScope* scope = nullptr, std::optional<DomainIndex> only = std::nullopt);
 
   // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
   // not fit as things are.
-  bool Run();
+  bool Run() { return Find() && DecideFound(); }
+  // The same in two steps, so that plans can be compared. Find changes nothing; the state must be the
+  // same when what it found is decided.
+  bool Find();
+  bool DecideFound() { return Decide(*found_); }
+  // Of what was found: what is lost (VictimUnit::loss), and tasks that go.
+  int64_t LossFound() const;
+  int64_t TasksFound() const;
 
  private:
   struct Attempt {
@@ -95,6 +102,7 @@ class VictimPlan {
   FitCount count_;
   std::vector<VictimUnit> units_;  // taken so far, in order
   int64_t tasks_ = 0;              // of these
+  std::optional<Attempt> found_;
 };
 
 }  // namespace berth

@@ -42,8 +42,8 @@ struct GroupNeed {
 };
 
 // What a job asks for now. With `gang`, all of it at once or nothing: what is missing to its
-// minimum. Without, any one of it: one task of the first group that fits (growth, or a replacement
-// above the minimum).
+// minimum. Without, any one of it: of the first group that fits one task, or what is missing to one
+// partition (growth, or a replacement above the minimum).
 struct JobNeeds {
   bool gang = false;
   absl::InlinedVector<GroupNeed, 2> groups;  // in group order; empty = nothing to place

@@ -77,11 +77,26 @@ Missing MissingToMinimum(const Job& job) {
   return missing;
 }
 
+// Tasks that wait in the first partition in which any do.
+int32_t WaitingInPartition(const Job& job, const Group& group) {
+  const auto size = static_cast<uint32_t>(group.partition_size);
+  const uint32_t end = group.first_task + static_cast<uint32_t>(group.replicas);
+  int32_t waiting = 0;
+  for (uint32_t begin = group.first_task; begin < end && waiting == 0; begin += size) {
+    for (uint32_t task = begin; task < begin + size; ++task) {
+      waiting += job.tasks[task].state == TaskState::kPending ? 1 : 0;
+    }
+  }
+  return waiting;
+}
+
+// One task, or one whole partition, of any group.
 JobNeeds OneMore(const Job& job) {
   JobNeeds needs;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].In(TaskState::kPending) > 0 && MayAsk(job, g))
-      needs.groups.push_back({g, 1});
+    if (job.tallies[g].In(TaskState::kPending) == 0 || !MayAsk(job, g)) continue;
+    const Group& group = job.groups[g];
+    needs.groups.push_back({g, group.partition_size > 1 ? WaitingInPartition(job, group) : 1});
   }
   return needs;
 }

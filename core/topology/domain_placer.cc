@@ -73,8 +73,8 @@ DomainPlacer::DomainPlacer(Cycle& cycle, const Job& job, const Window& window, b
       leave_out_(cycle.policies().topology().degraded == DegradedDomains::kExclude &&
                  !HasMembers(job)) {}
 
-bool DomainPlacer::PlaceAll(const std::vector<ScopeNeed>& needs) {
-  return InScope(*job_.topology, needs, 0, static_cast<uint32_t>(job_.tasks.size()), {},
+bool DomainPlacer::PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within) {
+  return InScope(*job_.topology, needs, 0, static_cast<uint32_t>(job_.tasks.size()), within,
                  [&](const Region& region) { return PlaceGroups(needs, region); });
 }
 

@@ -41,8 +41,9 @@ class DomainPlacer {
   // `insist`: soft constraints with patience are as hard ones.
   DomainPlacer(Cycle& cycle, const Job& job, const Window& window, bool heedless, bool insist);
 
-  // Places all in the transaction; false: not all, and the caller takes back what there is.
-  bool PlaceAll(const std::vector<ScopeNeed>& needs);
+  // Places all in the transaction, inside the region; false: not all, and the caller takes back what
+  // there is.
+  bool PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within = {});
 
  private:
   using Body = absl::FunctionRef<bool(const Region&)>;

@@ -1,7 +1,8 @@
 // Ranks of gangs follow the tree: neighbours in rank are neighbours in the cluster.
+#include <map>
 #include <set>
 
-#include "core/model/rank_order.h"
+#include "core/topology/tree.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/fabric.h"
 
@@ -27,8 +28,7 @@ std::string Nodes(const Fabric& fabric, JobId id) {
 }
 
 // How often the ring 0, 1, .. n-1, 0 goes from one domain of at most that tier to another.
-int Crossings(const Fabric& fabric, const Job& job, const std::vector<NodeId>& nodes, int tier) {
-  (void)job;
+int Crossings(const Fabric& fabric, const std::vector<NodeId>& nodes, int tier) {
   const TopologyTree tree(fabric.state(), "network");
   int crossings = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -78,7 +78,7 @@ TEST_CASE("the ring crosses each tier as seldom as the nodes allow") {
     for (uint32_t task : ByRank(job)) ring.push_back(job.tasks[task].node);
     for (int tier = 0; tier <= 3; ++tier) {
       const int domains = Domains(fabric, ring, tier);
-      REQUIRE(Crossings(fabric, job, ring, tier) == (domains == 1 ? 0 : domains));
+      REQUIRE(Crossings(fabric, ring, tier) == (domains == 1 ? 0 : domains));
     }
   }
 }
