@@ -8,9 +8,8 @@
 namespace berth {
 namespace {
 
-RoomMade Preempt(Cycle& cycle, const Job& job, const JobNeeds& needs) {
-  QueueVictims victims(cycle.state(), cycle.policies().eviction(), cycle.now(), job.queue, job.id,
-                       job.priority);
+RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
+  QueueVictims victims(pool, cycle.state(), job.queue, job.id, job.priority);
   VictimPlan plan(cycle,
                   {.job = job,
                    .needs = needs,
@@ -29,8 +28,9 @@ class PreemptAction final : public Action {
  public:
   absl::string_view name() const override { return "preempt"; }
   void Run(Cycle& cycle) const override {
-    ForEachMissed(cycle, name(), [&cycle](const Job& job, const JobNeeds& needs) {
-      return Preempt(cycle, job, needs);
+    UnitPool pool(cycle);
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
+      return Preempt(cycle, pool, job, needs);
     });
   }
 };

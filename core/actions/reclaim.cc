@@ -1,7 +1,5 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h.
-#include <optional>
-
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
 #include "core/engine/reclaim_victims.h"
@@ -16,28 +14,24 @@ constexpr Duration kAskAgain = absl::Seconds(10);
 
 class Reclaim {
  public:
-  explicit Reclaim(Cycle& cycle) : cycle_(cycle) {}
+  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle) {}
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
     const ClusterState& state = cycle_.state();
     const Resources request = RequestOf(state, job, needs);
-    if (!holdings_.has_value()) holdings_.emplace(state);
     const Queue& queue = state.queues().At(job.queue);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
-    if (!MayReclaim(queue, share, holdings_->Of(job.queue), request, job.preemptible)) {
+    if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
       return {.again = cycle_.now() + kAskAgain, .when_queue_shrinks = true};
     }
-    ReclaimVictims victims(cycle_, *holdings_, job, request);
+    ReclaimVictims victims(cycle_, pool_, job, request);
     VictimPlan plan(cycle_,
                     {.job = job,
                      .needs = needs,
                      .reason = ReleaseReason::kReclaimed,
                      .why = [&](const Job& victim) { return Why(queue, victim); }},
                     victims);
-    if (plan.Run()) {
-      holdings_.reset();  // what is being released is held no longer
-      return {.decided = true};
-    }
+    if (plan.Run()) return {.decided = true};
     const Time again = std::min(victims.protected_until(), cycle_.now() + kAskAgain);
     return {.again = again, .when_queue_shrinks = true};
   }
@@ -49,7 +43,7 @@ class Reclaim {
   }
 
   Cycle& cycle_;
-  std::optional<QueueHoldings> holdings_;
+  UnitPool pool_;
 };
 
 class ReclaimAction final : public Action {
