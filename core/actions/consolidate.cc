@@ -18,48 +18,54 @@
 namespace berth {
 namespace {
 
-// Units of all jobs, once a cycle.
+// Units of all jobs, least loss first, for all plans of the cycle.
 class AllVictims {
  public:
-  explicit AllVictims(Cycle& cycle)
-      : maker_(cycle.state(), cycle.policies().eviction(), cycle.now()) {
-    cycle.state().queues().ForEach([&](QueueId, const Queue& queue) {
+  explicit AllVictims(Cycle& cycle) : state_(cycle.state()), list_(ListAll(cycle)) {}
+
+  UnitList& list() { return list_; }
+  const ClusterState& state() const { return state_; }
+  Time protected_until() const { return protected_until_; }
+
+ private:
+  std::vector<VictimUnit> ListAll(Cycle& cycle) {
+    UnitMaker maker(state_, cycle.policies().eviction(), cycle.now());
+    std::vector<VictimUnit> units;
+    state_.queues().ForEach([&](QueueId, const Queue& queue) {
       for (auto key = queue.occupying_jobs.rbegin(); key != queue.occupying_jobs.rend(); ++key) {
         cycle.CountWork(1);
-        maker_.AddUnitsOf(cycle.state().jobs().At(key->job), &units_);
+        maker.AddUnitsOf(state_.jobs().At(key->job), &units);
       }
     });
+    protected_until_ = maker.TakeProtectedUntil();
     // Of one job the surplus stays before the rest.
-    std::stable_sort(units_.begin(), units_.end(), [](const VictimUnit& a, const VictimUnit& b) {
+    std::stable_sort(units.begin(), units.end(), [](const VictimUnit& a, const VictimUnit& b) {
       if (a.rest != b.rest) return b.rest;
       return a.loss < b.loss;
     });
+    return units;
   }
-  const std::vector<VictimUnit>& units() const { return units_; }
-  Time protected_until() const { return maker_.protected_until(); }
 
- private:
-  UnitMaker maker_;
-  std::vector<VictimUnit> units_;
+  const ClusterState& state_;
+  Time protected_until_ = absl::InfiniteFuture();
+  UnitList list_;
 };
 
 class Besides final : public VictimSource {
  public:
-  Besides(const ClusterState& state, const AllVictims& all, JobId job, UsefulJob useful)
-      : state_(state), all_(all), job_(job), useful_(std::move(useful)) {}
+  Besides(AllVictims& all, JobId job, UsefulJob useful)
+      : all_(all), job_(job), useful_(std::move(useful)) {}
   std::optional<VictimUnit> Next() override {
-    while (next_ < all_.units().size()) {
-      const VictimUnit& unit = all_.units()[next_++];
-      if (unit.job == job_) continue;
-      if (useful_ == nullptr || useful_(state_.jobs().At(unit.job))) return unit;
+    while (const VictimUnit* unit = all_.list().Next(all_.state(), &next_)) {
+      if (unit->job == job_) continue;
+      if (useful_ == nullptr || useful_(all_.state().jobs().At(unit->job))) return *unit;
     }
     return std::nullopt;
   }
   Time protected_until() const override { return all_.protected_until(); }
 
  private:
-  const ClusterState& state_;
-  const AllVictims& all_;
+  AllVictims& all_;
   const JobId job_;
   const UsefulJob useful_;
   size_t next_ = 0;
@@ -80,10 +86,9 @@ class Consolidation {
                               .must_move = true,
                               .why = [](const Job&) { return "what is free lies in pieces"; }};
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-      return std::make_unique<Besides>(cycle_.state(), *victims_, job.id, std::move(useful));
+      return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
     });
     if (!outcome.decided) return {.again = outcome.protected_until};
-    victims_.reset();
     return {.decided = true};
   }
 

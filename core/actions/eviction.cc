@@ -22,14 +22,15 @@ const Job& FirstJob(const ClusterState& state, ClassId id) {
   return state.jobs().At(state.pending().Class(id).jobs.begin()->job);
 }
 
-// Of the classes from `from` on, one of the same queue has a job that goes before this one's first.
+// Of the classes from `*from` on, one of the same queue has a job that goes before this one's
+// first. In order of service: the first other class of the queue is the one to compare with, and
+// `*from` is then where it stands, for the next time.
 bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassId>& missed,
-                 size_t from) {
+                 size_t* from) {
   const PendingClass& c = state.pending().Class(id);
-  for (size_t i = from; i < missed.size(); ++i) {
-    if (missed[i] == id || !MayBeHelped(state, missed[i])) continue;
-    const PendingClass& other = state.pending().Class(missed[i]);
-    // In order of service: the first other class of the queue is the one to compare with.
+  for (; *from < missed.size(); ++*from) {
+    if (missed[*from] == id || !MayBeHelped(state, missed[*from])) continue;
+    const PendingClass& other = state.pending().Class(missed[*from]);
     if (other.demand.queue == c.demand.queue) return *other.jobs.begin() < *c.jobs.begin();
   }
   return false;
@@ -57,13 +58,14 @@ bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool
   StateEditor& editor = cycle.transaction().editor();
   const ClassId id = missed[at];
   RoomMade made{.decided = true};
+  size_t others = at + 1;
   while (made.decided && MayBeHelped(state, id)) {
     if (*served && cycle.SpentUp()) return false;
     *served = true;
     cycle.CountWork(1);
     made = Help(FirstJob(state, id), make_room);
     if (!made.decided || !MayBeHelped(state, id)) break;
-    if (OthersFirst(state, id, missed, at + 1)) break;
+    if (OthersFirst(state, id, missed, &others)) break;
   }
   if (!MayBeHelped(state, id)) return true;
   if (made.decided) {

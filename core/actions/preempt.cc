@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-RoomMade Preempt(Cycle& cycle, const Job& job, const JobNeeds& needs) {
+RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
   const VictimPlanGoal goal{
       .job = job,
       .needs = needs,
@@ -21,8 +21,8 @@ RoomMade Preempt(Cycle& cycle, const Job& job, const JobNeeds& needs) {
         return absl::StrCat("its priority ", victim.priority, " is below ", job.priority);
       }};
   const VictimOutcome outcome = PlanVictims(cycle, goal, [&](UsefulJob useful) {
-    return std::make_unique<QueueVictims>(cycle.state(), cycle.policies().eviction(), cycle.now(),
-                                          job.queue, job.id, job.priority, std::move(useful));
+    return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, job.priority,
+                                          std::move(useful));
   });
   if (outcome.decided) return {.decided = true};
   return {.again = outcome.protected_until};
@@ -32,8 +32,9 @@ class PreemptAction final : public Action {
  public:
   absl::string_view name() const override { return "preempt"; }
   void Run(Cycle& cycle) const override {
-    ForEachMissed(cycle, name(), [&cycle](const Job& job, const JobNeeds& needs) {
-      return Preempt(cycle, job, needs);
+    UnitPool pool(cycle);
+    ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
+      return Preempt(cycle, pool, job, needs);
     });
   }
 };

@@ -1,7 +1,6 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h.
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,15 +18,14 @@ constexpr Duration kAskAgain = absl::Seconds(10);
 
 class Reclaim {
  public:
-  explicit Reclaim(Cycle& cycle) : cycle_(cycle) {}
+  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle) {}
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
     const ClusterState& state = cycle_.state();
     const Resources request = RequestOf(state, job, needs);
-    if (!holdings_.has_value()) holdings_.emplace(state);
     const Queue& queue = state.queues().At(job.queue);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
-    if (!MayReclaim(queue, share, holdings_->Of(job.queue), request, job.preemptible)) {
+    if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
       return {.again = cycle_.now() + kAskAgain, .when_queue_shrinks = true};
     }
     const VictimPlanGoal goal{.job = job,
@@ -35,12 +33,9 @@ class Reclaim {
                               .reason = ReleaseReason::kReclaimed,
                               .why = [&](const Job& victim) { return Why(queue, victim); }};
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-      return std::make_unique<ReclaimVictims>(cycle_, *holdings_, job, request, std::move(useful));
+      return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, std::move(useful));
     });
-    if (outcome.decided) {
-      holdings_.reset();  // what is being released is held no longer
-      return {.decided = true};
-    }
+    if (outcome.decided) return {.decided = true};
     const Time again = std::min(outcome.protected_until, cycle_.now() + kAskAgain);
     return {.again = again, .when_queue_shrinks = true};
   }
@@ -52,7 +47,7 @@ class Reclaim {
   }
 
   Cycle& cycle_;
-  std::optional<QueueHoldings> holdings_;
+  UnitPool pool_;
 };
 
 class ReclaimAction final : public Action {

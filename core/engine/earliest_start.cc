@@ -1,23 +1,21 @@
 #include "core/engine/earliest_start.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/engine/leaving.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_bound.h"
 
 namespace berth {
 namespace {
 
-// The tasks go from their node in the transaction; those that move are at their next place then.
-void LetGo(Cycle& cycle, TaskKey key) {
-  const Task task = cycle.state().jobs().At(key.job).tasks[key.task];
+// A task that is being released, or ends.
+void Go(Cycle& cycle, TaskKey key) {
+  const Task& task = cycle.state().jobs().At(key.job).tasks[key.task];
+  if (task.state == TaskState::kReleasing) return cycle.transaction().LetGo(key);
   cycle.transaction().Vanish(key.job, {&key.task, 1});
-  if (!task.moves) return;
-  cycle.transaction().Decide(TasksNominated{
-      .job = key.job, .placements = {{key.task, task.next_node, task.next_devices}}});
 }
 
 class Search {
@@ -34,11 +32,9 @@ class Search {
       chain_.push_back(id);
       if (id == kRootQueue) break;
     }
-    ended_.resize(chain_.size());
   }
 
   std::optional<Reservation> Run(Time before);
-  std::optional<std::vector<Placement>> OnReleasing();
 
  private:
   struct Shape {
@@ -152,17 +148,16 @@ void Search::QueuesLose(const Job& job, const QueueUse& use) {
   }
 }
 
+// But for the job's own tasks: one that is let go waits, and would be placed itself.
 void Search::ReleasingGo() {
-  std::map<JobId, int32_t> gone;  // tasks
-  for (TaskKey key : state_.releasing()) {
-    if (key.job == job_.id) continue;  // a task that is let go waits, and would be placed itself
-    const Job& job = state_.jobs().At(key.job);
-    TaskGoes(job, key.task);
-    const Resources& each =
-        state_.interner().Shape(job.groups[GroupOf(job, key.task)].shape).resources;
-    const bool last = ++gone[job.id] == job.occupying;
-    QueuesLose(job, UseOf(job, each, last));
+  for (const FreeIndex::Key& at : state_.free().soon()) {
+    for (TaskKey key : state_.nodes().At(at.node).tasks) {
+      const Job& job = state_.jobs().At(key.job);
+      const bool goes = job.tasks[key.task].state == TaskState::kReleasing;
+      if (goes && key.job != job_.id) TaskGoes(job, key.task);
+    }
   }
+  ended_ = LeavingOfQueues(state_, job_.queue);
 }
 
 void Search::JobEnds(const Job& job) {
@@ -201,7 +196,7 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
     if (helps && bound_.Useful(node)) gone.insert(gone.end(), left.gone.begin(), left.gone.end());
   }
   std::sort(gone.begin(), gone.end());
-  for (TaskKey key : gone) LetGo(cycle_, key);
+  for (TaskKey key : gone) Go(cycle_, key);
   cycle_.CountWork(gone.size());
   std::optional<std::vector<Placement>> places;
   if (placer_.PlaceAll(job_, needs_, window) == TasksIn(needs_)) places = transaction.placed();
@@ -243,23 +238,11 @@ std::optional<Reservation> Search::Run(Time before) {
   return std::nullopt;
 }
 
-std::optional<std::vector<Placement>> Search::OnReleasing() {
-  if (!Begin()) return std::nullopt;
-  ReleasingGo();
-  return TryFrom(WindowFrom(job_, cycle_.now()));
-}
-
 }  // namespace
 
 std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job& job,
                                          Time before) {
   return Search(cycle, placer, job).Run(before);
-}
-
-std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
-                                                        const Job& job) {
-  if (cycle.state().releasing().empty()) return std::nullopt;
-  return Search(cycle, placer, job).OnReleasing();
 }
 
 bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservation& reservation) {
@@ -280,7 +263,7 @@ bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservati
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
   Transaction& transaction = cycle.transaction();
   const Transaction::Mark mark = transaction.mark();
-  for (TaskKey key : gone) LetGo(cycle, key);
+  for (TaskKey key : gone) Go(cycle, key);
   const bool possible = placer.PlaceOn(job, reservation.places, window);
   transaction.RollbackTo(mark);
   cycle.CountWork(gone.size() + reservation.places.size());

@@ -32,10 +32,6 @@ inline constexpr int kMaxPlacingTrials = 100;
 std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job& job,
                                          Time before = absl::InfiniteFuture());
 
-// The places that it could have as soon as what is being released is gone, if they are enough.
-std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
-                                                        const Job& job);
-
 // The gang could still be placed on these very nodes then.
 bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservation& reservation);
 

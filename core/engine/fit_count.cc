@@ -20,8 +20,6 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
                    std::optional<DomainIndex> only)
     : cycle_(cycle),
       state_(cycle.state()),
-      job_(job.id),
-      slot_(state_.next_node_id().value, 0),
       request_(RequestOf(state_, job, needs)),
       bound_(cycle, job, needs, /*insist=*/false, only) {
   for (const GroupNeed& need : needs.groups) {
@@ -37,7 +35,7 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
   for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
     const Queue& queue = state_.queues().At(id);
     Level level{.queue = id, .room = queue.limit};
-    level.room -= queue.allocated;
+    level.room -= HeldOnceReleased(queue);
     level.room -= request_;
     level.is_short = IsShort(level.room, request_);
     if (level.is_short) ++short_levels_;
@@ -47,44 +45,64 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
   limited_ = short_levels_ > 0;
   short_shapes_ = static_cast<int>(shapes_.size());
   CountFree();
-  CountReleasing();
+  CountReleased(/*all=*/bound_.any());  // it is for the bound to say which of them serve
+  LeaveOutOwn(job);
 }
 
 void FitCount::CountFree() {
-  for (size_t s = 0; s < shapes_.size(); ++s) {
-    const ShapeEntry& entry = state_.interner().Shape(shapes_[s].id);
-    state_.free().ForEach(entry.device_count, entry.resources[kCpu],
-                          [&](NodeId id, const Resources& free) {
-                            cycle_.CountWork(1);
-                            if (entry.resources.FitsIn(free)) Touch(id);
-                            return shapes_[s].fits < shapes_[s].needed;
-                          });
+  for (Shape& shape : shapes_) {
+    cycle_.search().ForEachWithRoom(shape.id, [&](NodeId id) {
+      if (shape.fits >= shape.needed) return false;
+      cycle_.CountWork(1);
+      Touch(id);
+      return true;
+    });
   }
 }
 
-void FitCount::CountReleasing() {
-  for (TaskKey key : state_.releasing()) {
-    if (key.job == job_) continue;  // see VictimPlan::VanishAll
-    const Job& job = state_.jobs().At(key.job);
-    const Task& task = job.tasks[key.task];
-    if (task.moves) continue;
-    const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-    const Resources& request = state_.interner().Shape(shape).resources;
-    ChangeTask(task, request, 1);
-    if (limited_) ChangeLevels(job.queue, request, 1);
+void FitCount::CountReleased(bool all) {
+  for (Shape& shape : shapes_) {
+    cycle_.search().ForEachOnceReleased(shape.id, [&](NodeId id) {
+      if (!all && shape.fits >= shape.needed) return false;
+      cycle_.CountWork(1);
+      Touch(id);
+      return true;
+    });
   }
+}
+
+void FitCount::CountAllReleased() { CountReleased(/*all=*/true); }
+
+void FitCount::LeaveOutOwn(const Job& job) {
+  if (TallyOf(job).In(TaskState::kReleasing) == 0) return;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].state != TaskState::kReleasing) continue;
+    const ShapeId shape = job.groups[GroupOf(job, i)].shape;
+    ChangeTask(job.tasks[i], state_.interner().Shape(shape).resources, -1);
+  }
+}
+
+std::vector<NodeId> FitCount::RoomOnceReleased() const {
+  std::vector<NodeId> nodes;
+  for (const AtNode& at : touched_) {
+    const bool room = std::any_of(at.fits.begin(), at.fits.end(), [](int64_t n) { return n > 0; });
+    if (room && state_.nodes().At(at.id).leaving_tasks > 0) nodes.push_back(at.id);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
 }
 
 // Null if the node takes no tasks.
 FitCount::AtNode* FitCount::Touch(NodeId id) {
   if (!state_.free().Has(id)) return nullptr;
-  uint32_t& slot = slot_[id.value];
-  if (slot != 0) return &touched_[slot - 1];
+  const auto [slot, fresh] = slots_.try_emplace(id, static_cast<uint32_t>(touched_.size()));
+  if (!fresh) return &touched_[slot->second];
   const Node& node = state_.nodes().At(id);
-  touched_.push_back({.id = id, .left = node.capacity, .used = TakenDevices(node), .fits = {}});
-  slot = static_cast<uint32_t>(touched_.size());
+  touched_.push_back(
+      {.id = id, .left = node.capacity, .used = TakenOnceReleased(node), .fits = {}});
   AtNode& at = touched_.back();
   at.left -= node.allocated;
+  at.left += node.leaving;
   at.left -= node.reserved;
   at.fits.resize(shapes_.size());
   Recount(at);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "core/engine/cycle.h"
 #include "core/engine/victim_units.h"
@@ -19,9 +20,9 @@
 
 namespace berth {
 
-// Free at first: what is free, and what tasks that are being released without a place to move to
-// will leave; not those of the job itself. The state must not change while it is used. A few bytes
-// per node of the cluster, and O(nodes with room) to make.
+// Free at first: what is free, and what will be once what is being released is gone; not of the job
+// itself, as it would wait, and be placed in the others' stead. The state must not change while it
+// is used. Looks only at nodes with room, and only until there is enough.
 class FitCount {
  public:
   // `only`: of the job's whole scope (WholeScopeOf), the domain that must hold it.
@@ -31,11 +32,17 @@ class FitCount {
   // Room for all on nodes, in domains that its topology allows, and below the limits of the job's
   // queues.
   bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0 && bound_.Enough(); }
-  // Some limit is too low as things are: moving a victim elsewhere would not help.
+  // Some limit is too low as long as nobody else is stopped: moving a victim elsewhere would not
+  // help.
   bool limited() const { return limited_; }
 
   void Take(const VictimUnit& unit) { Change(unit, 1); }
   void Return(const VictimUnit& unit) { Change(unit, -1); }
+
+  // Where something is being released, and there would be room for any task, as counted: ascending.
+  std::vector<NodeId> RoomOnceReleased() const;
+  // Counts also what was not needed to have enough.
+  void CountAllReleased();
 
  private:
   struct Shape {
@@ -56,7 +63,8 @@ class FitCount {
   };
 
   void CountFree();
-  void CountReleasing();
+  void CountReleased(bool all);
+  void LeaveOutOwn(const Job& job);
   AtNode* Touch(NodeId id);
   void Recount(AtNode& at);
   void Change(const VictimUnit& unit, int sign);
@@ -65,10 +73,9 @@ class FitCount {
 
   Cycle& cycle_;
   const ClusterState& state_;
-  const JobId job_;
   absl::InlinedVector<Shape, 2> shapes_;
   std::vector<AtNode> touched_;
-  std::vector<uint32_t> slot_;  // by node id: 1 + index in touched_; 0 = untouched
+  absl::flat_hash_map<NodeId, uint32_t> slots_;  // index in touched_; looked up only
   absl::InlinedVector<Level, 4> levels_;
   Resources request_;
   DomainBound bound_;

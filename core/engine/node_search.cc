@@ -320,6 +320,39 @@ bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
   return prepared.Passes({node, free, TakenDevices(node)});
 }
 
+void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
+  Look look{.prepared = Prepare(shape)};
+  const ShapeEntry& entry = look.prepared.entry;
+  const FreeIndex::Marks mark = look.prepared.fixed.mark();
+  const auto consider = [&](NodeId id, const Resources& free) {
+    if (!entry.resources.FitsIn(free)) return true;
+    if (mark != 0 || look.prepared.fixed.Passes(state_.nodes().At(id))) return visit(id);
+    ++look.in_vain;
+    return true;
+  };
+  const int64_t cpu_millis = entry.resources[kCpu];
+  if (mark == 0) {
+    state_.free().ForEach(entry.device_count, cpu_millis, consider);
+    return NoteVain(&look);
+  }
+  editor_->SyncMarks();
+  const FreeIndex::Key before{FreeIndex::Room(entry.device_count, cpu_millis), NodeId{}};
+  state_.free().ForEachMarked(mark, before, cpu_millis, consider);
+}
+
+void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
+  Look look{.prepared = Prepare(shape)};
+  const ShapeEntry& entry = look.prepared.entry;
+  const FreeIndex::Marks mark = look.prepared.fixed.mark();
+  state_.free().ForEachSoon(entry.device_count, entry.resources[kCpu], [&](NodeId id) {
+    const bool suits = mark != 0 ? (state_.free().MarksOf(id) & mark) != 0
+                                 : look.prepared.fixed.Passes(state_.nodes().At(id));
+    if (!suits) ++look.in_vain;
+    return !suits || visit(id);
+  });
+  NoteVain(&look);
+}
+
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
   const Prepared& prepared = Prepare(shape);
   const int64_t most = one_per_node ? 1 : bound;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "core/engine/device_choice.h"
 #include "core/engine/node_marks.h"
 #include "core/engine/policies.h"
@@ -83,6 +84,12 @@ class NodeSearch {
   // The same for what the node has free (it must be listed), or would have if nothing ran there.
   int64_t FitsFree(ShapeId shape, NodeId node, int64_t bound);
   int64_t FitsEmpty(ShapeId shape, NodeId node, int64_t bound);
+
+  // Calls visit(NodeId) for nodes that a task of the shape might fit on by what they have free,
+  // tightest first, until it returns false; not those that it may never use.
+  void ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit);
+  // The same once what is being released is gone, of the nodes where something is.
+  void ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit);
 
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);

@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/earliest_start.h"
+#include "core/engine/fit_count.h"
+#include "core/engine/leaving.h"
 #include "core/engine/verdict.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_placer.h"
@@ -100,6 +101,24 @@ bool WholeGang(const Job& job) {
   return all >= job.min_available;
 }
 
+// Its queues are over a limit because of it and what is still being released there; or will be even
+// without that.
+Outlook LimitsOutlook(const ClusterState& state, const Job& job,
+                      const std::vector<uint32_t>& nominated) {
+  Resources asked;
+  for (uint32_t task : nominated) {
+    asked += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  }
+  Outlook outlook = Outlook::kFree;
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    const Resources occupied = queue.allocated - queue.nominated;
+    if (Negative(queue.limit - HeldOnceReleased(queue), asked)) return Outlook::kNever;
+    if (Negative(queue.limit - occupied - asked, asked)) outlook = Outlook::kLater;
+    if (id == kRootQueue) return outlook;
+  }
+}
+
 // As Outlook, for the whole job.
 Outlook OutlookOf(const ClusterState& state, const Job& job,
                   const std::vector<uint32_t>& nominated) {
@@ -108,8 +127,11 @@ Outlook OutlookOf(const ClusterState& state, const Job& job,
   for (uint32_t task : nominated) worst = std::max(worst, OutlookOf(state, job, task));
   if (worst == Outlook::kNever) return worst;
   if (StillMoving(job) || job.status.state == JobState::kRestarting) return Outlook::kLater;
-  if (!WholeGang(job) || QueueVerdict(state, job).has_value()) return Outlook::kNever;
-  return worst;
+  if (!WholeGang(job) || QueueVerdict(state, job, Use::kOnceReleased).has_value()) {
+    return Outlook::kNever;
+  }
+  if (QueueVerdict(state, job).has_value()) worst = Outlook::kLater;
+  return std::max(worst, LimitsOutlook(state, job, nominated));
 }
 
 void Look(Cycle& cycle, Placer& placer, const Job& job) {
@@ -139,6 +161,47 @@ void RunNominations(Cycle& cycle) {
   Placer placer(cycle);
   for (JobId id : jobs) Look(cycle, placer, cycle.state().jobs().At(id));
 }
+
+namespace {
+
+// Places for all of it with what is being released on those nodes gone; nothing is changed.
+std::optional<std::vector<Placement>> TryOn(Cycle& cycle, Placer& placer, const Job& job,
+                                            const std::vector<NodeId>& nodes) {
+  const JobNeeds needs = NeedsOf(job);
+  Transaction& transaction = cycle.transaction();
+  const Transaction::Mark mark = transaction.mark();
+  LetGoOn(cycle, nodes, job.id);
+  std::optional<std::vector<Placement>> places;
+  if (placer.PlaceAll(job, needs) == TasksIn(needs)) places = transaction.placed();
+  transaction.RollbackTo(mark);
+  return places;
+}
+
+// First with what the counts say is enough; if something else is in the way there, with all.
+std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
+                                                        const Job& job) {
+  const ClusterState& state = cycle.state();
+  const JobNeeds needs = NeedsOf(job);
+  if (state.free().soon().empty() || !needs.gang || needs.empty()) return std::nullopt;
+  FitCount count(cycle, job, needs);
+  if (!count.Enough() || placer.Gates(job, needs, Use::kOnceReleased).has_value()) {
+    return std::nullopt;
+  }
+  const QueueUse use = UseOf(job, RequestOf(state, job, needs), job.occupying == 0);
+  const bool barred = cycle.reservations()
+                          .Outgrows(job, use, WindowFrom(job, cycle.now()),
+                                    LeavingOfQueues(state, job.queue))
+                          .has_value();
+  if (barred) return std::nullopt;
+  const std::vector<NodeId> some = count.RoomOnceReleased();
+  auto places = TryOn(cycle, placer, job, some);
+  if (places.has_value()) return places;
+  count.CountAllReleased();
+  const std::vector<NodeId> all = count.RoomOnceReleased();
+  return all == some ? std::nullopt : TryOn(cycle, placer, job, all);
+}
+
+}  // namespace
 
 bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job) {
   std::optional<std::vector<Placement>> places = PlacesOnReleasing(cycle, placer, job);

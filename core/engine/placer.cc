@@ -44,14 +44,20 @@ int32_t TasksIn(const JobNeeds& needs) {
 Placer::Placer(Cycle& cycle)
     : cycle_(cycle), state_(cycle.state()), transaction_(cycle.transaction()) {}
 
-std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& needs) const {
-  if (auto verdict = QueueVerdict(state_, job); verdict.has_value()) return verdict;
+std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& needs, Use use) const {
+  if (auto verdict = QueueVerdict(state_, job, use); verdict.has_value()) return verdict;
   const Resources request = RequestOf(state_, job, needs);
-  if (!state_.WithinLimits(job.queue, request)) return LimitVerdict(state_, job.queue, request);
-  if (auto verdict = NonpreemptibleVerdict(state_, job, request); verdict.has_value()) {
+  if (use == Use::kOnceReleased || !state_.WithinLimits(job.queue, request)) {
+    auto verdict = LimitVerdict(state_, job.queue, request, use);
+    if (verdict.has_value()) return verdict;
+  }
+  if (auto verdict = NonpreemptibleVerdict(state_, job, request, use); verdict.has_value()) {
     return verdict;
   }
-  return GuaranteeVerdict(state_, job.queue, request);
+  if (use == Use::kNow) return GuaranteeVerdict(state_, job.queue, request);
+  if (cycle_.shares().At(kRootQueue).guarantee.IsZero()) return std::nullopt;  // nobody has any
+  return GuaranteeVerdictAfter(state_, job.queue, request,
+                               [&](QueueId id) { return state_.queues().At(id).leaving; });
 }
 
 std::optional<BlockedVerdict> Placer::Serve(const Job& job) {

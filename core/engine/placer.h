@@ -24,8 +24,9 @@ class Placer {
 
   // Why the queues do not let the job have what it needs, wherever room is: closed, as many running
   // jobs as they may, limits, non-preemptible use beyond deserved, guarantees of other queues.
-  // nullopt: they do.
-  std::optional<BlockedVerdict> Gates(const Job& job, const JobNeeds& needs) const;
+  // nullopt: they do. For a nomination, what is being released counts as gone.
+  std::optional<BlockedVerdict> Gates(const Job& job, const JobNeeds& needs,
+                                      Use use = Use::kNow) const;
 
   // Places what it can, group by group, and stops at the first group that lacks room. Returns how
   // many tasks have a place: all of `needs`, or the caller rolls back. For a start now, and for one

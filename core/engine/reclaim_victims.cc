@@ -24,21 +24,6 @@ bool AllAsked(const Resources& request, Test&& test) {
 
 }  // namespace
 
-QueueHoldings::QueueHoldings(const ClusterState& state) {
-  state.queues().ForEach(
-      [&](QueueId id, const Queue& queue) { held_.Insert(id, queue.allocated); });
-  for (TaskKey key : state.releasing()) {
-    const Job& job = state.jobs().At(key.job);
-    if (job.tasks[key.task].moves) continue;
-    const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-    const Resources& request = state.interner().Shape(shape).resources;
-    for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
-      held_.At(id) -= request;
-      if (id == kRootQueue) break;
-    }
-  }
-}
-
 bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
                 const Resources& request, bool preemptible) {
   return AllAsked(request, [&](size_t i) {
@@ -48,15 +33,17 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
   });
 }
 
-ReclaimVictims::ReclaimVictims(Cycle& cycle, const QueueHoldings& holdings, const Job& job,
-                               const Resources& request, UsefulJob useful)
+ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
+                               const Resources& request)
     : cycle_(cycle),
       state_(cycle.state()),
-      holdings_(holdings),
+      pool_(pool),
       shares_(cycle.shares()),
       job_(job),
-      request_(request),
-      useful_(std::move(useful)) {
+      request_(request) {
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (request.amount[i] > 0) asked_.push_back(i);
+  }
   for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
     own_path_.push_back(id);
     if (id == kRootQueue) break;
@@ -74,7 +61,7 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   entry->parent = parent;
   entry->priority = queue.spec.priority;
   entry->own = own;
-  entry->standing = {.held = holdings_.Of(queue.id),
+  entry->standing = {.held = HeldOnceReleased(queue),
                      .fair_share = share.fair_share,
                      .deserved = share.deserved,
                      .bound = queue.deserved_bound,
@@ -89,19 +76,23 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   std::make_heap(entry->heap.begin(), entry->heap.end(), later);
   const bool leaf = queue.children.empty() && queue.id != job_.queue;
   if (leaf) {
-    entry->victims =
-        std::make_unique<QueueVictims>(state_, cycle_.policies().eviction(), cycle_.now(), queue.id,
-                                       JobId{}, std::numeric_limits<int64_t>::max(), useful_);
+    entry->victims = std::make_unique<QueueVictims>(pool_, state_, queue.id, JobId{},
+                                                    std::numeric_limits<int64_t>::max(), useful_);
   }
   entries_.push_back(std::move(entry));
   return entries_.back().get();
 }
 
-Share ReclaimVictims::ShareOf(Resources held, const Standing& standing) const {
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-    if (request_.amount[i] <= 0) held.amount[i] = 0;
+// Dominant among what the job asks for.
+Share ReclaimVictims::ShareOf(const Resources& held, const Standing& standing) const {
+  Share largest;
+  for (size_t i : asked_) {
+    if (held.amount[i] <= 0) continue;
+    if (standing.entitled.amount[i] <= 0) return {.part = 1, .whole = 0};
+    const Share share{.part = held.amount[i], .whole = standing.entitled.amount[i]};
+    if (Compare(share, largest) > 0) largest = share;
   }
-  return DominantShare(held, standing.entitled);
+  return largest;
 }
 
 // The heap's top is its largest: the first to give.

@@ -34,17 +34,6 @@
 
 namespace berth {
 
-// What the queues hold now, without what is being released and does not move. O(queues + releasing)
-// to make.
-class QueueHoldings {
- public:
-  explicit QueueHoldings(const ClusterState& state);
-  const Resources& Of(QueueId id) const { return held_.At(id); }
-
- private:
-  IdMap<QueueId, Resources> held_;
-};
-
 // The job's leaf queue may reclaim for it: with it, it stays within its fair share, and, if the job
 // is not preemptible, within what it deserves, in all that the job asks for.
 bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
@@ -53,8 +42,8 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
 // For one plan. O(queues) to make; O(depth * log siblings) for each unit.
 class ReclaimVictims final : public VictimSource {
  public:
-  ReclaimVictims(Cycle& cycle, const QueueHoldings& holdings, const Job& job,
-                 const Resources& request, UsefulJob useful = nullptr);
+  ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job, const Resources& request,
+                 UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
   Time protected_until() const override;
@@ -89,15 +78,16 @@ class ReclaimVictims final : public VictimSource {
   bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given) const;
   void Take(Entry* leaf, const Resources& given);
   void Drop(Entry* entry);
-  Share ShareOf(Resources held, const Standing& standing) const;
+  Share ShareOf(const Resources& held, const Standing& standing) const;
 
   Cycle& cycle_;
   const ClusterState& state_;
-  const QueueHoldings& holdings_;
+  UnitPool& pool_;
   const FairShares& shares_;
   const Job& job_;
   const Resources request_;
   const UsefulJob useful_;
+  absl::InlinedVector<size_t, 4> asked_;  // the resources of the request
   std::vector<QueueId> own_path_;  // the job's queue and those above it
   std::vector<std::unique_ptr<Entry>> entries_;
   absl::flat_hash_map<QueueId, Entry*> own_below_;  // of those above: the next one down

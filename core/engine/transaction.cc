@@ -131,6 +131,17 @@ void Transaction::Vanish(JobId job, absl::Span<const uint32_t> tasks) {
   }
 }
 
+void Transaction::LetGo(TaskKey key) {
+  const Task before = state_.jobs().At(key.job).tasks[key.task];
+  BERTH_CHECK(before.state == TaskState::kReleasing);
+  Task gone = UnnominatedTask(before, now_);
+  gone.moves = false;
+  if (before.moves) {
+    gone = NominatedTask(gone, {key.task, before.next_node, before.next_devices}, now_);
+  }
+  SetTask(key, gone);
+}
+
 void Transaction::Decide(EventBody decision) {
   BERTH_CHECK(placed_.empty());
   std::visit(

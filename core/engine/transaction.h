@@ -52,6 +52,9 @@ class Transaction {
   // For trying out only, never left in a transaction that is committed: the tasks, which occupy or
   // are nominated, are as if they had gone and wait again. Roll back before deciding.
   void Vanish(JobId job, absl::Span<const uint32_t> tasks);
+  // For trying out only, likewise: the task, which is being released, is gone; one that moves waits
+  // at its next place.
+  void LetGo(TaskKey key);
   // Decides for what was placed since the last call: one TasksBound.
   void BindPlaced(JobId job, bool gang);
   // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has none before it is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "absl/numeric/int128.h"
@@ -108,6 +109,10 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
 
 }  // namespace
 
+Resources HeldBy(const Queue& queue, Use use) {
+  return use == Use::kNow ? queue.allocated : HeldOnceReleased(queue);
+}
+
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs) {
   Resources sum;
   for (const GroupNeed& need : needs.groups) {
@@ -117,12 +122,13 @@ Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& n
   return sum;
 }
 
-std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job) {
+std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job, Use use) {
   const bool runs_already = job.occupying > 0;
   for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
     const Queue& queue = state.queues().At(id);
     const int32_t bound = queue.spec.max_running_jobs;
-    if (!queue.open || (!runs_already && bound > 0 && queue.running_jobs >= bound)) {
+    const int64_t runs = queue.running_jobs - (use == Use::kNow ? 0 : queue.leaving_jobs);
+    if (!queue.open || (!runs_already && bound > 0 && runs >= bound)) {
       BlockedVerdict verdict = Verdict(
           queue.open ? WaitCode::kQueueRunningJobs : WaitCode::kQueueClosed, WakeOn::kQueue);
       verdict.queue = id;
@@ -133,56 +139,65 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
   }
 }
 
-BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request) {
+std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
+                                           const Resources& request, Use use) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
+    const Resources held = HeldBy(at, use);
     const auto kind = FirstKind(state.interner(), request,
-                                [&](ResourceKind k) { return at.limit[k] - at.allocated[k]; });
+                                [&](ResourceKind k) { return at.limit[k] - held[k]; });
     if (kind.has_value()) {
       BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
       verdict.queue = id;
       verdict.resource = state.interner().KindName(*kind);
       verdict.needed = request[*kind];
       verdict.limit = at.limit[*kind];
-      verdict.free = std::max<int64_t>(at.limit[*kind] - at.allocated[*kind], 0);
-      return verdict;
-    }
-    BERTH_CHECK(id != kRootQueue);
-  }
-}
-
-std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
-                                                    const Resources& request) {
-  if (job.preemptible) return std::nullopt;
-  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
-    const Queue& at = state.queues().At(id);
-    const auto kind = FirstKind(state.interner(), request, [&](ResourceKind k) {
-      return at.deserved_bound[k] - at.nonpreemptible[k];
-    });
-    if (kind.has_value()) {
-      BlockedVerdict verdict = Verdict(WaitCode::kNonPreemptibleQuota, WakeOn::kQueue);
-      verdict.queue = id;
-      verdict.resource = state.interner().KindName(*kind);
-      verdict.needed = request[*kind];
-      verdict.limit = at.deserved_bound[*kind];
-      verdict.free = std::max<int64_t>(at.deserved_bound[*kind] - at.nonpreemptible[*kind], 0);
+      verdict.free = std::max<int64_t>(at.limit[*kind] - held[*kind], 0);
       return verdict;
     }
     if (id == kRootQueue) return std::nullopt;
   }
 }
 
-std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
-                                               const Resources& request) {
-  if (state.queues().At(kRootQueue).kept.IsZero()) return std::nullopt;
+std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
+                                                    const Resources& request, Use use) {
+  if (job.preemptible) return std::nullopt;
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& at = state.queues().At(id);
+    Resources held = at.nonpreemptible;
+    if (use == Use::kOnceReleased) held -= at.nonpreemptible_leaving;
+    const auto kind = FirstKind(state.interner(), request,
+                                [&](ResourceKind k) { return at.deserved_bound[k] - held[k]; });
+    if (kind.has_value()) {
+      BlockedVerdict verdict = Verdict(WaitCode::kNonPreemptibleQuota, WakeOn::kQueue);
+      verdict.queue = id;
+      verdict.resource = state.interner().KindName(*kind);
+      verdict.needed = request[*kind];
+      verdict.limit = at.deserved_bound[*kind];
+      verdict.free = std::max<int64_t>(at.deserved_bound[*kind] - held[*kind], 0);
+      return verdict;
+    }
+    if (id == kRootQueue) return std::nullopt;
+  }
+}
+
+namespace {
+
+// As the two below say. `held`: what a queue holds; `below`: what is kept for those below it.
+std::optional<BlockedVerdict> KeptFromOthers(const ClusterState& state, QueueId queue,
+                                             const Resources& request,
+                                             absl::FunctionRef<Resources(const Queue&)> held,
+                                             absl::FunctionRef<Resources(const Queue&)> below) {
+  const auto kept_for = [&](const Queue& at) { return KeptFor(at, held(at), below(at)); };
   Resources seeks = request;  // a resource that is found to be there is no longer sought
   Resources for_others;
   for (QueueId id = queue;;) {
     const Queue& at = state.queues().At(id);
     const bool root = id == kRootQueue;
     const Resources& total = root ? state.capacity() : at.limit;
+    const Resources holds = held(at);
     const auto kind = FirstKind(state.interner(), seeks, [&](ResourceKind k) {
-      return for_others[k] == 0 ? kUnlimited : total[k] - at.allocated[k] - for_others[k];
+      return for_others[k] == 0 ? kUnlimited : total[k] - holds[k] - for_others[k];
     });
     if (kind.has_value()) {
       BlockedVerdict verdict = Verdict(WaitCode::kGuaranteeKept, WakeOn::kQueue);
@@ -190,19 +205,43 @@ std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueI
       verdict.resource = state.interner().KindName(*kind);
       verdict.needed = request[*kind];
       verdict.limit = total[*kind];
-      const int64_t free = total[*kind] - at.allocated[*kind] - for_others[*kind];
+      const int64_t free = total[*kind] - holds[*kind] - for_others[*kind];
       verdict.free = std::max<int64_t>(free, 0);
       verdict.detail = absl::StrCat(for_others[*kind], " are set aside for other queues");
       return verdict;
     }
     if (root) return std::nullopt;
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-      const int64_t own = at.guarantee.amount[i] - at.allocated.amount[i];
+      const int64_t own = at.guarantee.amount[i] - holds.amount[i];
       if (seeks.amount[i] + for_others.amount[i] <= own) seeks.amount[i] = 0;
     }
     id = at.spec.parent;
-    for_others += state.queues().At(id).kept - KeptFor(at);
+    for_others += below(state.queues().At(id)) - kept_for(at);
   }
+}
+
+}  // namespace
+
+std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
+                                               const Resources& request) {
+  if (state.queues().At(kRootQueue).kept.IsZero()) return std::nullopt;
+  return KeptFromOthers(
+      state, queue, request, [](const Queue& at) { return at.allocated; },
+      [](const Queue& at) { return at.kept; });
+}
+
+std::optional<BlockedVerdict> GuaranteeVerdictAfter(const ClusterState& state, QueueId queue,
+                                                    const Resources& request, GoneOf gone) {
+  const auto held = [&](const Queue& at) { return at.allocated - gone(at.id); };
+  std::map<QueueId, Resources> below;  // children have larger ids than their parents
+  for (auto id = state.next_queue_id(); id != kRootQueue;) {
+    --id.value;
+    const Queue* at = state.queues().Find(id);
+    if (at == nullptr || id == kRootQueue) continue;
+    below[at->spec.parent] += KeptFor(*at, held(*at), below[id]);
+  }
+  return KeptFromOthers(state, queue, request, held,
+                        [&](const Queue& at) { return below[at.id]; });
 }
 
 BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, const Job& job,

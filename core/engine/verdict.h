@@ -6,26 +6,34 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 
 namespace berth {
 
+// What queues hold: all of it, or what they still do once what is being released is gone. A start
+// asks for the first, a nomination for the second.
+enum class Use : uint8_t { kNow, kOnceReleased };
+Resources HeldBy(const Queue& queue, Use use);
+
 // What all of these needs take together.
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
 
 // The queue or an ancestor is closed, or has as many running jobs as it may.
-std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job);
+std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job,
+                                           Use use = Use::kNow);
 
-// The first queue, from the job's own upward, whose limit the request would break. There must be
-// one (ClusterState::WithinLimits).
-BlockedVerdict LimitVerdict(const ClusterState& state, QueueId queue, const Resources& request);
+// The first queue, from the job's own upward, whose limit the request would break; nullopt if there
+// is none.
+std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
+                                           const Resources& request, Use use = Use::kNow);
 
 // A queue, from the job's own upward, whose non-preemptible use the request would take beyond what
 // it deserves; nullopt if the job is preemptible or there is none. Only resources that `deserved`
 // names are bounded. So what others lend, reclaim can always take back.
 std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
-                                                    const Resources& request);
+                                                    const Resources& request, Use use = Use::kNow);
 
 // The request would take what is set aside for the guarantees of other queues. nullopt if it does
 // not, or takes only of what its own queue or an ancestor is guaranteed. O(depth).
@@ -35,6 +43,11 @@ std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, c
 // Example: 8 GPUs, b is guaranteed 3 and holds 1. a holds 4: it may have 1 more, not 2.
 std::optional<BlockedVerdict> GuaranteeVerdict(const ClusterState& state, QueueId queue,
                                                const Resources& request);
+
+// The same when some of what queues hold has gone; `gone` says how much of each. O(queues).
+using GoneOf = absl::FunctionRef<Resources(QueueId)>;
+std::optional<BlockedVerdict> GuaranteeVerdictAfter(const ClusterState& state, QueueId queue,
+                                                    const Resources& request, GoneOf gone);
 
 // Too little is free: `placed` of the tasks had found a place. `state` is as it was then, so with
 // those tasks in place. kNoMatchingNode and kNeverFits are found by looking at empty nodes.

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/leaving.h"
 #include "core/engine/lifecycle_steps.h"
 #include "core/engine/verdict.h"
 
@@ -18,7 +19,7 @@ class PutBack {
  public:
   explicit PutBack(const ClusterState& state, QueueId leaf) : state_(state) {
     for (QueueId id = leaf;; id = state.queues().At(id).spec.parent) {
-      levels_.push_back({id, state.queues().At(id).limit - state.queues().At(id).allocated});
+      levels_.push_back({id, state.queues().At(id).limit - HeldOnceReleased(state.queues().At(id))});
       if (id == kRootQueue) break;
     }
   }
@@ -203,6 +204,7 @@ VictimPlan::Indexes VictimPlan::LeaveNeedless() {
 }
 
 std::optional<VictimPlan::Attempt> VictimPlan::Gallop() {
+  count_.CountAllReleased();
   std::optional<Attempt> found = Try(FirstOf(units_.size()));
   size_t failed = units_.size();
   if (found.has_value()) return found;
@@ -229,8 +231,9 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
     const Transaction::Mark mark = transaction_.mark();
     VanishAll(gone);
     std::optional<Attempt> attempt;
-    const bool fits = !placer_.Gates(goal_.job, goal_.needs).has_value() &&
-                      placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs);
+    const bool fits =
+        !placer_.Gates(goal_.job, goal_.needs, Use::kOnceReleased).has_value() &&
+        placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs);
     if (fits) attempt = Trimmed(gone);
     transaction_.RollbackTo(mark);
     if (!attempt.has_value()) break;
@@ -242,21 +245,19 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
   return best;
 }
 
-// Not what is being released of the job itself: it would wait, and be placed in the others' stead.
+// The units, and what is being released beside them or where there is room without them.
 void VictimPlan::VanishAll(const Indexes& units) {
-  std::map<JobId, std::vector<uint32_t>> tasks;
-  for (TaskKey key : state_.releasing()) {
-    if (key.job == goal_.job.id) continue;
-    if (!state_.jobs().At(key.job).tasks[key.task].moves) tasks[key.job].push_back(key.task);
-  }
+  std::vector<NodeId> nodes = count_.RoomOnceReleased();
   for (size_t i : units) {
-    std::vector<uint32_t>& of_job = tasks[units_[i].job];
-    of_job.insert(of_job.end(), units_[i].tasks.begin(), units_[i].tasks.end());
+    const VictimUnit& unit = units_[i];
+    const Job& job = state_.jobs().At(unit.job);
+    for (uint32_t task : unit.tasks) nodes.push_back(job.tasks[task].node);
+    cycle_.CountWork(unit.tasks.size());
+    transaction_.Vanish(unit.job, unit.tasks);
   }
-  for (const auto& [job, of_job] : tasks) {
-    cycle_.CountWork(of_job.size());
-    transaction_.Vanish(job, of_job);
-  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  LetGoOn(cycle_, nodes, goal_.job.id);
 }
 
 // The gang is placed: which of the units must be gone for that?

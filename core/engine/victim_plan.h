@@ -5,10 +5,10 @@
 //   1. Count:  units are taken in order until the counts grant the gang (FitCount); then, from the
 //              last taken backwards, every unit that the counts can do without is left alone.
 //   2. Try:    what is left is taken away in the transaction, together with what is being released
-//              anyway, and the gang is really placed.
-//   3. Gallop: where it did not fit (topology, tasks near or apart, reservations), 1, 2, 4, ...
-//   more
-//              units are taken, then halved back to the fewest that do.
+//              where there would be room, and the gang is really placed.
+//   3. Gallop: where it did not fit (topology, tasks near or apart, reservations), it is tried with
+//              all that is being released, then 1, 2, 4, ... more units are taken, then halved back
+//              to the fewest that do.
 //   4. Trim:   units whose places the gang left alone stay where they are, last taken first; in
 //              plans that are small enough each one left is tried without.
 //   5. Move:   a victim that fits elsewhere at once is given that place.

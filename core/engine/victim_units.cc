@@ -74,7 +74,7 @@ bool UnitMaker::Protected(Time until) {
   return true;
 }
 
-bool UnitMaker::MayGo(const Job& job) const {
+bool MayGo(const Job& job) {
   const JobStatus& status = job.status;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (!job.preemptible || !placed || status.suspended || status.cancelled) return false;
@@ -119,7 +119,7 @@ void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
 }
 
 void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
-  if (!MayGo(job) || (useful_ != nullptr && !useful_(job))) return;
+  if (!MayGo(job)) return;
   const JobStatus& status = job.status;
   // One that is still being started has not begun to run.
   const Time began = status.state == JobState::kRunning ? status.start : now_;
@@ -138,39 +138,62 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
   if (!rest.empty()) units->push_back(UnitOf(job, /*rest=*/true, std::move(rest)));
 }
 
-QueueVictims::QueueVictims(const ClusterState& state, const EvictionParameters& parameters,
-                           Time now, QueueId queue, JobId besides, int64_t bound, UsefulJob useful)
-    : state_(state),
-      maker_(state, parameters, now, std::move(useful)),
-      queue_(queue),
-      besides_(besides),
-      bound_(bound) {}
+const VictimUnit* UnitList::Next(const ClusterState& state, size_t* at) {
+  for (*at = std::max(*at, first_); *at < units_.size();) {
+    const VictimUnit& unit = units_[*at];
+    const bool front = *at == first_;
+    ++*at;
+    if (MayGo(state.jobs().At(unit.job))) return &unit;
+    if (front) first_ = *at;
+  }
+  return nullptr;
+}
 
-// Fills units_ with those of the lowest priority above the last; false if there is none below the
-// bound.
-bool QueueVictims::NextPriority() {
-  const auto& jobs = state_.queues().At(queue_).occupying_jobs;
-  auto end = looked_from_.has_value() ? jobs.lower_bound(*looked_from_) : jobs.end();
-  if (end == jobs.begin()) return false;
-  const int32_t priority = std::prev(end)->priority;
-  if (priority >= bound_) return false;
-  units_.clear();
-  next_ = 0;
-  auto it = end;
+UnitPool::UnitPool(Cycle& cycle)
+    : cycle_(cycle),
+      state_(cycle.state()),
+      maker_(cycle.state(), cycle.policies().eviction(), cycle.now()) {}
+
+UnitPool::Band* UnitPool::Find(QueueId queue, size_t band) {
+  OfQueue& of = queues_[queue];
+  while (of.bands.size() <= band) {
+    if (!Extend(queue, &of)) return nullptr;
+  }
+  return of.bands[band].get();
+}
+
+// Adds the band of the lowest priority above the last; false if there is none.
+bool UnitPool::Extend(QueueId queue, OfQueue* of) {
+  const auto& jobs = state_.queues().At(queue).occupying_jobs;
+  auto it = of->looked_from.has_value() ? jobs.lower_bound(*of->looked_from) : jobs.end();
+  if (it == jobs.begin()) return false;
+  const int32_t priority = std::prev(it)->priority;
+  std::vector<VictimUnit> units;
   while (it != jobs.begin() && std::prev(it)->priority == priority) {
     --it;  // backwards: later deadline first, then younger; a stable sort keeps that among equals
-    if (it->job != besides_) maker_.AddUnitsOf(state_.jobs().At(it->job), &units_);
+    cycle_.CountWork(1);
+    maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
   }
-  looked_from_ = *it;
-  std::stable_sort(units_.begin(), units_.end(), SurplusFirst);
+  of->looked_from = *it;
+  std::stable_sort(units.begin(), units.end(), SurplusFirst);
+  of->bands.push_back(std::make_unique<Band>(
+      Band{priority, UnitList(std::move(units)), maker_.TakeProtectedUntil()}));
   return true;
 }
 
 std::optional<VictimUnit> QueueVictims::Next() {
-  while (next_ == units_.size()) {
-    if (!NextPriority()) return std::nullopt;
+  while (true) {
+    const VictimUnit* unit = band_ == nullptr ? nullptr : band_->units.Next(state_, &next_);
+    if (unit != nullptr && unit->job == besides_) continue;
+    if (unit != nullptr && useful_ != nullptr && !useful_(state_.jobs().At(unit->job))) continue;
+    if (unit != nullptr) return *unit;
+    UnitPool::Band* band = pool_.Find(queue_, bands_);
+    if (band == nullptr || band->priority >= bound_) return std::nullopt;
+    band_ = band;
+    next_ = 0;
+    ++bands_;
+    protected_until_ = std::min(protected_until_, band->protected_until);
   }
-  return std::move(units_[next_++]);
 }
 
 }  // namespace berth

@@ -15,13 +15,17 @@
 #ifndef BERTH_CORE_ENGINE_VICTIM_UNITS_H_
 #define BERTH_CORE_ENGINE_VICTIM_UNITS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "core/engine/cycle.h"
 #include "core/engine/parameters.h"
 #include "core/model/cluster_state.h"
 
@@ -49,52 +53,104 @@ class VictimSource {
   virtual Time protected_until() const = 0;
 };
 
+// The job's tasks may be stopped for others at all, whatever their age.
+bool MayGo(const Job& job);
+
 // Makes units of jobs, as the state is at each call. Remembers who was protected.
 class UnitMaker {
  public:
-  UnitMaker(const ClusterState& state, const EvictionParameters& parameters, Time now,
-            UsefulJob useful = nullptr)
-      : state_(state), parameters_(parameters), now_(now), useful_(std::move(useful)) {}
+  UnitMaker(const ClusterState& state, const EvictionParameters& parameters, Time now)
+      : state_(state), parameters_(parameters), now_(now) {}
 
   // Appends the job's units, surplus first.
   void AddUnitsOf(const Job& job, std::vector<VictimUnit>* units);
-  Time protected_until() const { return protected_until_; }
+  // Until when, since this was last asked; InfiniteFuture if nobody was.
+  Time TakeProtectedUntil() {
+    return std::exchange(protected_until_, absl::InfiniteFuture());
+  }
 
  private:
   bool Protected(Time until);
-  bool MayGo(const Job& job) const;
   void AddSurplus(const Job& job, std::vector<VictimUnit>* units);
   VictimUnit UnitOf(const Job& job, bool rest, absl::InlinedVector<uint32_t, 1> tasks) const;
 
   const ClusterState& state_;
   const EvictionParameters& parameters_;
   const Time now_;
-  const UsefulJob useful_;
   Time protected_until_ = absl::InfiniteFuture();
 };
 
-// The units of one queue's own jobs with a priority below `bound`, except the job `besides`: lowest
-// priority first; of equal priority surplus before whole gangs, then least loss, later deadline,
-// younger. Looks at one priority at a time, when it is needed.
-class QueueVictims final : public VictimSource {
+// Units in the order in which they may go, for many plans one after the other. A job of which a
+// plan took something gives no more to those after it: it is passed over, once where all before it
+// have gone.
+class UnitList {
  public:
-  QueueVictims(const ClusterState& state, const EvictionParameters& parameters, Time now,
-               QueueId queue, JobId besides, int64_t bound, UsefulJob useful = nullptr);
-
-  std::optional<VictimUnit> Next() override;
-  Time protected_until() const override { return maker_.protected_until(); }
+  explicit UnitList(std::vector<VictimUnit> units) : units_(std::move(units)) {}
+  // From `*at` (at first 0) on, the next that may still go, and `*at` behind it; null: none.
+  const VictimUnit* Next(const ClusterState& state, size_t* at);
 
  private:
-  bool NextPriority();
+  std::vector<VictimUnit> units_;
+  size_t first_ = 0;  // all before it have gone
+};
 
+// What the plans of one action's run share: each queue's own jobs are looked at, and put in order,
+// once, however many plans take from them. Only decisions of the action itself may change what
+// these jobs hold.
+class UnitPool {
+ public:
+  explicit UnitPool(Cycle& cycle);
+
+  // Of the queue's own jobs, those of one priority: surplus before whole gangs, then least loss,
+  // later deadline, younger.
+  struct Band {
+    int64_t priority = 0;
+    UnitList units;
+    Time protected_until;
+  };
+  // By priority, lowest first; null: there are not so many.
+  Band* Find(QueueId queue, size_t band);
+
+ private:
+  struct OfQueue {
+    std::vector<std::unique_ptr<Band>> bands;  // those looked at
+    std::optional<OrderKey> looked_from;       // the first key of the last of them
+  };
+  bool Extend(QueueId queue, OfQueue* of);
+
+  Cycle& cycle_;
   const ClusterState& state_;
   UnitMaker maker_;
+  absl::flat_hash_map<QueueId, OfQueue> queues_;  // looked up only
+};
+
+// The units of one queue's own jobs with a priority below `bound`, except the job `besides`: lowest
+// priority first. Looks at one priority at a time, when it is needed.
+class QueueVictims final : public VictimSource {
+ public:
+  QueueVictims(UnitPool& pool, const ClusterState& state, QueueId queue, JobId besides,
+               int64_t bound, UsefulJob useful = nullptr)
+      : pool_(pool),
+        state_(state),
+        queue_(queue),
+        besides_(besides),
+        bound_(bound),
+        useful_(std::move(useful)) {}
+
+  std::optional<VictimUnit> Next() override;
+  Time protected_until() const override { return protected_until_; }
+
+ private:
+  UnitPool& pool_;
+  const ClusterState& state_;
   const QueueId queue_;
   const JobId besides_;
   const int64_t bound_;
-  std::vector<VictimUnit> units_;        // of the present priority, in order
-  size_t next_ = 0;                      // in units_
-  std::optional<OrderKey> looked_from_;  // the first key of the present priority
+  const UsefulJob useful_;
+  UnitPool::Band* band_ = nullptr;  // the present one
+  size_t bands_ = 0;                // looked at
+  size_t next_ = 0;                 // in the present one
+  Time protected_until_ = absl::InfiniteFuture();
 };
 
 }  // namespace berth

@@ -18,15 +18,16 @@ absl::Status Differs(const Parts&... parts) {
 // What the tasks say about nodes and queues.
 struct Sums {
   struct OfNode {
-    Resources allocated, reserved;
-    DeviceSet devices, devices_reserved;
+    Resources allocated, reserved, leaving;
+    DeviceSet devices, devices_reserved, devices_leaving;
+    int32_t leaving_tasks = 0;
     std::vector<TaskKey> tasks, nominated;
   };
   struct OfQueue {
-    Resources allocated, nonpreemptible, pending;
+    Resources allocated, nonpreemptible, pending, nominated, leaving, nonpreemptible_leaving;
     std::set<OrderKey> occupying_jobs;
     std::map<std::string, Resources> users;
-    int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0;
+    int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0, leaving_jobs = 0;
   };
   std::map<NodeId, OfNode> nodes;
   std::map<QueueId, OfQueue> queues;
@@ -48,7 +49,14 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   if (task.state == TaskState::kPending && !Ended(job.status.state)) own.pending += shape.resources;
   if (task.state == TaskState::kReleasing) sums.releasing.insert({job.id, index});
-  if (Reserves(task.state)) sums.nominated_jobs.insert(job.id);
+  if (Reserves(task.state)) {
+    sums.nominated_jobs.insert(job.id);
+    own.nominated += shape.resources;
+  }
+  if (task.state == TaskState::kReleasing && !task.moves) {
+    own.leaving += shape.resources;
+    if (!job.preemptible) own.nonpreemptible_leaving += shape.resources;
+  }
   if (Reserves(task.state) || Occupies(task.state)) {
     own.allocated += shape.resources;
     if (!job.preemptible) own.nonpreemptible += shape.resources;
@@ -73,20 +81,26 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   }
   node.allocated += shape.resources;
   node.devices |= task.devices;
+  if (task.state == TaskState::kReleasing) {
+    node.leaving += shape.resources;
+    node.devices_leaving |= task.devices;
+    ++node.leaving_tasks;
+  }
   node.tasks.push_back({job.id, index});
   return absl::OkStatus();
 }
 
 absl::Status CheckTallies(const Job& job) {
   std::vector<GroupTally> tallies(job.groups.size());
-  int32_t occupying = 0;
+  int32_t occupying = 0, leaving = 0;
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
     ++tallies[GroupOf(job, t)].count[static_cast<size_t>(job.tasks[t].state)];
     occupying += Occupies(job.tasks[t].state) ? 1 : 0;
+    leaving += job.tasks[t].state == TaskState::kReleasing && !job.tasks[t].moves ? 1 : 0;
   }
   const bool same =
       std::equal(tallies.begin(), tallies.end(), job.tallies.begin(), job.tallies.end()) &&
-      occupying == job.occupying;
+      occupying == job.occupying && leaving == job.leaving;
   return same ? absl::OkStatus() : Differs("tallies of job ", job.id.value);
 }
 
@@ -134,6 +148,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
     if (auto status = AddTask(state, job, t, sums, own); !status.ok()) return status;
   }
+  if (job.leaving > 0 && job.leaving == job.occupying) own.leaving_jobs = 1;
   if (own.running_jobs > 0) {
     sums.queues[job.queue].occupying_jobs.insert(KeyOf(job));
     const Time end = PlannedEnd(job);
@@ -146,6 +161,10 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
     queue.allocated += own.allocated;
     queue.nonpreemptible += own.nonpreemptible;
     queue.pending += own.pending;
+    queue.nominated += own.nominated;
+    queue.leaving += own.leaving;
+    queue.nonpreemptible_leaving += own.nonpreemptible_leaving;
+    queue.leaving_jobs += own.leaving_jobs;
     queue.jobs += own.jobs;
     queue.active_jobs += own.active_jobs;
     queue.running_jobs += own.running_jobs;
@@ -160,6 +179,11 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
   if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
   if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
+  if (!(queue.nominated == sums.nominated)) return Differs("nominated of ", name);
+  if (!(queue.leaving == sums.leaving) || queue.leaving_jobs != sums.leaving_jobs ||
+      !(queue.nonpreemptible_leaving == sums.nonpreemptible_leaving)) {
+    return Differs("what is leaving of ", name);
+  }
   if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
                   sums.occupying_jobs.begin(), sums.occupying_jobs.end())) {
     return Differs("occupying jobs of ", name);
@@ -199,11 +223,20 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   if (state.free().Has(node.id) != wanted) {
     return Differs("node ", node.spec.name, wanted ? " is not" : " is", " in the free index");
   }
-  if (!wanted) return absl::OkStatus();
-  int devices = 0;
-  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (!node.spec.devices[i].unhealthy && !TakenDevices(node).Has(i)) ++devices;
+  const auto count = [&](const DeviceSet& taken) {
+    int devices = 0;
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      if (!node.spec.devices[i].unhealthy && !taken.Has(i)) ++devices;
+    }
+    return devices;
+  };
+  const FreeIndex::Key soon{
+      FreeIndex::Room(count(TakenOnceReleased(node)), FreeOnceReleased(node)[kCpu]), node.id};
+  if (state.free().soon().contains(soon) != (wanted && node.leaving_tasks > 0)) {
+    return Differs("what is free once released of node ", node.spec.name);
   }
+  if (!wanted) return absl::OkStatus();
+  const int devices = count(TakenDevices(node));
   const Resources free = FreeOf(node);
   const FreeIndex::Key key{FreeIndex::Room(devices, free[kCpu]), node.id};
   if (!state.free().nodes().contains(key) || !(state.free().FreeOf(node.id) == free)) {
@@ -227,6 +260,10 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
   if (!(node.devices_used == sums.devices)) return Differs("devices in use of ", name);
   if (!(node.reserved == sums.reserved)) return Differs("reserved of ", name);
   if (!(node.devices_reserved == sums.devices_reserved)) return Differs("kept devices of ", name);
+  if (!(node.leaving == sums.leaving) || !(node.devices_leaving == sums.devices_leaving) ||
+      node.leaving_tasks != sums.leaving_tasks) {
+    return Differs("what is leaving of ", name);
+  }
   if (Sorted(node.tasks) != Sorted(sums.tasks)) return Differs("tasks of ", name);
   if (Sorted(node.nominated) != Sorted(sums.nominated)) return Differs("nominated of ", name);
   return CheckFree(state, node);

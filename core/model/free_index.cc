@@ -23,15 +23,33 @@ void FreeIndex::Remove(NodeId node) {
   entry.free = Resources{};
   entry.listed = false;
   Follow(node, entry);
+  RemoveSoon(node);
+}
+
+void FreeIndex::PutSoon(NodeId node, uint64_t room) {
+  Entry& entry = EntryOf(node);
+  entry.listed_soon = true;
+  entry.soon_room = room;
+  FollowSoon(node, entry);
+}
+
+void FreeIndex::RemoveSoon(NodeId node) {
+  Entry& entry = EntryOf(node);
+  if (!entry.listed_soon) return;
+  entry.listed_soon = false;
+  FollowSoon(node, entry);
+}
+
+// While held: it follows later.
+bool FreeIndex::Waits(NodeId node, Entry& entry) {
+  if (held_ && !std::exchange(entry.waits, true)) waiting_.push_back(node);
+  return held_;
 }
 
 // Its place in the order becomes what the entry says, now or with Release.
 void FreeIndex::Follow(NodeId node, Entry& entry) {
   if (entry.in_order == entry.listed && entry.key_room == entry.room) return;
-  if (held_) {
-    if (!std::exchange(entry.waits, true)) waiting_.push_back(node);
-    return;
-  }
+  if (Waits(node, entry)) return;
   if (entry.in_order) nodes_.erase(Key{entry.key_room, node});
   if (entry.listed) nodes_.insert(Key{entry.room, node});
   entry.in_order = entry.listed;
@@ -60,6 +78,15 @@ bool FreeIndex::ReadLog(uint64_t* position, std::vector<NodeId>* nodes) {
   }
   *position = log_read_ = end;
   return all;
+}
+
+void FreeIndex::FollowSoon(NodeId node, Entry& entry) {
+  if (entry.in_soon == entry.listed_soon && entry.soon_key_room == entry.soon_room) return;
+  if (Waits(node, entry)) return;
+  if (entry.in_soon) soon_.erase(Key{entry.soon_key_room, node});
+  if (entry.listed_soon) soon_.insert(Key{entry.soon_room, node});
+  entry.in_soon = entry.listed_soon;
+  entry.soon_key_room = entry.soon_room;
 }
 
 void FreeIndex::MarksStale(NodeId node, Entry& entry) {
@@ -111,6 +138,7 @@ void FreeIndex::Release() {
     Entry& entry = entries_[node.value];
     entry.waits = false;
     Follow(node, entry);
+    FollowSoon(node, entry);
   }
   waiting_.clear();
 }

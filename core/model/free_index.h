@@ -3,6 +3,9 @@
 // and goes upward; an update costs O(log nodes). The key holds no interned order, so iteration is
 // the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
 //
+// Nodes on which tasks are being released are listed a second time, by what they have free once
+// those are gone (soon()): for who may wait for that.
+//
 // Planning may mark nodes (core/engine/node_marks.h). Nodes of equal marks have an order of their
 // own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
 // found without walking past the others.
@@ -62,6 +65,18 @@ class FreeIndex {
       if (!visit(it->node, FreeOf(it->node))) return;
     }
   }
+
+  // As ForEach, by what is free once what is being released is gone, for the nodes alone on which
+  // something is. Calls visit(NodeId).
+  template <class Visit>
+  void ForEachSoon(int devices, int64_t cpu_millis, Visit&& visit) const {
+    auto it = soon_.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
+    for (it = Sufficient(soon_, it, cpu_millis); it != soon_.end();
+         it = Sufficient(soon_, std::next(it), cpu_millis)) {
+      if (!visit(it->node)) return;
+    }
+  }
+  const Order& soon() const { return soon_; }
 
   // The same, in the same order, for the nodes alone that have all of these marks and come after
   // that one. After StateEditor::SyncMarks.
@@ -156,7 +171,11 @@ class FreeIndex {
     bool in_order = false;  // nodes_ holds it, by `key_room`
     bool waits = false;     // listed in waiting_
     bool stale = false;     // listed in stale_marks_
+    bool listed_soon = false;
+    bool in_soon = false;  // soon_ holds it, by `soon_key_room`
     uint64_t key_room = 0;
+    uint64_t soon_room = 0;
+    uint64_t soon_key_room = 0;
     Marks marks = 0;
     Marks kept_by = 0;  // by_marks_ holds it there, by `kept_room`; 0: it does not
     uint64_t kept_room = 0;
@@ -164,7 +183,9 @@ class FreeIndex {
   };
   Entry& EntryOf(NodeId node);
   void Put(NodeId node, const Resources& free, uint64_t room);
-  void Remove(NodeId node);
+  void Remove(NodeId node);  // from both orders
+  void PutSoon(NodeId node, uint64_t room);
+  void RemoveSoon(NodeId node);
   // Until Release, what is put or removed keeps its place in the order, which nobody may look at:
   // for many edits of the same nodes.
   void Hold() { held_ = true; }
@@ -178,12 +199,15 @@ class FreeIndex {
   }
   void AppendToLog(NodeId node);
   bool ReadLog(uint64_t* position, std::vector<NodeId>* nodes);
+  void FollowSoon(NodeId node, Entry& entry);
+  bool Waits(NodeId node, Entry& entry);
   void MarksStale(NodeId node, Entry& entry);
   void SyncMarks();
   void SetMarks(NodeId node, Marks marks);
   void ClearMarks();
 
   Order nodes_;
+  Order soon_;
   absl::btree_map<Marks, Order> by_marks_;  // of marked nodes; none is empty
   std::vector<NodeId> stale_marks_;         // whose place in by_marks_ may be another
   std::vector<Entry> entries_;              // by node id

@@ -393,6 +393,7 @@ struct Job {
   bool class_remembered = false;  // by the editor that is planning
   ClassId pending_class;          // 0 = asks for nothing now
   int32_t occupying = 0;          // tasks
+  int32_t leaving = 0;            // of these: being released, without a place to move to
   Duration walltime;
   Time deadline;
   absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job

@@ -21,15 +21,35 @@ absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
 
 }  // namespace
 
-Resources FreeOf(const Node& node) {
-  Resources free = node.capacity - node.allocated - node.reserved;
+namespace {
+
+Resources FreeBeside(const Node& node, const Resources& held, const DeviceSet& taken) {
+  Resources free = node.capacity - held;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
   for (const DeviceKindSet& kind : node.kinds) {
     DeviceSet unused = kind.devices;
-    unused -= TakenDevices(node);
+    unused -= taken;
     free[kind.kind] = unused.Count();
   }
   return free;
+}
+
+}  // namespace
+
+Resources FreeOf(const Node& node) {
+  return FreeBeside(node, node.allocated + node.reserved, TakenDevices(node));
+}
+
+Resources FreeOnceReleased(const Node& node) {
+  const Resources held = node.allocated - node.leaving + node.reserved;
+  return FreeBeside(node, held, TakenOnceReleased(node));
+}
+
+DeviceSet TakenOnceReleased(const Node& node) {
+  DeviceSet taken = node.devices_used;
+  taken -= node.devices_leaving;
+  taken |= node.devices_reserved;
+  return taken;
 }
 
 DeviceSet TakenDevices(const Node& node) {

@@ -99,6 +99,10 @@ struct Node {
   // others are still being released these may not be free yet.
   Resources reserved;
   DeviceSet devices_reserved;
+  // Of what is allocated and in use: of tasks that are being released.
+  Resources leaving;
+  DeviceSet devices_leaving;
+  int32_t leaving_tasks = 0;
   std::vector<TaskKey> tasks;      // that occupy, in no meaningful order
   std::vector<TaskKey> nominated;  // that reserve, likewise
 };
@@ -108,6 +112,10 @@ struct Node {
 Resources FreeOf(const Node& node);
 // The devices that new tasks may not have: in use or reserved.
 DeviceSet TakenDevices(const Node& node);
+
+// The same once what is being released is gone: what may be reserved now.
+Resources FreeOnceReleased(const Node& node);
+DeviceSet TakenOnceReleased(const Node& node);
 
 // Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);

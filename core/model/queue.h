@@ -59,6 +59,12 @@ struct Queue {
   Resources kept;       // for queues below, which do not use all of their guarantee: sum of KeptFor
   Resources allocated;  // of tasks that occupy or are nominated
   Resources nonpreemptible;       // likewise, of jobs that are not preemptible
+  Resources nominated;            // of allocated: of tasks that are nominated
+  // Of allocated and nonpreemptible: of tasks that are being released and move nowhere. And the
+  // jobs that hold nothing else.
+  Resources leaving;
+  Resources nonpreemptible_leaving;
+  int64_t leaving_jobs = 0;
   Resources pending;              // of tasks that wait and are not nominated, in jobs not ended
   int64_t active_jobs = 0;        // not ended
   int64_t running_jobs = 0;       // hold resources
@@ -72,16 +78,19 @@ struct Queue {
   bool share_changed = false;  // listed in ClusterState::changed_queues_
 };
 
+// What it holds once what is being released is gone.
+inline Resources HeldOnceReleased(const Queue& queue) { return queue.allocated - queue.leaving; }
+
 // What nobody else may use, as it is set aside for this queue and those below it: the unused part
 // of its own guarantee, or of theirs where that is more.
-inline Resources KeptFor(const Queue& queue) {
-  Resources kept = queue.kept;
+inline Resources KeptFor(const Queue& queue, const Resources& held, Resources kept_below) {
   for (size_t i = 0; queue.guarantees && i < kMaxResourceKinds; ++i) {
-    kept.amount[i] =
-        std::max(kept.amount[i], queue.guarantee.amount[i] - queue.allocated.amount[i]);
+    kept_below.amount[i] =
+        std::max(kept_below.amount[i], queue.guarantee.amount[i] - held.amount[i]);
   }
-  return kept;
+  return kept_below;
 }
+inline Resources KeptFor(const Queue& queue) { return KeptFor(queue, queue.allocated, queue.kept); }
 
 }  // namespace berth
 

@@ -14,6 +14,10 @@ struct StateEditor::QueueChange {
   int allocated = 0;       // times the request: -1, 0 or 1
   int nonpreemptible = 0;  // likewise
   int pending = 0;         // likewise
+  int nominated = 0;       // likewise
+  int leaving = 0;         // likewise
+  int nonpreemptible_leaving = 0;  // likewise
+  int leaving_jobs = 0;
   int jobs = 0;
   int active_jobs = 0;
   int running_jobs = 0;

@@ -45,6 +45,12 @@ Hold ReservationOf(const Task& task) {
   return {.any = true, .node = task.next_node, .devices = task.next_devices};
 }
 
+// Is being told to stop, and its job loses the place for good.
+bool Leaves(const Task& task) { return task.state == TaskState::kReleasing && !task.moves; }
+
+// All that the job holds is leaving.
+bool JobLeaves(const Job& job) { return job.leaving > 0 && job.leaving == job.occupying; }
+
 // Counts as its queue's use.
 bool IsUse(TaskState state) { return Occupies(state) || Reserves(state); }
 
@@ -133,9 +139,14 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     state_.tasks_by_state_[static_cast<size_t>(old.state)] -= Counts(job, old.state);
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
-  if (!SameHolds(old, value)) {
-    MoveHolds(job, key, state_.interner_.Shape(job.groups[group].shape).resources, old);
-  }
+  const bool same_holds = SameHolds(old, value);
+  const bool released =
+      old.state == TaskState::kReleasing || value.state == TaskState::kReleasing;
+  const bool left = JobLeaves(job);
+  const Resources& request = state_.interner_.Shape(job.groups[group].shape).resources;
+  if (released) CountLeaving(job, key, request, old);
+  if (!same_holds) MoveHolds(job, key, request, old);
+  if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
   return old;
@@ -146,6 +157,42 @@ void StateEditor::AdoptTask(TaskKey key) {
   if (!facts()) return;
   state_.dirty_.tasks.push_back(key);
   state_.unsettled_.insert(key.job);
+}
+
+// The task is being released, or was: what its node will have, and its queues hold without it.
+void StateEditor::CountLeaving(Job& job, TaskKey key, const Resources& request, const Task& old) {
+  const Task& task = job.tasks[key.task];
+  const auto count = [&](const Task& of, int sign) {
+    Node& node = state_.nodes_.At(of.node);
+    node.leaving_tasks += sign;
+    if (sign > 0) {
+      node.leaving += request;
+      node.devices_leaving |= of.devices;
+    } else {
+      node.leaving -= request;
+      node.devices_leaving -= of.devices;
+    }
+  };
+  const bool was = old.state == TaskState::kReleasing;
+  const bool is = task.state == TaskState::kReleasing;
+  if (was) count(old, -1);
+  if (is) count(task, 1);
+  // Its node is put in its place in the index by MoveHolds, but where the task stays.
+  if (was != is && Occupies(old.state) && Occupies(task.state)) {
+    ReindexNode(state_.nodes_.At(task.node));
+  }
+  QueueChange change;
+  change.request = &request;
+  change.leaving = (Leaves(task) ? 1 : 0) - (Leaves(old) ? 1 : 0);
+  change.nonpreemptible_leaving = job.preemptible ? 0 : change.leaving;
+  job.leaving += change.leaving;
+  if (change.leaving != 0) ChangeQueues(job.queue, change);
+}
+
+void StateEditor::CountLeavingJob(Job& job, bool left_before) {
+  QueueChange change;
+  change.leaving_jobs = left_before ? -1 : 1;
+  ChangeQueues(job.queue, change);
 }
 
 // The task's wait or what it holds is not what it was: moves it in all sums.
@@ -168,6 +215,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, con
   change.request = &request;
   change.allocated = (IsUse(task.state) ? 1 : 0) - (IsUse(old.state) ? 1 : 0);
   change.nonpreemptible = job.preemptible ? 0 : change.allocated;
+  change.nominated = (Reserves(task.state) ? 1 : 0) - (Reserves(old.state) ? 1 : 0);
   if (!Ended(job.status.state)) {
     const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
     change.pending = waits(task.state) - waits(old.state);

@@ -186,6 +186,8 @@ class StateEditor {
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
   void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void CountLeaving(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void CountLeavingJob(Job& job, bool left_before);
   void ListTask(const Job& job, TaskKey key, TaskState old);
   void ListOccupying(Job& job, bool list);
   void ListEnd(const Job& job, Time before, Time now);

@@ -47,12 +47,16 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     if (keeps) kept_more = KeptFor(queue) - kept;
     AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
+    AddSigned(queue.nominated, change.request, change.nominated);
+    AddSigned(queue.leaving, change.request, change.leaving);
+    AddSigned(queue.nonpreemptible_leaving, change.request, change.nonpreemptible_leaving);
     // One by one: read as one vector, what was just written number by number would wait for all
     // writes before it.
     if (change.jobs != 0) queue.jobs += change.jobs;
     if (change.active_jobs != 0) queue.active_jobs += change.active_jobs;
     if (change.running_jobs != 0) queue.running_jobs += change.running_jobs;
     if (change.held_jobs != 0) queue.held_jobs += change.held_jobs;
+    if (change.leaving_jobs != 0) queue.leaving_jobs += change.leaving_jobs;
     if (id == kRootQueue) return;
     id = queue.spec.parent;
   }
@@ -107,6 +111,11 @@ void StateEditor::ReindexNode(const Node& node) {
   unused -= TakenDevices(node);
   const Resources free = FreeOf(node);
   state_.free_.Put(node.id, free, FreeIndex::Room(unused.Count(), free[kCpu]));
+  if (node.leaving_tasks == 0) return state_.free_.RemoveSoon(node.id);
+  unused = node.healthy;
+  unused -= TakenOnceReleased(node);
+  const int64_t cpu = FreeOnceReleased(node)[kCpu];
+  state_.free_.PutSoon(node.id, FreeIndex::Room(unused.Count(), cpu));
 }
 
 // Capacity and device sets, from the spec.
@@ -298,6 +307,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   }
   node.devices_used = Moved(node.devices_used, moves);
   node.devices_reserved = Moved(node.devices_reserved, moves);
+  node.devices_leaving = Moved(node.devices_leaving, moves);
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);

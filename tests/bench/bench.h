@@ -46,6 +46,8 @@ std::vector<Row> CoreTopology(const Options& options);
 std::vector<Row> CoreIdleCycle(const Options& options);
 std::vector<Row> CoreVictims(const Options& options);
 std::vector<Row> CoreReclaimLarge(const Options& options);
+std::vector<Row> CoreReclaimMany(const Options& options);
+std::vector<Row> CoreLookAgain(const Options& options);
 std::vector<Row> SubmitBatch(const Options& options);
 std::vector<Row> SubmitUnary(const Options& options);
 std::vector<Row> Latency(const Options& options);

@@ -323,11 +323,11 @@ std::vector<QueueId> AddTeams(CoreCluster& cluster, int64_t deserved) {
   return teams;
 }
 
-Workload::Workload(std::vector<QueueId> queues, uint64_t seed) : dice_(seed) {
-  constexpr int kUsers = 6, kKinds = 2;
+Workload::Workload(std::vector<QueueId> queues, uint64_t seed, int kinds) : dice_(seed) {
+  constexpr int kUsers = 6;
   for (int user = 0; user < kUsers; ++user) {
     for (size_t q = 0; q < queues.size(); ++q) {
-      for (int kind = 0; kind < kKinds; ++kind) {
+      for (int kind = 0; kind < kinds; ++kind) {
         habits_.push_back(MakeHabit(queues[q], absl::StrCat("user-", q, "-", user)));
       }
     }

@@ -102,7 +102,8 @@ std::vector<QueueId> AddTeams(CoreCluster& cluster, int64_t deserved);
 // some much more frequent than others.
 class Workload {
  public:
-  Workload(std::vector<QueueId> queues, uint64_t seed);
+  // Each user of each queue submits so many kinds of jobs.
+  Workload(std::vector<QueueId> queues, uint64_t seed, int kinds = 2);
   JobSpec Next();
   // Submits until the jobs ask for so many GPUs together. Returns how many jobs.
   int64_t SubmitGpus(CoreCluster& cluster, int64_t gpus);

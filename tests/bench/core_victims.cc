@@ -55,10 +55,10 @@ Figures MeasurePlan(CoreCluster& cluster, JobSpec gang, double before_mib) {
 }
 
 // Fills the cluster in waves, so that the jobs have run for different times.
-void FillInWaves(CoreCluster& cluster, Workload& workload) {
+void FillInWaves(CoreCluster& cluster, Workload& workload, int64_t gpus) {
   constexpr int kWaves = 8;
   for (int wave = 0; wave < kWaves; ++wave) {
-    workload.SubmitGpus(cluster, cluster.Gpus() * 5 / 4 / kWaves);
+    workload.SubmitGpus(cluster, gpus / kWaves);
     cluster.RunAll();
     cluster.Advance(absl::Minutes(7));
   }
@@ -74,7 +74,7 @@ Figures MeasureReclaim(int64_t nodes, int32_t tasks) {
   const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4}}});
   cluster.AddNodes(nodes);
   Workload workload(teams, /*seed=*/17);
-  FillInWaves(cluster, workload);
+  FillInWaves(cluster, workload, cluster.Gpus() * 5 / 4);
   return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
 }
 
@@ -85,7 +85,7 @@ Figures MeasurePreempt(int64_t nodes, int32_t tasks) {
   const QueueId queue = cluster.AddQueue({.name = "all"});
   cluster.AddNodes(nodes);
   Workload workload({queue, queue, queue, queue, queue, queue, queue, queue}, /*seed=*/19);
-  FillInWaves(cluster, workload);
+  FillInWaves(cluster, workload, cluster.Gpus() * 5 / 4);
   JobSpec gang = WholeNodeGang("gang", queue, tasks);
   gang.priority = 1000;
   return MeasurePlan(cluster, std::move(gang), before_mib);
@@ -105,10 +105,8 @@ JobSpec OneGpuJob(int64_t number, QueueId queue) {
   return spec;
 }
 
-// Nodes full of jobs of one GPU each, of eight queues; a gang of whole nodes is entitled to some.
-Figures MeasureLarge(int64_t nodes, int32_t tasks) {
-  const double before_mib = OwnResidentMib();
-  CoreCluster cluster;
+// Nodes full of jobs of one GPU each, of eight queues. Returns one that is entitled to a quarter.
+QueueId FillWithSmallJobs(CoreCluster& cluster, int64_t nodes) {
   const int64_t gpus = nodes * kGpusPerNode;
   std::vector<QueueId> queues;
   for (int q = 0; q < 8; ++q) {
@@ -125,7 +123,89 @@ Figures MeasureLarge(int64_t nodes, int32_t tasks) {
   cluster.RunAll();
   if (cluster.GpusHeld() != gpus) Fail("the cluster is not full");
   cluster.Advance(absl::Hours(1));
+  return owner;
+}
+
+// A gang of whole nodes reclaims some of them.
+Figures MeasureLarge(int64_t nodes, int32_t tasks) {
+  const double before_mib = OwnResidentMib();
+  CoreCluster cluster;
+  const QueueId owner = FillWithSmallJobs(cluster, nodes);
   return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
+}
+
+// So many jobs of one GPU come at once, each of which reclaims its own.
+Figures MeasureMany(int64_t nodes, int64_t jobs) {
+  CoreCluster cluster;
+  const QueueId owner = FillWithSmallJobs(cluster, nodes);
+  for (int64_t job = 0; job < jobs; ++job) {
+    JobSpec spec = OneGpuJob(job, owner);
+    spec.name = absl::StrCat("owned-", job);
+    cluster.Submit(std::move(spec));
+  }
+  const TimedPlan timed = cluster.PlanTimed();
+  int64_t evicted = 0;
+  for (const EventBody& decision : timed.plan.decisions) {
+    if (std::holds_alternative<TasksReleased>(decision)) ++evicted;
+  }
+  if (evicted != jobs) Fail(absl::StrCat(evicted, " of ", jobs, " were reclaimed for"));
+  cluster.ApplyTimed(timed.plan);
+  cluster.Check();
+  return {{"us", timed.seconds * 1e6 / static_cast<double>(jobs)},
+          {"ms", timed.seconds * 1e3},
+          {"nodes", static_cast<double>(nodes)},
+          {"reclaims", static_cast<double>(jobs)}};
+}
+
+// The running jobs of one GPU: of three, one ends.
+void FinishSmallJobs(CoreCluster& cluster) {
+  std::vector<JobId> ended;
+  cluster.state().jobs().ForEach([&](JobId id, const Job& job) {
+    const ShapeEntry& shape = cluster.state().interner().Shape(job.groups[0].shape);
+    const bool runs = job.status.state == JobState::kRunning;
+    if (runs && shape.device_count == 1 && id.value % 3 == 0) ended.push_back(id);
+  });
+  for (JobId id : ended) {
+    cluster.Apply(TaskReported{.task = {id, 0},
+                               .attempt = cluster.state().jobs().At(id).tasks[0].attempt,
+                               .state = ReportState::kExited});
+  }
+}
+
+// What is free lies in pieces of one or two GPUs, and many kinds of jobs of four and eight wait.
+// Every one of them is looked at, by every action.
+Figures MeasureLookAgain(int64_t nodes) {
+  CoreCluster cluster;
+  const int64_t gpus = nodes * kGpusPerNode;
+  const std::vector<QueueId> teams = AddTeams(cluster, gpus / 50);
+  cluster.AddNodes(nodes);
+  Workload workload(teams, /*seed=*/29, /*kinds=*/8);
+  FillInWaves(cluster, workload, gpus);
+  FinishSmallJobs(cluster);
+  cluster.RunAll();
+  cluster.Advance(absl::Minutes(5));
+  for (int64_t asked = 0; asked < gpus / 2;) {
+    JobSpec spec = workload.Next();
+    const int64_t devices = spec.groups[0].shape.devices[0].count;
+    if (devices < 4) continue;
+    asked += devices;
+    cluster.Submit(std::move(spec));
+  }
+  const double gpus_free = static_cast<double>(cluster.Gpus() - cluster.GpusHeld());
+  const TimedPlan timed = cluster.PlanTimed();
+  cluster.ApplyTimed(timed.plan);
+  cluster.Check();
+  Figures figures{{"ms", timed.seconds * 1e3},
+                  {"nodes", static_cast<double>(nodes)},
+                  {"classes", static_cast<double>(cluster.state().pending().classes().size())},
+                  {"decisions", static_cast<double>(timed.plan.decisions.size())},
+                  {"waiting_jobs", static_cast<double>(cluster.state().pending().job_count())},
+                  {"running_jobs", static_cast<double>(cluster.state().jobs_in(JobState::kRunning))},
+                  {"gpus_free", gpus_free}};
+  for (const StageCounters& stage : timed.plan.stages) {
+    figures["work_" + stage.name] = static_cast<double>(stage.work);
+  }
+  return figures;
 }
 
 }  // namespace
@@ -149,6 +229,23 @@ std::vector<Row> CoreReclaimLarge(const Options& options) {
   const auto tasks = static_cast<int32_t>(Scaled(options, 100, 8));
   return {FiguresRow("core.reclaim_large", "ms", "ms",
                      Runs(options, 5, [=] { return MeasureLarge(nodes, tasks); }))};
+}
+
+// The same cluster, and four times the work: what one costs should stay.
+std::vector<Row> CoreReclaimMany(const Options& options) {
+  const int64_t nodes = Scaled(options, 2'000, 256);
+  std::vector<Row> rows;
+  for (const int64_t jobs : {nodes / 2, nodes * 2}) {
+    rows.push_back(FiguresRow("core.reclaim_many", "us", "us",
+                              Runs(options, 3, [=] { return MeasureMany(nodes, jobs); })));
+  }
+  return rows;
+}
+
+std::vector<Row> CoreLookAgain(const Options& options) {
+  const int64_t nodes = Scaled(options, 10'000, 640);
+  return {FiguresRow("core.look_again", "ms", "ms",
+                     Runs(options, 3, [=] { return MeasureLookAgain(nodes); }))};
 }
 
 }  // namespace berth::bench
