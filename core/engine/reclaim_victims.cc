@@ -34,13 +34,14 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
 }
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
-                               const Resources& request)
+                               const Resources& request, UsefulJob useful)
     : cycle_(cycle),
       state_(cycle.state()),
       pool_(pool),
       shares_(cycle.shares()),
       job_(job),
-      request_(request) {
+      request_(request),
+      useful_(std::move(useful)) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) asked_.push_back(i);
   }
@@ -76,8 +77,9 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   std::make_heap(entry->heap.begin(), entry->heap.end(), later);
   const bool leaf = queue.children.empty() && queue.id != job_.queue;
   if (leaf) {
-    entry->victims = std::make_unique<QueueVictims>(pool_, state_, queue.id, JobId{},
-                                                    std::numeric_limits<int64_t>::max(), useful_);
+    entry->victims =
+        std::make_unique<QueueVictims>(pool_, state_, queue.id, JobId{},
+                                       std::numeric_limits<int64_t>::max(), useful_);
   }
   entries_.push_back(std::move(entry));
   return entries_.back().get();
