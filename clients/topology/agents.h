@@ -3,9 +3,9 @@
 // when a machine is set up can put there what the machine sees:
 //
 //   labels:
-//     topology.berth/switch.0: 2c5eab0300b87b40      # of each NIC: the switch at the other end of
-//     its topology.berth/switch.1: 2c5eab0300b87bc0      # cable: a GUID, or LLDP's chassis id or
-//     name nvidia.com/gpu.clique: 3fbfc98b-7f95-4749-ab11-bd351a2aab3e.1
+//     topology.berth/switch.0: 0002c903000000a1   # of each NIC: the switch that its cable goes to,
+//     topology.berth/switch.1: 0002c903000000a2   # by GUID, or by LLDP's chassis id or name
+//     nvidia.com/gpu.clique: 7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901.1
 //
 // Read: topology.berth/switch, and with any suffix ".x", as cables to leaf switches: leaf groups as
 // fabric.h says, of the import's kind; nvidia.com/gpu.clique as nvlink.h says. Agents do not see

@@ -6,15 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/topology/node_names.h"
+#include "clients/topology/source.h"
 
 namespace berth {
 namespace {
 
 using Member = v1::HyperNodeSpec::Member;
-
-std::string Counted(size_t count, const char* one) {
-  return absl::StrCat(count, " ", one, count == 1 ? "" : "s");
-}
 
 std::string Written(const Member& member) {
   switch (member.selector_case()) {

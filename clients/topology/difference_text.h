@@ -1,7 +1,7 @@
 // A difference for people, in the fashion of diff:
 //
-//   + leaf-2c5eab0300b87a80  network tier 1 leaf, 11 nodes, 400 Gb/s
-//       + node a06-c[01-04], a06-c07
+//   + leaf-0002c903000000a1  network tier 1 leaf, 11 nodes, 400 Gb/s
+//       + node n[01-04], n[07-13]
 //   ~ s1  network tier 1 leaf; tier 1 -> 2
 //       + node dev[6-7]
 //       - node dev3

@@ -31,13 +31,17 @@ class Fabric {
   // Adds the groups, all opaque, their ids "leaf-", "spine-" .. and the smallest id of their
   // switches, or without `prefix_ids` only that id.
   //
-  // Tier 1: leaf groups. Hosts that share a leaf switch are in one, and so are hosts at different
-  // leaf switches when some host is at both: so a rail-optimised group, whose hosts have a cable to
-  // each of its leaf switches, is one group. Tier k+1: switches are taken by their distance from
-  // the nearest leaf switch. Groups of tier k that reach one switch of distance k are together;
-  // where no two groups anywhere are, there is no such tier. Example: hosts a, b at leaves 1 and 2;
-  // c at leaf 3; leaves 1, 2, 3 at spine 9
+  // Tier 1, leaf groups: hosts that share a leaf switch are in one, and so are hosts at different
+  // leaf switches when some host is at both. A rail-optimised group, whose hosts have a cable to
+  // each of its leaf switches, so is one group.
+  //
+  // Tier k+1: switches are taken by their distance from the nearest leaf switch. Groups of tier k
+  // that reach one switch of the next distance are together; where no two groups anywhere are,
+  // there is no such tier.
+  //
+  // Example: hosts a, b at leaves 1 and 2; c at leaf 3; leaves 1, 2, 3 at spine 9
   //   -> leaf-1{a,b}, leaf-3{c}, spine-9{leaf-1, leaf-3}.
+  //
   // It is a tree while any two groups of a tier that are together share a switch. Where they do
   // not, or where switches of different groups of one distance are joined to each other (rings,
   // meshes, dragonflies), nothing is built above them, and a warning says so with their names.

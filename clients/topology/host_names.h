@@ -24,7 +24,7 @@ struct AdapterOwner {
   std::string node;  // of a host: a node's name
 };
 
-// "a06-p1-dgx-02-c01 HCA-1", "n1 mlx5_0" and "n1" name a host. Names that many machines have after
+// "n1 HCA-1", "n1 mlx5_0" and "n1" name a host. Names that many machines have after
 // installation ("localhost", "ubuntu") name none: machines would be taken for one, and the groups
 // around them for near each other. A host with "ufm" in its name is a manager.
 AdapterOwner OwnerFromDescription(absl::string_view description);

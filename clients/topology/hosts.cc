@@ -1,6 +1,7 @@
 #include "clients/topology/hosts.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace berth {
 
@@ -36,13 +37,13 @@ bool HostFilter::MarksLeaf(const AdapterOwner& owner) const {
 void HostFilter::AddWarnings(const std::string& what, std::vector<std::string>* warnings) const {
   if (unnamed_ > 0) {
     warnings->push_back(absl::StrCat(
-        unnamed_, " of ", seen_, " ", what,
-        "s could not be mapped to a node: their descriptions name no host; --ports can"));
+        unnamed_, " of ", Counted(seen_, what),
+        " could not be mapped to a node: ", "their descriptions name no host; --ports can"));
   }
-  if (aggregation_ + managers_ > 0) {
-    warnings->push_back(absl::StrCat("left out: ", aggregation_, " aggregation nodes, ", managers_,
-                                     " ", what, "s of UFM servers"));
-  }
+  std::vector<std::string> others;
+  if (aggregation_ > 0) others.push_back(Counted(aggregation_, "aggregation node"));
+  if (managers_ > 0) others.push_back(Counted(managers_, what) + " of UFM servers");
+  if (!others.empty()) warnings->push_back("left out: " + absl::StrJoin(others, ", "));
   if (!unknown_.empty()) {
     warnings->push_back(absl::StrCat("left out, as no nodes of this cluster: ",
                                      SomeOf({unknown_.begin(), unknown_.end()})));

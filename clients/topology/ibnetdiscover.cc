@@ -31,7 +31,7 @@ bool TakeUntil(absl::string_view* text, char end, absl::string_view* taken) {
   return true;
 }
 
-// `"S-2c5eab0300b87b40"`: its letter and GUID.
+// `"S-0002c903000000a1"`: its letter and GUID.
 struct Device {
   char type = 0;  // 'S' switch, 'H' adapter, 'R' router
   std::string guid;
@@ -53,7 +53,7 @@ std::string Description(absl::string_view comment) {
   return std::string(comment.substr(begin + 1, end - begin - 1));
 }
 
-// A line of a port: `[1](e09d..) "S-2c5e.."[9](guid) # ... 4xNDR`.
+// A line of a port: `[1](OWN) "S-GUID"[9](PEER) # ... 4xNDR`.
 struct Cable {
   std::string own_guid;  // of the port, where the line has it
   Device peer;
@@ -106,7 +106,7 @@ class Reader {
   absl::StatusOr<Imported> Finish() {
     if (fabric_.switches() == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(adapters_.size(), adapters_.size() == 1 ? " adapter" : " adapters",
+          absl::StrCat(Counted(adapters_.size(), "adapter"),
                        " and no switch: was this run at a port that is not connected?"));
     }
     Imported imported;
@@ -140,7 +140,7 @@ class Reader {
                        [&](absl::string_view known) { return absl::StartsWith(line, known); });
   }
 
-  // `65 "S-2c5e.." # "MF0;.." enhanced port 0 ..`
+  // `65 "S-GUID" # "MF0;.." enhanced port 0 ..`
   bool ReadDevice(absl::string_view line) {
     const size_t quote = line.find('"');
     if (quote == absl::string_view::npos) return false;

@@ -184,35 +184,33 @@ class Comparison {
 
 }  // namespace
 
-absl::StatusOr<ImportedHyperNodes> ImportTopology(const TopologyFormat& format,
-                                                  const ImportInput& input,
-                                                  const ImportOptions& options,
-                                                  const std::vector<v1::HyperNode>& present) {
+absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const ImportInput& input,
+                                      const std::string& kind) {
   absl::StatusOr<Imported> imported = format.read(input);
-  if (!imported.ok()) return imported.status();
+  if (!imported.ok()) return imported;
   for (Group& group : imported->groups) {
-    if (group.kind.empty()) group.kind = options.kind.empty() ? format.kind : options.kind;
+    if (group.kind.empty()) group.kind = kind.empty() ? format.kind : kind;
   }
   const absl::Status status = MakeTrees(&*imported);
   if (!status.ok()) return status;
-  if (imported->groups.empty()) {
-    imported->warnings.insert(imported->warnings.begin(), "there is nothing to import");
-    return absl::InvalidArgumentError(absl::StrJoin(imported->warnings, "\n"));
-  }
-  const auto names =
-      NameGroups(imported->groups, OfSource(present, options.source), options.prefix);
+  if (!imported->groups.empty()) return imported;
+  imported->warnings.insert(imported->warnings.begin(), "there is nothing to import");
+  return absl::InvalidArgumentError(absl::StrJoin(imported->warnings, "\n"));
+}
+
+absl::StatusOr<std::vector<v1::HyperNode>> MakeHyperNodes(
+    const Imported& imported, const NamingOptions& options,
+    const std::vector<v1::HyperNode>& present) {
+  const std::vector<Group>& groups = imported.groups;
+  const auto names = NameGroups(groups, OfSource(present, options.source), options.prefix);
   if (!names.ok()) return names.status();
   std::map<std::string, std::map<std::string, std::string>> by_kind;  // id -> name
-  for (size_t i = 0; i < names->size(); ++i)
-    by_kind[imported->groups[i].kind][imported->groups[i].id] = (*names)[i];
-  ImportedHyperNodes result;
-  result.warnings = std::move(imported->warnings);
-  for (size_t i = 0; i < names->size(); ++i) {
-    const Group& group = imported->groups[i];
-    result.hyper_nodes.push_back(
-        MakeHyperNode(group, (*names)[i], options.source, by_kind[group.kind]));
+  for (size_t i = 0; i < groups.size(); ++i) by_kind[groups[i].kind][groups[i].id] = (*names)[i];
+  std::vector<v1::HyperNode> made;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    made.push_back(MakeHyperNode(groups[i], (*names)[i], options.source, by_kind[groups[i].kind]));
   }
-  return result;
+  return made;
 }
 
 absl::StatusOr<cli::v1::TopologyDifference> Compare(const std::vector<v1::HyperNode>& wanted,

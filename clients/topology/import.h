@@ -1,7 +1,8 @@
 // From the text of a source to HyperNodes, and to what has to change so that the cluster has them.
 //
-//   auto wanted = ImportTopology(*FindFormat("slurm-conf"), input, options, present);
-//   auto difference = Compare(wanted->hyper_nodes, options.source, present);
+//   auto read = ReadTopology(*FindTopologyFormat("slurm-conf"), input, kind);
+//   auto wanted = MakeHyperNodes(*read, options, present);
+//   auto difference = Compare(*wanted, options.source, present);
 //
 // Pure: no clock, no files, no server. The same input gives the same HyperNodes, and an import of
 // what is there already an empty difference.
@@ -19,23 +20,23 @@
 
 namespace berth {
 
-struct ImportOptions {
+// The groups of a source, as trees (tree.h); those whose kind the source does not say are of
+// `kind`, or if that is "" of the format's. INVALID_ARGUMENT for what is wrong with the source,
+// with file and line where there is one, and for a source without a single group: importing that
+// would delete all that it made before.
+absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const ImportInput& input,
+                                      const std::string& kind);
+
+struct NamingOptions {
   std::string source;  // "import/NAME"
-  std::string kind;    // "" = that of the format
   std::string prefix;  // before each name
 };
 
-struct ImportedHyperNodes {
-  std::vector<v1::HyperNode> hyper_nodes;  // by kind, tier and id in the source
-  std::vector<std::string> warnings;
-};
-
-// `present`: all HyperNodes of the cluster. INVALID_ARGUMENT for what is wrong with the source, and
-// for a source without a single group: importing that would delete all that it made before.
-absl::StatusOr<ImportedHyperNodes> ImportTopology(const TopologyFormat& format,
-                                                  const ImportInput& input,
-                                                  const ImportOptions& options,
-                                                  const std::vector<v1::HyperNode>& present);
+// In the order of the groups, which are as ReadTopology gives them. `present`: all HyperNodes of
+// the cluster, for the names that groups had before (names.h).
+absl::StatusOr<std::vector<v1::HyperNode>> MakeHyperNodes(
+    const Imported& imported, const NamingOptions& options,
+    const std::vector<v1::HyperNode>& present);
 
 // What to create, update and delete so that those of `source` are exactly `wanted`; by kind, tier
 // and name. Health, its reason and the latency of a HyperNode are nobody's business here and stay

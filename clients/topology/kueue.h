@@ -4,8 +4,8 @@
 //   apiVersion: kueue.x-k8s.io/v1beta2
 //   kind: Topology
 //   metadata: {name: default}
-//   spec: {levels: [{nodeLabel: cloud.provider.com/topology-block}, {nodeLabel:
-//   kubernetes.io/hostname}]}
+//   spec:
+//     levels: [{nodeLabel: example.com/topology-block}, {nodeLabel: kubernetes.io/hostname}]
 //
 // Read: the levels of the Topology that --topology names, or of the only one; then as labels.h
 // says. Ignored: documents of other kinds. Nodes are not filtered by the labels of a

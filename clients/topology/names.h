@@ -22,21 +22,21 @@ std::string ShortHash(absl::string_view text);
 
 // The text itself where it is a DNS label; else in lower case, with one '-' for each run of what
 // may not be in one, and a hash at the end where letters had to be cut off or none were left:
-// "MF0;A09-P1:U1" -> "mf0-a09-p1-u1". Never empty, and a DNS label.
+// "MF0;leaf-1:U1" -> "mf0-leaf-1-u1". Never empty, and a DNS label.
 std::string DnsLabelFrom(absl::string_view text);
 
 // A name for each group, parallel to `groups`, which are as MakeTrees leaves them. `present` are
-// the HyperNodes that the last import of this source made. Nothing depends on the order of the
-// source:
+// the HyperNodes that the last import of this source made.
 //  1. A group that its source names gets that name (DnsLabelFrom), after `prefix`.
 //  2. An opaque group (Group::opaque) keeps the name of the HyperNode of its kind and tier with the
 //     most members in common, if that name is free: pairs by members in common, most first, then
 //     by name.
 //  3. The other opaque ones are named from their id.
-// Where two want one name, the one whose source has exactly it keeps it, and the others get the
-// hash of kind and id behind it. Example, opaque groups, n1..n5 all in "leaf-a" so far:
-// leaf-a{n1..n3} and leaf-b{n4,n5}, of the ids "a" and "b". If switch "a" goes and n1..n3 are seen
-// at "c" only, c{n1..n3} stays "leaf-a".
+// Where two want one name, the one whose source has exactly it keeps it, and the others get a hash
+// of kind and id behind it. Nothing depends on the order of the source.
+//
+// Example, opaque groups named after their first switch: "leaf-a" is {n1, n2, n3} so far. Switch a
+// is replaced by x: the group of id "leaf-x" is {n1, n2, n3, n4}, and is called "leaf-a" still.
 absl::StatusOr<std::vector<std::string>> NameGroups(const std::vector<Group>& groups,
                                                     const std::vector<v1::HyperNode>& present,
                                                     absl::string_view prefix);

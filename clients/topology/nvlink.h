@@ -2,8 +2,8 @@
 // is CLUSTERUUID.CLIQUEID, as NVIDIA's device plugin and feature discovery set it. Nodes of one
 // value reach each other by NVLink.
 //
-//   n1, n2 {nvidia.com/gpu.clique: 3fbfc98b-7f95-4749-ab11-bd351a2aab3e.1}
-//     -> "3fbfc98b-7f95-4749-ab11-bd351a2aab3e-1", kind nvlink, tier 1 "domain" {n1, n2}
+//   n1, n2 {nvidia.com/gpu.clique: 7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901.1}
+//     -> "7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901-1", kind nvlink, tier 1 "domain" {n1, n2}
 //
 // Read: the label, another one with --labels KEY. Nodes without it, or whose UUID is all zeros (the
 // fabric is not up), are left out. UUIDs may change when the fabric manager starts anew: a group so

@@ -3,10 +3,9 @@
 //
 //   - topology: topo1
 //     cluster_default: true
-//     tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1, nodes: "node[01-02]"},
-//     ..]}
+//     tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1, nodes: "n[01-02]"}, ..]}
 //   - topology: topo2
-//     block: {block_sizes: [4, 16], blocks: [{block: b1, nodes: "node[01-04]"}, ..]}
+//     block: {block_sizes: [4, 16], blocks: [{block: b1, nodes: "n[01-04]"}, ..]}
 //
 // Read: the topologies asked for (--topology), else the cluster's default, else the only one;
 // `tree`, and `block` as slurm_blocks.h says. `flat` holds no groups: nothing to import. `ring` and

@@ -11,6 +11,10 @@ std::string SourcePlace::text() const {
   return position.line == 0 ? "" : absl::StrCat(file, ":", position.line, ":", position.column);
 }
 
+std::string Counted(size_t count, absl::string_view one) {
+  return absl::StrCat(count, " ", one, count == 1 ? "" : "s");
+}
+
 std::string SomeOf(const std::vector<std::string>& names) {
   constexpr size_t kShown = 5;
   const size_t shown = names.size() <= kShown + 1 ? names.size() : kShown;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "support/yaml_tree.h"
 
 namespace berth {
@@ -73,6 +74,9 @@ struct ImportInput {
 
 // An importer. INVALID_ARGUMENT tells file and line of all that is wrong.
 using ReadFormat = absl::StatusOr<Imported> (*)(const ImportInput& input);
+
+// "1 node", "2 nodes".
+std::string Counted(size_t count, absl::string_view one);
 
 // "a, b, c and 5 more".
 std::string SomeOf(const std::vector<std::string>& names);

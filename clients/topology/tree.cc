@@ -193,8 +193,8 @@ class Trees {
     });
     groups_ = std::move(kept);
     if (empty.empty()) return;
-    warnings_.push_back(absl::StrCat(empty.size(), empty.size() == 1 ? " group" : " groups",
-                                     " without nodes left out: ", SomeOf(empty)));
+    warnings_.push_back(
+        absl::StrCat(Counted(empty.size(), "group"), " without nodes left out: ", SomeOf(empty)));
   }
 
   void CheckBounds() {

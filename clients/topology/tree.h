@@ -12,8 +12,7 @@ namespace berth {
 // "leaf", "spine", "core"; "" above.
 std::string DefaultTierName(int tier);
 
-// Checks the groups of `imported` and fills in what Berth needs; they come out by kind, tier and
-// id.
+// Checks the groups of `imported` and fills in what Berth needs; they come out by kind, tier, id.
 //  - Groups without a node below them are left out, with a warning.
 //  - A group's tier, where the source says none, is one above its highest child's; 1 for a leaf.
 //  - A node that a group and one below it both list is the lower one's.

@@ -1,7 +1,7 @@
 // Ports as UFM lists them: GET /ufmRest/resources/ports, JSON.
 //
 //   [{"description": "Computer IB Port", "system_name": "node0", "peer_node_name": "leaf0",
-//     "active_width": "4x", "active_speed": "NDR", "guid": "e09d7303007a4bd8"},
+//     "active_width": "4x", "active_speed": "NDR", "guid": "0002c90300001101"},
 //    {"description": "Switch IB Port", "system_name": "leaf0", "peer_node_name": "spine0"}, ..]
 //
 // Read: ports of computers, as cables from system_name to the leaf switch peer_node_name, and those
