@@ -42,8 +42,8 @@ absl::Status ReadYaml(absl::string_view text, absl::string_view file,
 absl::Status ReadYamlFile(const std::string& path, google::protobuf::Message* message);
 
 // The bytes of a file, or of standard input for "-". NOT_FOUND, PERMISSION_DENIED; INVALID_ARGUMENT
-// above kMaxYamlBytes.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+// above `max_bytes`.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t max_bytes = kMaxYamlBytes);
 
 // Where the fields of a message that was read stand, by path in field names:
 // "groups[1].min_available", "labels[\"team\"]". The server's field violations use the same paths.

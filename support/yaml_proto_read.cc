@@ -328,13 +328,13 @@ absl::Status ReadYaml(absl::string_view text, absl::string_view file, Message* m
   return errors.status();
 }
 
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
   const int fd = path == "-" ? dup(0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileError(path, errno);
   std::string text;
   std::vector<char> buffer(size_t{64} << 10);
   ssize_t got = 0;
-  while (text.size() <= kMaxYamlBytes && (got = read(fd, buffer.data(), buffer.size())) != 0) {
+  while (text.size() <= max_bytes && (got = read(fd, buffer.data(), buffer.size())) != 0) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) break;
     text.append(buffer.data(), static_cast<size_t>(got));
@@ -342,9 +342,9 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   const int error = got < 0 ? errno : 0;
   close(fd);
   if (error != 0) return FileError(path, error);
-  if (text.size() <= kMaxYamlBytes) return text;
+  if (text.size() <= max_bytes) return text;
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": more than the ", kMaxYamlBytes, " bytes allowed"));
+      absl::StrCat(path, ": more than the ", max_bytes, " bytes allowed"));
 }
 
 absl::Status ReadYamlFile(const std::string& path, Message* message) {

@@ -6,6 +6,7 @@
 
 #include "clients/cli/command.h"
 #include "clients/cli/completion.h"
+#include "clients/cli/topology_import_commands.h"
 #include "support/nearest.h"
 #include "support/version.h"
 
@@ -118,6 +119,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddQueueCommands(app, session);
   AddNodeCommands(app, session);
   AddClusterCommands(app, session);
+  AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
   const bool takes_command =
       !ours.empty() && std::find(ours.begin(), ours.end(), "submit") != ours.end();

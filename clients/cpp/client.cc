@@ -50,7 +50,8 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
       channel_(channel),
       stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
              v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
-             v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel)) {}
+             v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
+             v1::HyperNodeService::NewStub(channel)) {}
 
 // Deadlines are the system's: gRPC counts them itself.
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {

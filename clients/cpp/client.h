@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
+#include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
@@ -141,7 +142,8 @@ class Client {
              std::unique_ptr<v1::NodeService::StubInterface>,
              std::unique_ptr<v1::ClusterService::StubInterface>,
              std::unique_ptr<v1::WatchService::StubInterface>,
-             std::unique_ptr<v1::ExplainService::StubInterface>>
+             std::unique_ptr<v1::ExplainService::StubInterface>,
+             std::unique_ptr<v1::HyperNodeService::StubInterface>>
       stubs_;
 };
 

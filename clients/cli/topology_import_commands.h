@@ -1,0 +1,14 @@
+// `berth topology import`: HyperNodes from files of other systems (clients/topology).
+#ifndef BERTH_CLIENTS_CLI_TOPOLOGY_IMPORT_COMMANDS_H_
+#define BERTH_CLIENTS_CLI_TOPOLOGY_IMPORT_COMMANDS_H_
+
+#include "clients/cli/command.h"
+
+namespace berth {
+
+// Below the noun `topology`, which is made if nobody did. `session` outlives `app`.
+void AddTopologyImportCommand(CLI::App& app, Session& session);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_TOPOLOGY_IMPORT_COMMANDS_H_

@@ -1,0 +1,69 @@
+#include "clients/topology/formats.h"
+
+#include "clients/topology/agents.h"
+#include "clients/topology/ibnetdiscover.h"
+#include "clients/topology/kueue.h"
+#include "clients/topology/labels.h"
+#include "clients/topology/nvlink.h"
+#include "clients/topology/slurm_conf.h"
+#include "clients/topology/slurm_yaml.h"
+#include "clients/topology/topograph.h"
+#include "clients/topology/ufm.h"
+
+namespace berth {
+
+const std::vector<TopologyFormat>& TopologyFormats() {
+  static const auto* const formats = new std::vector<TopologyFormat>{
+      {.name = "slurm-conf", .description = "Slurm's topology.conf", .read = ReadSlurmConf},
+      {.name = "slurm-yaml",
+       .description = "Slurm's topology.yaml",
+       .read = ReadSlurmYaml,
+       .takes_topologies = true},
+      {.name = "topograph",
+       .description = "a model of NVIDIA Topograph, or its NMX compute nodes",
+       .read = ReadTopograph},
+      {.name = "ibnetdiscover",
+       .description = "what ibnetdiscover prints",
+       .read = ReadIbnetdiscover,
+       .takes_ports = true,
+       .has_hosts = true},
+      {.name = "ufm",
+       .description = "UFM's ports (JSON)",
+       .read = ReadUfmPorts,
+       .takes_ports = true,
+       .has_hosts = true},
+      {.name = "kueue",
+       .description = "a Topology of Kueue, with the nodes' labels",
+       .read = ReadKueue,
+       .reads_labels = true,
+       .takes_topologies = true},
+      {.name = "labels",
+       .description = "labels of the nodes (--labels zone,rack)",
+       .read = ReadLabels,
+       .reads_files = false,
+       .reads_labels = true,
+       .takes_label_keys = true},
+      {.name = "nvlink",
+       .description = "NVLink domains, from a label of the nodes",
+       .read = ReadNvlink,
+       .kind = kNvlinkKind,
+       .reads_files = false,
+       .reads_labels = true,
+       .takes_label_keys = true},
+      {.name = "agents",
+       .description = "switches and NVLink domains that agents report as labels",
+       .read = ReadAgents,
+       .reads_files = false,
+       .reads_labels = true},
+  };
+  return *formats;
+}
+
+const TopologyFormat* FindTopologyFormat(absl::string_view name) {
+  for (const TopologyFormat& format : TopologyFormats()) {
+    if (name == format.name) return &format;
+  }
+  return nullptr;
+}
+
+}  // namespace berth

@@ -1,0 +1,32 @@
+// The formats that can be imported: the only list of them.
+#ifndef BERTH_CLIENTS_TOPOLOGY_FORMATS_H_
+#define BERTH_CLIENTS_TOPOLOGY_FORMATS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "clients/topology/source.h"
+
+namespace berth {
+
+struct TopologyFormat {
+  const char* name;
+  const char* description;  // one line for --help
+  ReadFormat read;
+  const char* kind = kNetworkKind;  // unless the import says another
+  bool reads_files = true;          // else it takes no file, and reads labels of nodes only
+  bool reads_labels = false;        // of the cluster's nodes
+  bool takes_label_keys = false;    // --labels
+  bool takes_ports = false;         // --ports
+  bool takes_topologies = false;    // --topology
+  bool has_hosts = false;           // --known-nodes: the file may name hosts that are no nodes
+};
+
+const std::vector<TopologyFormat>& TopologyFormats();
+// Null when there is none of this name.
+const TopologyFormat* FindTopologyFormat(absl::string_view name);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_TOPOLOGY_FORMATS_H_

@@ -1,0 +1,35 @@
+// Which hosts of a fabric count, and how many did not.
+#ifndef BERTH_CLIENTS_TOPOLOGY_HOSTS_H_
+#define BERTH_CLIENTS_TOPOLOGY_HOSTS_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "clients/topology/host_names.h"
+#include "clients/topology/source.h"
+
+namespace berth {
+
+class HostFilter {
+ public:
+  explicit HostFilter(const ImportInput& input);
+
+  // Whether a port of this owner takes part; counts those that do not.
+  bool Counts(const AdapterOwner& owner);
+  // Whether a switch with such a port is a leaf switch all the same.
+  bool MarksLeaf(const AdapterOwner& owner) const;
+  // `what`: "adapter" or "port", of which Counts() was told one each time.
+  void AddWarnings(const std::string& what, std::vector<std::string>* warnings) const;
+
+ private:
+  const bool known_only_;
+  std::set<std::string> known_;
+  size_t seen_ = 0;
+  size_t unnamed_ = 0, aggregation_ = 0, managers_ = 0;
+  std::set<std::string> unknown_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_TOPOLOGY_HOSTS_H_
