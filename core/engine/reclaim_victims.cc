@@ -34,13 +34,14 @@ bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Reso
 }
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
-                               const Resources& request)
+                               const Resources& request, UsefulJob useful)
     : cycle_(cycle),
       state_(cycle.state()),
       pool_(pool),
       shares_(cycle.shares()),
       job_(job),
-      request_(request) {
+      request_(request),
+      useful_(std::move(useful)) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) asked_.push_back(i);
   }
