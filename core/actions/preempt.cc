@@ -13,13 +13,13 @@ namespace berth {
 namespace {
 
 RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
-  const VictimPlanGoal goal{
-      .job = job,
-      .needs = needs,
-      .reason = ReleaseReason::kPreempted,
-      .why = [&job](const Job& victim) {
-        return absl::StrCat("its priority ", victim.priority, " is below ", job.priority);
-      }};
+  const VictimPlanGoal goal{.job = job,
+                            .needs = needs,
+                            .reason = ReleaseReason::kPreempted,
+                            .why = [&job](const Job& victim) {
+                              return absl::StrCat("its priority ", victim.priority, " is below ",
+                                                  job.priority);
+                            }};
   const VictimOutcome outcome = PlanVictims(cycle, goal, [&](UsefulJob useful) {
     return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, job.priority,
                                           std::move(useful));

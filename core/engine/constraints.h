@@ -24,8 +24,8 @@ struct ConstraintCount {
   // In this order: "ready", "schedulable" (cordon, drain, back-off), the configured filters by name
   // ("node_selector", "taints", ...: for what the node is), "size" (the node, even empty, is too
   // small, or has no such devices), "topology" (only where a hard constraint holds the group
-  // together: the node is in no domain of its tiers that could hold all its tasks if it were empty),
-  // "free" (what others hold), "reserved" (what is kept for others).
+  // together: the node is in no domain of its tiers that could hold all its tasks if it were
+  // empty), "free" (what others hold), "reserved" (what is kept for others).
   std::string name;
   int64_t nodes_alone = 0;     // nodes that it rejects, whatever the others say
   int64_t devices_alone = 0;   // free devices of the asked kinds on these
@@ -57,8 +57,8 @@ struct TopologyLimit {
   std::vector<bool> may;  // by domain: it may be used, by its tier and by what runs
 };
 
-// Looks at every node once: O(nodes * filters). Adds the nodes looked at to `work`. With a limit, what
-// nodes hold together is what those of one domain hold.
+// Looks at every node once: O(nodes * filters). Adds the nodes looked at to `work`. With a limit,
+// what nodes hold together is what those of one domain hold.
 GroupConstraints CountConstraints(const ClusterState& state, const Policies& policies,
                                   Reservations& reservations, const Job& job, uint32_t group,
                                   int64_t needed_tasks, Time now,

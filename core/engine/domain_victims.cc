@@ -21,8 +21,8 @@ class DomainVictims {
         state_(cycle.state()),
         goal_(goal),
         scope_(scope),
-        needs_(UnitNeedsOf(state_, TreesOf(cycle),
-                           goal.job, ScopeNeedsOf(goal.job, goal.needs, 0), *scope.tree,
+        needs_(UnitNeedsOf(state_, TreesOf(cycle), goal.job, ScopeNeedsOf(goal.job, goal.needs, 0),
+                           *scope.tree,
                            /*insist=*/false)) {}
 
   VictimOutcome Run(const MakeVictims& make);
@@ -145,7 +145,8 @@ VictimOutcome DomainVictims::Run(const MakeVictims& make) {
   int tried = 0;
   for (size_t at = 0; at < options.size() && tried < kMaxDomains;) {
     Best best;
-    for (const size_t first = at; at < options.size() && options[first].AsGoodAs(options[at]); ++at) {
+    for (const size_t first = at; at < options.size() && options[first].AsGoodAs(options[at]);
+         ++at) {
       if (tried == kMaxDomains || best.compared == kMaxCompared) continue;
       if (!CouldBeFreed(options[at].domain)) continue;
       ++tried;

@@ -1,8 +1,9 @@
 // Victims for a gang that a hard topology constraint keeps in one domain: whoever goes for it goes
-// from one domain, in which the gang is then placed. Domains in order: the lowest tier first, healthy
-// ones first, then where most of the gang fits already, then where least is lost. Left out are those that could not hold it if
-// they were empty, and those where those who may be evicted leave too little; so nobody goes for a
-// gang that no domain can hold. At most kMaxDomains are really tried.
+// from one domain, in which the gang is then placed. Domains in order: the lowest tier first,
+// healthy ones first, then where most of the gang fits already, then where least is lost. Left out
+// are those that could not hold it if they were empty, and those where those who may be evicted
+// leave too little; so nobody goes for a gang that no domain can hold. At most kMaxDomains are
+// really tried.
 //
 //   racks a {1 of 4 free} b {3 of 4 free}, gang of 4 in one rack: one has to go, from b
 //

@@ -72,7 +72,7 @@ class Search {
   std::vector<QueueId> chain_;   // the job's queue and those above
   std::vector<QueueUse> ended_;  // likewise: what has gone
   std::vector<Shape> shapes_;
-  DomainBound bound_;            // of topology
+  DomainBound bound_;                       // of topology
   absl::flat_hash_map<NodeId, Left> left_;  // looked up, and walked only into an ordered list
   int trials_ = 0;
 };
@@ -175,9 +175,9 @@ void Search::JobEnds(const Job& job) {
 }
 
 bool Search::EnoughFits() const {
-  return bound_.Enough() &&
-         std::all_of(shapes_.begin(), shapes_.end(),
-                     [](const Shape& shape) { return shape.fit >= shape.needed; });
+  return bound_.Enough() && std::all_of(shapes_.begin(), shapes_.end(), [](const Shape& shape) {
+           return shape.fit >= shape.needed;
+         });
 }
 
 std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {

@@ -86,10 +86,9 @@ void AddConstraints(ClusterState& state, const Policies& policies, const Job& jo
   Cycle cycle(state, policies, now, kQuestionBudget);
   const JobNeeds needs = NeedsOf(job);
   for (const GroupNeed& need : needs.groups) {
-    explanation->groups.push_back(CountConstraints(state, policies, cycle.reservations(), job,
-                                                   need.group, need.count, now,
-                                                   LimitOf(cycle, job, need),
-                                                   &cycle.counters().work));
+    explanation->groups.push_back(
+        CountConstraints(state, policies, cycle.reservations(), job, need.group, need.count, now,
+                         LimitOf(cycle, job, need), &cycle.counters().work));
   }
   explanation->topology = ScopeFits(cycle, job, needs, /*soft=*/true);
 }

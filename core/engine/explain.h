@@ -50,9 +50,9 @@ enum class RemedyKind : uint8_t {
   kOtherQueue,       // `queue`
   kPreemptible,      // may be evicted, and borrow
   kSmallerTasks,     // `group`, `text` = a resource, `value` = as much of it as a node has
-  kWiderTier,        // `level`, `group`, `value` = the highest tier that would do, `text` = its name
-  kSoftTopology,     // `level`, `group`: the hard constraint as a soft one
-  kWait,             // until `time`; nothing to change
+  kWiderTier,     // `level`, `group`, `value` = the highest tier that would do, `text` = its name
+  kSoftTopology,  // `level`, `group`: the hard constraint as a soft one
+  kWait,          // until `time`; nothing to change
 };
 // One change, alone, that starts the job: at once (a dry run did), or with kWait then.
 struct Remedy {

@@ -1,7 +1,7 @@
 // FitCount: for how many tasks of a gang there would be room if some running tasks were gone,
 // counted node by node without touching the state. What it denies is impossible; what it grants
-// must still be tried, as it looks at each shape alone and knows nothing of tasks that want to be near
-// or apart, and of reservations.
+// must still be tried, as it looks at each shape alone and knows nothing of tasks that want to be
+// near or apart, and of reservations.
 //
 //   gang of 2 tasks of 8 GPUs      n1: 8 one-GPU jobs   n2: 4 free, 4 one-GPU jobs
 //   Take(4 jobs of n2) -> 1 of 2;   Take(7 of n1) -> 1 of 2;   Take(the 8th) -> Enough()

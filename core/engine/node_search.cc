@@ -121,7 +121,8 @@ std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (!(tasks == 1 ? entry.resources : entry.resources.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
-  if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node)) return std::nullopt;
+  if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
+    return std::nullopt;
   const auto passes = [&](const Offer& offer) {
     if (!look->prepared.PassesNow(offer)) return false;
     if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;

@@ -62,7 +62,8 @@ std::vector<uint32_t> NominatedTasks(const Job& job) {
 
 std::vector<Placement> PlacesOf(const Job& job, const std::vector<uint32_t>& tasks) {
   std::vector<Placement> places;
-  for (uint32_t task : tasks) places.push_back({task, job.tasks[task].node, job.tasks[task].devices});
+  for (uint32_t task : tasks)
+    places.push_back({task, job.tasks[task].node, job.tasks[task].devices});
   return places;
 }
 
@@ -188,10 +189,10 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
     return std::nullopt;
   }
   const QueueUse use = UseOf(job, RequestOf(state, job, needs), job.occupying == 0);
-  const bool barred = cycle.reservations()
-                          .Outgrows(job, use, WindowFrom(job, cycle.now()),
-                                    LeavingOfQueues(state, job.queue))
-                          .has_value();
+  const bool barred =
+      cycle.reservations()
+          .Outgrows(job, use, WindowFrom(job, cycle.now()), LeavingOfQueues(state, job.queue))
+          .has_value();
   if (barred) return std::nullopt;
   const std::vector<NodeId> some = count.RoomOnceReleased();
   auto places = TryOn(cycle, placer, job, some);

@@ -36,8 +36,8 @@ struct EvictionParameters {
   Duration gang_grace = absl::Minutes(5);  // expire_gangs: how long below the minimum
 };
 
-// What degraded HyperNodes are to gangs with a topology constraint. What runs stays, and is completed
-// where it is, in either case.
+// What degraded HyperNodes are to gangs with a topology constraint. What runs stays, and is
+// completed where it is, in either case.
 enum class DegradedDomains : uint8_t {
   kAvoid,    // chosen after the healthy ones of their tier
   kExclude,  // not chosen for new gangs

@@ -189,8 +189,7 @@ void Finder::SmallerTasks(uint32_t group) {
 }
 
 // The next tiers up, one by one; if none helps, the constraint as a wish.
-void Finder::LooserTopology(ScopeFit::Level level, uint32_t group,
-                            const TopologyConstraint& says) {
+void Finder::LooserTopology(ScopeFit::Level level, uint32_t group, const TopologyConstraint& says) {
   if (says.mode != TopologyMode::kHard) return;
   Remedy remedy;
   remedy.kind = RemedyKind::kWiderTier;

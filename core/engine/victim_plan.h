@@ -63,8 +63,8 @@ class VictimPlan {
   // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
   // not fit as things are.
   bool Run() { return Find() && DecideFound(); }
-  // The same in two steps, so that plans can be compared. Find changes nothing; the state must be the
-  // same when what it found is decided.
+  // The same in two steps, so that plans can be compared. Find changes nothing; the state must be
+  // the same when what it found is decided.
   bool Find();
   bool DecideFound() { return Decide(*found_); }
   // Of what was found: what is lost (VictimUnit::loss), and tasks that go.

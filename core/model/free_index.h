@@ -10,8 +10,8 @@
 // own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
 // found without walking past the others.
 //
-// Planning may also follow which nodes changed (StateEditor::ReadChangedNodes): several followers read
-// one log, each from its own position.
+// Planning may also follow which nodes changed (StateEditor::ReadChangedNodes): several followers
+// read one log, each from its own position.
 #ifndef BERTH_CORE_MODEL_FREE_INDEX_H_
 #define BERTH_CORE_MODEL_FREE_INDEX_H_
 

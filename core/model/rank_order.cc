@@ -69,7 +69,7 @@ class Ranker {
   const ClusterState& state_;
   const Job& job_;
   const absl::Span<const Placement> placements_;
-  const std::string* kind_ = nullptr;  // of what is known below
+  const std::string* kind_ = nullptr;                 // of what is known below
   absl::flat_hash_map<NodeId, HyperNodeId> domains_;  // the lowest
   std::map<HyperNodeId, Path> paths_;
   absl::flat_hash_map<NodeId, size_t> places_;

@@ -125,10 +125,10 @@ class StateEditor {
   void SetNodeMarks(NodeId id, FreeIndex::Marks marks) { state_.free_.SetMarks(id, marks); }
   // Before FreeIndex::ForEachMarked, after any edit.
   void SyncMarks() { state_.free_.SyncMarks(); }
-  // The nodes whose offer (what is free there, whether it takes tasks, its specification) is not what
-  // it was at the follower's `*position`, tried and undone edits included; some may have changed back,
-  // and some be gone. Moves the position to now. False: too much has happened since, or it is 0, the
-  // follower's first: anything may have changed.
+  // The nodes whose offer (what is free there, whether it takes tasks, its specification) is not
+  // what it was at the follower's `*position`, tried and undone edits included; some may have
+  // changed back, and some be gone. Moves the position to now. False: too much has happened since,
+  // or it is 0, the follower's first: anything may have changed.
   bool ReadChangedNodes(uint64_t* position, std::vector<NodeId>* nodes) {
     return state_.free_.ReadLog(position, nodes);
   }

@@ -42,8 +42,7 @@ DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bo
     const Group& group = job.groups[need.group];
     const bool whole = !of_job && tasks.size() == 1;
     AddScope(cycle, job, group.topology, {&need, 1}, group.first_task,
-             group.first_task + static_cast<uint32_t>(group.replicas),
-             whole ? only : std::nullopt);
+             group.first_task + static_cast<uint32_t>(group.replicas), whole ? only : std::nullopt);
     AddParts(cycle, job, need);
   }
 }
@@ -55,11 +54,9 @@ void DomainBound::AddScope(Cycle& cycle, const Job& job, const TopologyConstrain
   impossible_ |= !rule.Possible();
   if (rule.mode != TopologyMode::kHard || !rule.Possible()) return;
   const WholeScope scope{rule.tree, rule.highest, PinOf(*rule.tree, job, begin, end)};
-  const auto units =
-      UnitNeedsOf(cycle.state(), TreesOf(cycle), job, needs, *rule.tree, insist_);
-  Add(cycle, *rule.tree, units, [&](DomainIndex d) {
-    return MayUse(scope, d) && (!only.has_value() || d == *only);
-  });
+  const auto units = UnitNeedsOf(cycle.state(), TreesOf(cycle), job, needs, *rule.tree, insist_);
+  Add(cycle, *rule.tree, units,
+      [&](DomainIndex d) { return MayUse(scope, d) && (!only.has_value() || d == *only); });
 }
 
 // Each partition that has begun has its own; the others share what all domains hold.
@@ -124,7 +121,8 @@ void DomainBound::Set(NodeId node, ShapeId shape, int64_t fits) {
     bool changed = false;
     for (Need& need : scope.needs) {
       if (need.fits.shape != shape) continue;
-      const auto now = static_cast<int32_t>(need.fits.one_per_node ? std::min<int64_t>(fits, 1) : fits);
+      const auto now =
+          static_cast<int32_t>(need.fits.one_per_node ? std::min<int64_t>(fits, 1) : fits);
       int32_t& before = need.of_node[node.value];
       if (now == before) continue;
       need.room.Take(lowest, int64_t{before} - now);

@@ -2,8 +2,8 @@
 // nodes would have more or less to give than they have? Counted on the side, in O(depth) for each
 // change, without touching the state: for plans that let tasks go until the gang fits.
 //
-// What it denies is impossible. What it grants must still be tried: it looks at each scope and shape
-// alone, and knows nothing of tasks near or apart and of reservations.
+// What it denies is impossible. What it grants must still be tried: it looks at each scope and
+// shape alone, and knows nothing of tasks near or apart and of reservations.
 //
 //   gang of 4 in one rack    a: 3 free, b: 2 free, c: 0 free     denied
 //   one more goes in b, two in a: Set(...)                       granted, for a
@@ -42,8 +42,8 @@ class DomainBound {
 
   bool any() const { return impossible_ || !scopes_.empty(); }
   bool Enough() const { return !impossible_ && lacking_ == 0; }
-  // Room on the node could serve: it is in a domain that has enough for the whole scope, or there is
-  // no such scope.
+  // Room on the node could serve: it is in a domain that has enough for the whole scope, or there
+  // is no such scope.
   bool Useful(NodeId node) const;
   // Tasks of the shape that the node would have room for.
   void Set(NodeId node, ShapeId shape, int64_t fits);

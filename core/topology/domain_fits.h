@@ -1,15 +1,15 @@
-// DomainFits: how many tasks of a shape each node, and each domain of a tree, has room for now. So a
-// question about a domain is one look, whatever the number of nodes.
+// DomainFits: how many tasks of a shape each node, and each domain of a tree, has room for now. So
+// a question about a domain is one look, whatever the number of nodes.
 //
 //   rack a {n1 2 free, n2 5 free}, tasks of 2:   n1 1, n2 2, rack a 3
 //
-// Kept from cycle to cycle for the shapes asked for last. Counts follow the nodes that changed since
-// they were last asked for, tried edits and undone ones alike: O(changed nodes * depth); all are
-// counted anew if too many changes were missed, or when HyperNodes or nodes come, go or change.
+// Kept from cycle to cycle for the shapes asked for last. Counts follow the nodes that changed
+// since they were last asked for, tried edits and undone ones alike: O(changed nodes * depth); all
+// are counted anew if too many changes were missed, or when HyperNodes or nodes come, go or change.
 //
-// A node counts as many tasks as amounts, devices and filters grant. What only a try can tell is not
-// in it: what reservations keep, tasks near or apart. So counts are an upper bound, and exact where
-// none of these is in play.
+// A node counts as many tasks as amounts, devices and filters grant. What only a try can tell is
+// not in it: what reservations keep, tasks near or apart. So counts are an upper bound, and exact
+// where none of these is in play.
 //
 // A cache: no decision, and no count of work, depends on what it held before. No thread safety.
 #ifndef BERTH_CORE_TOPOLOGY_DOMAIN_FITS_H_

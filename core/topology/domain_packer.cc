@@ -71,8 +71,8 @@ size_t DomainPacker::PlaceUnits(DomainIndex top, absl::Span<const PartNeed* cons
     if (placed < asked) units_->NoMoreUnits(*into);
   }
   // What no child holds whole.
-  while (done < units.size() && units_->MayHoldUnit(top) &&
-         tasks_.Tasks(top) >= unit_.tasks && PlaceWhole(top, *units[done])) {
+  while (done < units.size() && units_->MayHoldUnit(top) && tasks_.Tasks(top) >= unit_.tasks &&
+         PlaceWhole(top, *units[done])) {
     ++done;
   }
   return done;

@@ -1,5 +1,5 @@
-// DomainPacker: places tasks or partitions of one group inside one domain, so that as few domains as
-// possible are touched at every tier: see core/topology/domain_placer.h, "Inside".
+// DomainPacker: places tasks or partitions of one group inside one domain, so that as few domains
+// as possible are touched at every tier: see core/topology/domain_placer.h, "Inside".
 //
 // What the counts promise is believed until a place is taken for it; where fewer fit, the rest goes
 // to other domains below the same one.

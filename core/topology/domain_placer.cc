@@ -101,8 +101,7 @@ std::vector<DomainPlacer::Candidate> DomainPlacer::CandidatesFor(const ScopeRule
                                                                  Needs needs,
                                                                  const Region& region) {
   const TopologyTree& tree = *rule.tree;
-  std::vector<UnitNeed> units =
-      UnitNeedsOf(state_, TreesOf(cycle_), job_, needs, tree, insist_);
+  std::vector<UnitNeed> units = UnitNeedsOf(state_, TreesOf(cycle_), job_, needs, tree, insist_);
   std::vector<DomainRoom> rooms;
   for (const UnitNeed& need : units) {
     rooms.emplace_back(FitsOf(cycle_, tree, need.fits), need.unit, region, leave_out_);
@@ -151,12 +150,11 @@ bool DomainPlacer::PlaceGroups(Needs needs, const Region& region) {
 
 bool DomainPlacer::PlaceGroup(const ScopeNeed& need, const Region& region) {
   const Group& group = job_.groups[need.group];
-  return InScope(group.topology, {&need, 1}, group.first_task,
-                 group.first_task + static_cast<uint32_t>(group.replicas), region,
-                 [&](const Region& inner) {
-                   return need.parts.empty() ? PlaceTasks(need, need.tasks, inner)
-                                             : PlaceParts(need, inner);
-                 });
+  return InScope(
+      group.topology, {&need, 1}, group.first_task,
+      group.first_task + static_cast<uint32_t>(group.replicas), region, [&](const Region& inner) {
+        return need.parts.empty() ? PlaceTasks(need, need.tasks, inner) : PlaceParts(need, inner);
+      });
 }
 
 // Partitions that have begun are where they are; then whole ones together, if one tree says where.
@@ -166,9 +164,9 @@ bool DomainPlacer::PlaceParts(const ScopeNeed& need, const Region& region) {
   if (!rule.Possible()) return false;
   const bool hard = rule.mode == TopologyMode::kHard;
   const TopologyTree* tree = region.parts.empty() ? rule.tree : region.parts.back().tree;
-  const bool one_by_one = tree == nullptr || IsNear(job_, need.group) ||
-                          (rule.mode != TopologyMode::kNone && rule.tree != tree &&
-                           rule.tree != nullptr);
+  const bool one_by_one =
+      tree == nullptr || IsNear(job_, need.group) ||
+      (rule.mode != TopologyMode::kNone && rule.tree != tree && rule.tree != nullptr);
   std::vector<const PartNeed*> whole;
   for (const PartNeed& part : need.parts) {
     if (!part.begun && !one_by_one) {
@@ -182,9 +180,8 @@ bool DomainPlacer::PlaceParts(const ScopeNeed& need, const Region& region) {
       FitsOf(cycle_, *tree, {.shape = group.shape, .one_per_node = KeepsApart(group, need.group)});
   const UnitSize unit{.tasks = group.partition_size,
                       .highest_tier = hard ? rule.highest : kRootTier};
-  DomainPacker packer(
-      cycle_, view, unit, region, leave_out_,
-      LeafPlacer(cycle_, job_, need.group, window_, heedless_, view, region));
+  DomainPacker packer(cycle_, view, unit, region, leave_out_,
+                      LeafPlacer(cycle_, job_, need.group, window_, heedless_, view, region));
   const DomainIndex top = region.In(*tree);
   if (unit.tasks > 1 || hard) return packer.PlaceUnits(top, whole) == whole.size();
   return packer.PlaceTasks(top, need.tasks) == need.tasks.size();
@@ -193,8 +190,7 @@ bool DomainPlacer::PlaceParts(const ScopeNeed& need, const Region& region) {
 bool DomainPlacer::PlacePart(const ScopeNeed& need, const PartNeed& part, const Region& region) {
   const ScopeNeed own{.group = need.group, .tasks = part.tasks, .parts = {}};
   return InScope(job_.groups[need.group].partition_topology, {&own, 1}, part.begin, part.end,
-                 region,
-                 [&](const Region& inner) { return PlaceTasks(own, part.tasks, inner); });
+                 region, [&](const Region& inner) { return PlaceTasks(own, part.tasks, inner); });
 }
 
 bool DomainPlacer::PlaceTasks(const ScopeNeed& need, absl::Span<const uint32_t> tasks,
@@ -221,8 +217,7 @@ bool DomainPlacer::PlaceAnywhere(const ScopeNeed& need, absl::Span<const uint32_
                 .last = {},
                 .heedless = heedless_};
   for (uint32_t task : tasks) {
-    const std::optional<Found> found =
-        cycle_.search().Best(seeker, &cycle_.counters().work);
+    const std::optional<Found> found = cycle_.search().Best(seeker, &cycle_.counters().work);
     if (!found.has_value()) return false;
     cycle_.transaction().Place(job_.id, {task, found->node, found->devices});
     seeker.last = found->node;

@@ -1,20 +1,20 @@
-// DomainPlacer: places a job's tasks inside domains, as its topology constraints say: scope by scope,
-// job, then groups, then partitions.
+// DomainPlacer: places a job's tasks inside domains, as its topology constraints say: scope by
+// scope, job, then groups, then partitions.
 //
 //   Scope   of the domains that could hold it, by counts: the lowest tier first, healthy before
-//           degraded, then the tightest. Tried in the transaction, and taken back if it does not fit
-//           after all (tasks near or apart, room kept for others). Hard: up to its tier, else not at
-//           all; soft: up to the root. Where tasks of it run, only domains that hold these.
+//           degraded, then the tightest. Tried in the transaction, and taken back if it does not
+//           fit after all (tasks near or apart, room kept for others). Hard: up to its tier, else
+//           not at all; soft: up to the root. Where tasks of it run, only domains that hold these.
 //   Inside  for n units (tasks, or partitions of s tasks): the lowest domain that holds all n, the
-//           tightest such, and so on inside it; if none does, the child that holds most takes what it
-//           can, and so on with the rest.
+//           tightest such, and so on inside it; if none does, the child that holds most takes what
+//           it can, and so on with the rest.
 //   Leaf    LeafPlacer: one node for all if one has room (but to spread), else by strategy.
 //
 //   racks a {4 free} b {2 free} c {6 free}, one pod; a gang of 5 goes to c, one of 4 to a; one of 9
 //   takes all of c, and 3 of a, as b holds fewer
 //
-// Cost: O(tasks + domains), for each scope that is placed anew O(domains of its kind), and in domains
-// that did not hold what the counts promised, their nodes.
+// Cost: O(tasks + domains), for each scope that is placed anew O(domains of its kind), and in
+// domains that did not hold what the counts promised, their nodes.
 #ifndef BERTH_CORE_TOPOLOGY_DOMAIN_PLACER_H_
 #define BERTH_CORE_TOPOLOGY_DOMAIN_PLACER_H_
 
@@ -41,8 +41,8 @@ class DomainPlacer {
   // `insist`: soft constraints with patience are as hard ones.
   DomainPlacer(Cycle& cycle, const Job& job, const Window& window, bool heedless, bool insist);
 
-  // Places all in the transaction, inside the region; false: not all, and the caller takes back what
-  // there is.
+  // Places all in the transaction, inside the region; false: not all, and the caller takes back
+  // what there is.
   bool PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within = {});
 
  private:

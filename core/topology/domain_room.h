@@ -1,10 +1,10 @@
 // DomainRoom: what one group believes of the domains of a tree while it is placed: how many of its
-// tasks, and of its units, each has room for. Begins as the counts say (DomainFits) and follows what
-// is placed and what turns out not to fit.
+// tasks, and of its units, each has room for. Begins as the counts say (DomainFits) and follows
+// what is placed and what turns out not to fit.
 //
-// A unit is a partition of `size` tasks, which stay in one domain of at most `highest_tier`. A domain
-// of at most that tier holds as many units as its tasks make up; one above it as many as its child
-// domains do. Without partitions a unit is a task, and units are tasks.
+// A unit is a partition of `size` tasks, which stay in one domain of at most `highest_tier`. A
+// domain of at most that tier holds as many units as its tasks make up; one above it as many as its
+// child domains do. Without partitions a unit is a task, and units are tasks.
 //
 //   pod { rack a: 6 tasks, rack b: 11 tasks }, units of 4 in a rack
 //     a holds 1, b holds 2, so the pod 3, though 17 tasks would make 4
@@ -36,9 +36,7 @@ class DomainRoom {
   DomainRoom(const FitView& view, const UnitSize& unit, const Region& region, bool leave_out);
 
   int64_t Tasks(DomainIndex d) const { return tasks_[d]; }
-  int64_t Units(DomainIndex d) const {
-    return units_.empty() ? tasks_[d] : units_[d];
-  }
+  int64_t Units(DomainIndex d) const { return units_.empty() ? tasks_[d] : units_[d]; }
   // Tasks that find room on nodes that joined the domain itself.
   int64_t OwnTasks(DomainIndex d) const;
   // A unit may spread over the domain's children.

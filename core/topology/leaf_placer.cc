@@ -35,8 +35,7 @@ std::vector<LeafPlacer::Slot> LeafPlacer::SlotsOf(absl::Span<const NodeId> nodes
     if (!only_this_tree_ && !region_.Holds(node)) continue;
     slots.push_back({state_.free().KeyOf(node), fits});
   }
-  std::sort(slots.begin(), slots.end(),
-            [](const Slot& a, const Slot& b) { return a.key < b.key; });
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.key < b.key; });
   return slots;
 }
 
@@ -112,9 +111,9 @@ size_t LeafPlacer::PlaceTogether(std::vector<Slot> slots, absl::Span<const uint3
   while (placed < tasks.size()) {  // the tightest that takes all the rest, or the most of it
     const auto rest = static_cast<int32_t>(tasks.size() - placed);
     const auto takes = [&](const Slot& slot) { return std::min(FitsOn(slot.node()), rest); };
-    const auto best = std::max_element(slots.begin(), slots.end(), [&](const Slot& a, const Slot& b) {
-      return takes(a) < takes(b);
-    });
+    const auto best =
+        std::max_element(slots.begin(), slots.end(),
+                         [&](const Slot& a, const Slot& b) { return takes(a) < takes(b); });
     if (best == slots.end() || takes(*best) <= 0) break;
     placed += Fill(best->node(), tasks.subspan(placed));
   }

@@ -38,8 +38,9 @@ ScopeRule RuleOf(const ClusterState& state, TopologyTrees& trees, const Topology
 std::optional<DomainIndex> PinOf(const TopologyTree& tree, const Job& job, uint32_t begin,
                                  uint32_t end);
 
-// The job's tasks at these places, beside those that have a place already, are as its hard constraints
-// ask for: they were when the places were chosen, but HyperNodes may have changed since.
+// The job's tasks at these places, beside those that have a place already, are as its hard
+// constraints ask for: they were when the places were chosen, but HyperNodes may have changed
+// since.
 bool KeepsTopology(const ClusterState& state, TopologyTrees& trees, const Job& job,
                    absl::Span<const Placement> places);
 

@@ -178,9 +178,10 @@ std::string WhyNever(Cycle& cycle, const Job& job, const ScopeFit& fit) {
     return absl::StrCat("there is no HyperNode of kind ", fit.kind, " of the tiers asked for, for ",
                         WhatOf(job, fit));
   }
-  std::string why = absl::StrCat(
-      "no ", TierName(cycle, fit, fit.highest_tier), ", even empty, holds ", WhatOf(job, fit),
-      "; the largest, ", NameOf(cycle.state(), fit.largest.domain), ", holds ", fit.largest.fit_empty);
+  std::string why =
+      absl::StrCat("no ", TierName(cycle, fit, fit.highest_tier), ", even empty, holds ",
+                   WhatOf(job, fit), "; the largest, ", NameOf(cycle.state(), fit.largest.domain),
+                   ", holds ", fit.largest.fit_empty);
   if (fit.lowest_tier_empty.has_value()) {
     absl::StrAppend(&why, "; the lowest tier that could is ",
                     TierName(cycle, fit, *fit.lowest_tier_empty));
@@ -196,8 +197,8 @@ std::vector<ScopeFit> ScopeFits(Cycle& cycle, const Job& job, const JobNeeds& ne
 
 BlockedVerdict TopologyVerdict(Cycle& cycle, const Job& job, const JobNeeds& needs) {
   const ClusterState& state = cycle.state();
-  BlockedVerdict verdict = ShortageVerdict(state, cycle.search(), job, needs, 0,
-                                           &cycle.counters().work);
+  BlockedVerdict verdict =
+      ShortageVerdict(state, cycle.search(), job, needs, 0, &cycle.counters().work);
   if (!LacksRoom(verdict)) return verdict;
   const std::vector<ScopeFit> fits = ScopeFits(cycle, job, needs, false);
   for (const ScopeFit& fit : fits) {
@@ -211,10 +212,9 @@ BlockedVerdict TopologyVerdict(Cycle& cycle, const Job& job, const JobNeeds& nee
   for (const ScopeFit& fit : fits) {
     if (fit.domains_now > 0) continue;
     const DomainCount& best = fit.best.front();
-    verdict.detail =
-        absl::StrCat(NameOf(state, best.domain), " has room for ", best.fit_now, " of ",
-                     WhatOf(job, fit), " now, as much as any ",
-                     TierName(cycle, fit, fit.highest_tier));
+    verdict.detail = absl::StrCat(NameOf(state, best.domain), " has room for ", best.fit_now,
+                                  " of ", WhatOf(job, fit), " now, as much as any ",
+                                  TierName(cycle, fit, fit.highest_tier));
     SayAmounts(state, job, fit, best.fit_now, &verdict);
     return verdict;
   }

@@ -14,10 +14,10 @@ namespace berth {
 
 // The gang did not fit; the state is as before it was tried.
 //
-// kNeverFits names the first hard scope that no domain of its tiers could hold if nothing ran there,
-// the largest of these domains, and the lowest tier that could. Else kInsufficientResources: of the
-// first hard scope that no domain holds now, the domain with most room, and how many tasks fit there.
-// Else as of a gang without constraint (ShortageVerdict).
+// kNeverFits names the first hard scope that no domain of its tiers could hold if nothing ran
+// there, the largest of these domains, and the lowest tier that could. Else kInsufficientResources:
+// of the first hard scope that no domain holds now, the domain with most room, and how many tasks
+// fit there. Else as of a gang without constraint (ShortageVerdict).
 BlockedVerdict TopologyVerdict(Cycle& cycle, const Job& job, const JobNeeds& needs);
 
 // How much of a scope a domain holds.
@@ -35,12 +35,12 @@ struct ScopeFit {
   enum class Level : uint8_t { kJob, kGroup, kPartition };
   Level level = Level::kJob;
   uint32_t group = 0;
-  int32_t highest_tier = 0;   // allowed; kRootTier: any
+  int32_t highest_tier = 0;  // allowed; kRootTier: any
   std::string kind;
-  int64_t needed_tasks = 0;   // in one domain
-  int64_t domains = 0;        // allowed
-  int64_t domains_now = 0;    // of these, with room for it now
-  int64_t domains_empty = 0;  // of these, with room if nothing ran there
+  int64_t needed_tasks = 0;       // in one domain
+  int64_t domains = 0;            // allowed
+  int64_t domains_now = 0;        // of these, with room for it now
+  int64_t domains_empty = 0;      // of these, with room if nothing ran there
   std::vector<DomainCount> best;  // of those allowed, the most room now first; at most kMaxShown
   DomainCount largest;            // of those allowed, that which holds most if nothing runs there
   std::optional<int32_t> lowest_tier_empty;  // of all tiers, the lowest that could hold it

@@ -23,8 +23,7 @@ struct TopologyTree::Members {
   absl::flat_hash_map<HyperNodeId, std::vector<NodeId>> nodes;  // 0: in no HyperNode of the kind
 };
 
-TopologyTree::TopologyTree(const ClusterState& state, absl::string_view kind)
-    : kind_(kind) {
+TopologyTree::TopologyTree(const ClusterState& state, absl::string_view kind) : kind_(kind) {
   Members members;
   positions_.assign(state.next_node_id().value, kNowhere);
   state.nodes().ForEach([&](NodeId id, const Node& node) {

@@ -98,8 +98,8 @@ class TopologyTree {
   const std::string kind_;
   std::vector<Domain> domains_;
   std::vector<NodeId> nodes_;
-  std::vector<DomainIndex> lowest_;  // by position
-  std::vector<uint32_t> positions_;  // by node id
+  std::vector<DomainIndex> lowest_;                      // by position
+  std::vector<uint32_t> positions_;                      // by node id
   absl::flat_hash_map<HyperNodeId, DomainIndex> index_;  // looked up only
   std::vector<int32_t> tiers_;
   std::map<std::string, int32_t, std::less<>> tier_names_;

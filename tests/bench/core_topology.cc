@@ -1,5 +1,5 @@
-// Gangs that a hard topology constraint keeps in one domain of a cluster of 16,384 nodes: 1,024 racks,
-// 64 pods, 8 spines, 2 halls.
+// Gangs that a hard topology constraint keeps in one domain of a cluster of 16,384 nodes: 1,024
+// racks, 64 pods, 8 spines, 2 halls.
 #include <algorithm>
 #include <utility>
 
@@ -14,8 +14,8 @@ struct Case {
   const char* name;
   int32_t tasks;
   const char* tier;
-  int64_t percent;      // of the GPUs that are in use
-  bool alone = false;   // `allocate` alone: nobody is evicted, nothing is kept for later
+  int64_t percent;     // of the GPUs that are in use
+  bool alone = false;  // `allocate` alone: nobody is evicted, nothing is kept for later
   bool fits = true;
 };
 constexpr Case kCases[] = {
@@ -77,8 +77,7 @@ Figures Measure(int64_t nodes, const Case& of) {
     cluster.Advance(absl::Minutes(1));
     cluster.Settle();
     const int32_t tasks = of.tasks + (of.fits ? 0 : gang);  // of a size that is not known to wait
-    const JobId id =
-        cluster.Submit(GangOf(absl::StrCat("gang-", gang), trainers, of, tasks));
+    const JobId id = cluster.Submit(GangOf(absl::StrCat("gang-", gang), trainers, of, tasks));
     const TimedPlan timed = cluster.PlanTimed();
     us.push_back(timed.seconds * 1e6);
     if (BoundWhole(timed.plan, id, tasks) != of.fits) Fail("bound, or not, other than expected");
@@ -95,8 +94,8 @@ Figures Measure(int64_t nodes, const Case& of) {
           {"us_per_task", Median(us) / of.tasks},
           {"nodes", static_cast<double>(nodes)},
           {"tasks", static_cast<double>(of.tasks)},
-          {"percent_used", static_cast<double>(cluster.GpusHeld()) * 100 /
-                               static_cast<double>(cluster.Gpus())}};
+          {"percent_used",
+           static_cast<double>(cluster.GpusHeld()) * 100 / static_cast<double>(cluster.Gpus())}};
 }
 
 }  // namespace

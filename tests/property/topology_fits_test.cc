@@ -37,7 +37,8 @@ struct Walk {
     });
     fabric.AddDomain("nv", 1, "clique", {}, some, "nvlink");
     for (int gpus = 0; gpus <= 4; ++gpus) {
-      jobs.push_back(fabric.Submit(absl::StrCat("j", gpus), {.groups = {{.replicas = 12, .gpus = gpus}}}));
+      jobs.push_back(
+          fabric.Submit(absl::StrCat("j", gpus), {.groups = {{.replicas = 12, .gpus = gpus}}}));
     }
   }
 
@@ -129,7 +130,8 @@ TEST_CASE("counts of nodes and domains are those of a fresh count") {
     for (int round = 0; round < 15; ++round) {
       const std::vector<EventBody> decisions = walk.TryThings();
       for (const EventBody& decision : decisions) {
-        if (walk.dice.Chance(70)) (void)walk.fabric.Try(decision);  // any of them may be refused then
+        if (walk.dice.Chance(70))
+          (void)walk.fabric.Try(decision);  // any of them may be refused then
       }
       walk.Happen();
     }

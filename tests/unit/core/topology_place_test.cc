@@ -223,8 +223,8 @@ TEST_CASE("the group with heavier communication chooses first") {
     const JobId two = fabric.SubmitSpec(spec);
     fabric.Settle();
     // The first takes the tightest rack that holds it.
-    CHECK(fabric.Where(two) == (heavy ? "r2n1 r2n2 r2n3 r1n2 r1n3 r1n4"
-                                      : "r1n2 r1n3 r1n4 r2n1 r2n2 r2n3"));
+    CHECK(fabric.Where(two) ==
+          (heavy ? "r2n1 r2n2 r2n3 r1n2 r1n3 r1n4" : "r1n2 r1n3 r1n4 r2n1 r2n2 r2n3"));
   }
 }
 
@@ -262,8 +262,8 @@ TEST_CASE("a node in no domain holds nothing of a hard constraint") {
 TEST_CASE("a replacement stays in the domain of its gang, or waits") {
   Fabric fabric = Small();
   JobSpec spec = fabric.SpecFor("gang", Hard("rack"), Whole(3));
-  spec.groups[0].policies = {{.event = PolicyEvent::kTaskFailed,
-                              .action = PolicyAction::kRestartTask}};
+  spec.groups[0].policies = {
+      {.event = PolicyEvent::kTaskFailed, .action = PolicyAction::kRestartTask}};
   spec.max_retries = 9;
   const JobId gang = fabric.SubmitSpec(spec);
   fabric.RunAll(gang);
@@ -285,8 +285,8 @@ TEST_CASE("a replacement stays in the domain of its gang, or waits") {
 TEST_CASE("where the tree was changed under a gang, its replacement goes where the rest is") {
   Fabric fabric = Small();
   JobSpec spec = fabric.SpecFor("gang", Hard("rack"), Whole(2));
-  spec.groups[0].policies = {{.event = PolicyEvent::kTaskFailed,
-                              .action = PolicyAction::kRestartTask}};
+  spec.groups[0].policies = {
+      {.event = PolicyEvent::kTaskFailed, .action = PolicyAction::kRestartTask}};
   spec.max_retries = 9;
   spec.groups[0].replicas = spec.groups[0].min_available = spec.min_available = 3;
   const JobId gang = fabric.SubmitSpec(spec);

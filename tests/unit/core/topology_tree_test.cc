@@ -1,6 +1,5 @@
 // The layout of HyperNodes: depth first, by name, ranges for all that is below.
 #include "core/topology/tree.h"
-
 #include "tests/unit/core/testing/fabric.h"
 
 namespace berth {

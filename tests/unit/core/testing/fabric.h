@@ -26,8 +26,7 @@ inline TopologyConstraint HardTier(int tier, const std::string& kind = "network"
 }
 inline TopologyConstraint Soft(const std::string& tier_name = "",
                                Duration patience = absl::ZeroDuration()) {
-  return {
-      .mode = TopologyMode::kSoft, .highest_tier_name = tier_name, .patience = patience};
+  return {.mode = TopologyMode::kSoft, .highest_tier_name = tier_name, .patience = patience};
 }
 
 class Fabric : public TestCluster {
@@ -35,8 +34,8 @@ class Fabric : public TestCluster {
   using TestCluster::TestCluster;
 
   HyperNodeId AddDomain(const std::string& name, int tier, const std::string& tier_name,
-                        const std::vector<std::string>& children,
-                        const std::vector<NodeId>& nodes, const std::string& kind = "network") {
+                        const std::vector<std::string>& children, const std::vector<NodeId>& nodes,
+                        const std::string& kind = "network") {
     HyperNodeSpec spec{.name = name, .kind = kind, .tier = tier, .tier_name = tier_name};
     for (const std::string& child : children) {
       spec.members.push_back({.type = HyperNodeMember::Type::kHyperNode, .text = child});
