@@ -36,7 +36,7 @@ class Dice {
   uint64_t state_;
 };
 
-// A plan, not applied yet, and how long PlanCycle took.
+// A plan, and how long PlanAndAdopt took. Not applied yet, unless it says so.
 struct TimedPlan {
   Plan plan;
   double seconds = 0;
@@ -45,13 +45,14 @@ struct TimedPlan {
 // The state, the policies and the time. Whatever cannot be applied ends the program.
 class CoreCluster {
  public:
-  void AddNodes(int64_t count);
+  // Of three models, with labels and taints; or all of them the same.
+  void AddNodes(int64_t count, bool alike = false);
   QueueId AddQueue(QueueSpec spec);
   JobId Submit(JobSpec spec);
   void Apply(EventBody body);
 
   TimedPlan PlanTimed(uint64_t budget = kNoBudget);
-  // Seconds that it took.
+  // Seconds that it took; 0 if it is applied already.
   double ApplyTimed(const Plan& plan);
   // Cycles, applied, until nothing more is decided.
   void Settle();
