@@ -43,6 +43,12 @@ class Loop::ActiveTurn final : public Turn {
     return status;
   }
 
+  // What is a fact already (PlanAndAdopt).
+  void Tell(EventBody body) {
+    output_.events.push_back({now_, std::move(body)});
+    recorder_.NoteApplied(output_.events.back());
+  }
+
   void TakeBackJobs(JobId first) override {
     recorder_.TakeBackJobs(first);
     while (!output_.cold.empty() && output_.cold.back().first >= first) output_.cold.pop_back();
@@ -223,12 +229,16 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
 void Loop::RunCycle(ActiveTurn& turn) {
   const uint64_t budget = budget_.Get();
   const absl::Duration begin = deps_.clock->Steady();
-  Plan plan = PlanCycle(state_, *policies_, now_, budget);
+  Plan plan = PlanAndAdopt(state_, *policies_, now_, budget);
   const absl::Duration elapsed = deps_.clock->Steady() - begin;
   budget_.Note(plan.counters.work, elapsed);
   recorder_.NoteCycle(budget, plan.counters.work);
   const size_t decisions = plan.decisions.size();
   for (EventBody& decision : plan.decisions) {
+    if (plan.applied) {
+      turn.Tell(std::move(decision));
+      continue;
+    }
     const size_t kind = decision.index();
     const absl::Status status = turn.Emit(std::move(decision));
     if (status.ok()) continue;

@@ -66,12 +66,21 @@ absl::Status TurnRecorder::Apply(const Event& event) {
   const size_t tasks = job == nullptr ? 0 : job->tasks.size();
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
+  Append(event, labels);
+  if (deleted != nullptr) DeleteJob(deleted->id, tasks);
+  return absl::OkStatus();
+}
+
+void TurnRecorder::NoteApplied(const Event& event) {
+  BERTH_CHECK(std::holds_alternative<TasksBound>(event.body));
+  Append(event, LookBefore(state_, event.body));
+}
+
+void TurnRecorder::Append(const Event& event, const LabelsBefore& labels) {
   ++events_;
   AppendEvent(event, labels);
   empty_ = false;
   NoteEffects(event.body);
-  if (deleted != nullptr) DeleteJob(deleted->id, tasks);
-  return absl::OkStatus();
 }
 
 void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {

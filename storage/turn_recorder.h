@@ -41,6 +41,8 @@ class TurnRecorder {
 
   // berth::Apply, and on success the event is part of the turn. On an error nothing has changed.
   absl::Status Apply(const Event& event);
+  // The same of a bind that is a fact already.
+  void NoteApplied(const Event& event);
 
   // The jobs submitted from `first` on never were. Since then the turn has recorded nothing but
   // their events and cold parts.
@@ -84,6 +86,7 @@ class TurnRecorder {
     bool touched = false;  // by an event that may have changed more than status and tasks
   };
 
+  void Append(const Event& event, const LabelsBefore& labels);
   void AppendEvent(const Event& event, const LabelsBefore& labels);
   void AppendTail();
   void RecordSubmitted(const JobSubmitted& event, size_t log_bytes);

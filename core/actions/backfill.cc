@@ -7,11 +7,16 @@
 //   day 9:00   A is kept all 8 from 10:00    B starts (gone by 10:00)    C waits: reserved for A
 //   10:00  A starts
 //
+// Before others go around the first gang of a queue that lacks room, the later actions of the cycle
+// that might stop somebody for it have their say (Action::MakeRoomFor): else these others would be
+// given room that the gang could have had, and more would have to be stopped for it.
+//
 // How a place is kept from others: engine/reservations.h. Whom it is kept for: engine/reserve.h.
 #include <optional>
 #include <utility>
 
 #include "absl/container/btree_set.h"
+#include "core/actions/eviction.h"
 #include "core/engine/cycle.h"
 #include "core/engine/placer.h"
 #include "core/engine/reserve.h"
@@ -36,6 +41,7 @@ class Backfill {
   std::optional<Head> Next();
   bool MateGoesBefore(const std::optional<Head>& head) const;
   void Serve(const Head& head);
+  bool RoomIsMade(const Head& head, const BlockedVerdict& verdict);
   void ReserveForShort(const Head& head);
   void ReserveForMate();
   void Enlist(ClassId of);
@@ -49,9 +55,11 @@ class Backfill {
   const ClusterState& state_;
   Placer placer_;
   std::optional<ServiceOrder> order_;
+  ServiceOrder::Offer offer_ = ServiceOrder::Offer::kReady;
   bool served_ = false;
   size_t held_ = 0;  // reservations at the last look
   absl::btree_set<ClassId> asked_;
+  absl::btree_set<QueueId> helped_;  // for whose first gang room was to be made
   absl::btree_set<Mate> mates_;
 };
 
@@ -82,8 +90,8 @@ std::optional<Backfill::Head> Backfill::Next() {
       order_.has_value() ? held < held_ : cycle_.transaction().reservation_version() > 0;
   held_ = held;
   if (!order_.has_value() || given_up) {
-    order_.emplace(cycle_,
-                   given_up ? ServiceOrder::Offer::kReadyAndShort : ServiceOrder::Offer::kReady);
+    if (given_up) offer_ = ServiceOrder::Offer::kReadyAndShort;
+    order_.emplace(cycle_, offer_);
   }
   return order_->Next();
 }
@@ -103,8 +111,27 @@ void Backfill::Serve(const Head& head) {
   if (!verdict.has_value()) return;
   asked_.insert(head.id);
   const bool reserved = WaitsForEnds(*verdict) && ReserveFor(cycle_, placer_, job);
+  if (RoomIsMade(head, *verdict)) return;
   cycle_.transaction().editor().Block(head.id, *std::move(verdict));
   if (reserved) Enlist(head.id);
+}
+
+// The job has its places then, or waits for them there, and its class goes on.
+bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
+  constexpr size_t kMostQueues = 16;
+  const Job& job = state_.jobs().At(head.job);
+  const JobNeeds needs = NeedsOf(job);
+  if (!needs.gang || !MayBeHelped(verdict) || helped_.size() == kMostQueues) return false;
+  if (!helped_.insert(head.queue).second) return false;
+  bool later = false;
+  for (const auto& action : cycle_.policies().actions()) {
+    if (later && action->MakeRoomFor(cycle_, job, needs)) {
+      order_.emplace(cycle_, offer_);  // other queues are not what they were either
+      return true;
+    }
+    later |= action->name() == "backfill";
+  }
+  return false;
 }
 
 void Backfill::ReserveForShort(const Head& head) {

@@ -106,6 +106,9 @@ class ConsolidateAction final : public Action {
       return consolidation.MakeRoom(job, needs);
     });
   }
+  bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
+    return Consolidation(cycle).MakeRoom(job, needs).decided;
+  }
 };
 
 }  // namespace

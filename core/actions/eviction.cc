@@ -8,14 +8,19 @@
 #include "core/engine/plan.h"
 
 namespace berth {
+
+bool MayBeHelped(const BlockedVerdict& verdict) {
+  const auto code = static_cast<WaitCode>(verdict.code);
+  return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
+}
+
 namespace {
 
 bool MayBeHelped(const ClusterState& state, ClassId id) {
   const PendingClass* c = state.pending().FindClass(id);
   if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
-  const auto code = static_cast<WaitCode>(c->blocked->code);
-  return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
-         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
+  return berth::MayBeHelped(*c->blocked);
 }
 
 const Job& FirstJob(const ClusterState& state, ClassId id) {

@@ -37,6 +37,10 @@ class PreemptAction final : public Action {
       return Preempt(cycle, pool, job, needs);
     });
   }
+  bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
+    UnitPool pool(cycle);
+    return Preempt(cycle, pool, job, needs).decided;
+  }
 };
 
 }  // namespace

@@ -59,6 +59,9 @@ class ReclaimAction final : public Action {
       return reclaim.MakeRoom(job, needs);
     });
   }
+  bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
+    return Reclaim(cycle).MakeRoom(job, needs).decided;
+  }
 };
 
 }  // namespace

@@ -66,6 +66,12 @@ NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& req
   }
 }
 
+// A mark says it, where there is one.
+bool NodeSearch::Prepared::PassesFixed(const ClusterState& state, const Node& node) const {
+  const FreeIndex::Marks mark = fixed.mark();
+  return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
+}
+
 bool NodeSearch::Prepared::PassesNow(const Offer& offer) const {
   for (const NodeTest& test : tests) {
     if (!test(offer)) return false;
@@ -112,7 +118,7 @@ std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
                                                  const NodeRanks& rank) {
   const ShapeEntry& entry = look->prepared.entry;
   const Node& node = state_.nodes().At(id);
-  if (!look->marked && !look->prepared.fixed.Passes(node)) {
+  if (!look->marked && !look->prepared.PassesFixed(state_, node)) {
     ++look->in_vain;
     return std::nullopt;
   }
@@ -344,10 +350,8 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
 void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
   Look look{.prepared = Prepare(shape)};
   const ShapeEntry& entry = look.prepared.entry;
-  const FreeIndex::Marks mark = look.prepared.fixed.mark();
   state_.free().ForEachSoon(entry.device_count, entry.resources[kCpu], [&](NodeId id) {
-    const bool suits = mark != 0 ? (state_.free().MarksOf(id) & mark) != 0
-                                 : look.prepared.fixed.Passes(state_.nodes().At(id));
+    const bool suits = look.prepared.PassesFixed(state_, state_.nodes().At(id));
     if (!suits) ++look.in_vain;
     return !suits || visit(id);
   });

@@ -104,6 +104,7 @@ class NodeSearch {
   struct Prepared {
     Prepared(const Policies& policies, const ShapeRequest& request, FixedTest& test);
     bool Passes(const Offer& offer) const { return fixed.Passes(offer.node) && PassesNow(offer); }
+    bool PassesFixed(const ClusterState& state, const Node& node) const;
     bool PassesNow(const Offer& offer) const;  // the tests that are not part of `fixed`
 
     const ShapeEntry& entry;

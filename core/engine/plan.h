@@ -67,6 +67,7 @@ struct StageCounters {
 // cycle.
 struct Plan {
   std::vector<EventBody> decisions;
+  bool applied = false;  // they are facts already: see PlanAndAdopt
   PlanCounters counters;
   std::vector<StageCounters> stages;  // those that ran, in order
   bool exhausted = false;             // the budget cut it: call again
@@ -81,6 +82,12 @@ struct Plan {
 // the decisions are then applied. `budget` is in units of PlanCounters::work; the same state,
 // policies, now and budget give the same plan on every machine.
 Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
+
+// The same, for who applies the decisions at once and to nothing else in between: if all of them are
+// binds, as in most large plans, then what was tried becomes facts, which saves undoing it and doing
+// it once more. The state is then, in all that facts and sums say and in what is dirty, as after
+// Apply of each decision (`applied`; property test); else as PlanCycle leaves it.
+Plan PlanAndAdopt(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
 // Why the job waits, most important first; empty if it does not.
 std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Time now);

@@ -56,7 +56,8 @@ void ForgetMissed(StateEditor& editor) {
   CacheOf(editor).missed.clear();
 }
 
-Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
+Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget,
+              bool adopt) {
   Plan plan;
   Cycle cycle(state, policies, now, budget);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
@@ -71,7 +72,9 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
   }
   if (!cycle.cut()) ForgetMissed(cycle.transaction().editor());
-  plan.decisions = cycle.transaction().Commit();
+  Transaction& transaction = cycle.transaction();
+  plan.applied = adopt && transaction.Adoptable();
+  plan.decisions = plan.applied ? transaction.Adopt() : transaction.Commit();
   plan.counters = cycle.counters();
   plan.exhausted = cycle.cut();
   plan.wake_at = WakeAt(cycle, plan);
@@ -81,11 +84,17 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
 }  // namespace
 
 Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
-  if (!Small(state)) return RunCycle(state, policies, now, budget);
+  if (!Small(state)) return RunCycle(state, policies, now, budget, /*adopt=*/false);
   const uint64_t before = Fingerprint(state);
-  Plan plan = RunCycle(state, policies, now, budget);
+  Plan plan = RunCycle(state, policies, now, budget, /*adopt=*/false);
   BERTH_CHECK(Fingerprint(state) == before);
   BERTH_CHECK(CheckConsistency(state).ok());
+  return plan;
+}
+
+Plan PlanAndAdopt(ClusterState& state, const Policies& policies, Time now, uint64_t budget) {
+  Plan plan = RunCycle(state, policies, now, budget, /*adopt=*/true);
+  if (Small(state)) BERTH_CHECK(CheckConsistency(state).ok());
   return plan;
 }
 

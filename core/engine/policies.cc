@@ -9,6 +9,8 @@
 #include "core/policies/registry.h"
 
 namespace berth {
+
+bool Action::MakeRoomFor(Cycle&, const Job&, const JobNeeds&) const { return false; }
 namespace {
 
 // Makes the named policies of one plug point; what is wrong with the names goes to `errors`.

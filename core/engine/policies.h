@@ -31,7 +31,8 @@
 
 namespace berth {
 
-class Cycle;  // core/engine/cycle.h
+class Cycle;      // core/engine/cycle.h
+struct JobNeeds;  // core/model/pending_index.h
 
 // What a node has to give: as it is now, or as it would have if nothing ran there. A view.
 struct Offer {
@@ -99,6 +100,10 @@ class Action {
   virtual ~Action() = default;
   virtual absl::string_view name() const = 0;
   virtual void Run(Cycle& cycle) const = 0;
+  // Makes room for that waiting job by stopping or moving others, as Run would in its turn. False:
+  // it decided nothing. backfill asks those that come after it in the cycle, before it lets others
+  // go around the job.
+  virtual bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const;
 };
 
 // Names, in order. A name that the registry does not have is an error of Policies::Create.

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/apply.h"
+#include "core/model/rank_order.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -26,6 +28,9 @@ void Transaction::RollbackTo(const Mark& mark) {
   while (edits_.size() > mark.edits) UndoLast();
   editor_.ReleaseOrder();
   if (decisions_.size() > mark.decisions) ++reservation_version_;
+  for (size_t i = mark.decisions; i < decisions_.size(); ++i) {
+    if (std::holds_alternative<TasksBound>(decisions_[i])) --binds_;
+  }
   decisions_.erase(decisions_.begin() + static_cast<ptrdiff_t>(mark.decisions), decisions_.end());
   placed_.clear();
   if (mark.edits > 0) {
@@ -80,6 +85,7 @@ void Transaction::SetNode(NodeId node, NodeStatus status) {
 void Transaction::Place(JobId job, const Placement& placement) {
   const Task& before = state_.jobs().At(job).tasks[placement.task];
   BERTH_CHECK(Waits(before.state));
+  bound_nominated_ |= Reserves(before.state);
   SetTask({job, placement.task}, BoundTask(before, placement, now_));
   placed_.push_back(placement);
 }
@@ -94,6 +100,9 @@ void Transaction::UnplaceTo(size_t count) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
+  const auto ranks = RanksFor(state_, state_.jobs().At(job), gang, placed_);
+  for (size_t i = 0; i < placed_.size(); ++i) editor_.SetRank({job, placed_[i].task}, ranks[i]);
+  ++binds_;
   if (gang) {
     starts_.push_back(
         {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
@@ -237,6 +246,29 @@ void Transaction::Enact(const NodeSteered& decision) {
   status.draining = decision.draining;
   status.reason = decision.reason;
   SetNode(decision.id, std::move(status));
+}
+
+bool Transaction::Adoptable() const {
+  return !bound_nominated_ && !decisions_.empty() &&
+         binds_ == static_cast<int64_t>(decisions_.size());
+}
+
+std::vector<EventBody> Transaction::Adopt() {
+  BERTH_CHECK(placed_.empty() && Adoptable());
+  editor_.Sync();
+  editor_.KeepClasses();
+  StateEditor facts(state_);
+  for (const EventBody& decision : decisions_) {
+    const auto& bound = std::get<TasksBound>(decision);
+    BERTH_CHECK(CheckBound(state_, bound, now_).ok());
+    AdoptBound(facts, bound);
+  }
+  edits_.clear();
+  tasks_.clear();
+  starts_.clear();
+  BERTH_CHECK(statuses_.empty() && nodes_.empty() && reservations_.empty() && usages_.empty());
+  binds_ = 0;
+  return std::exchange(decisions_, {});
 }
 
 std::vector<EventBody> Transaction::Commit() {

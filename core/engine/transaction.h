@@ -10,8 +10,8 @@
 //   else trial.BindPlaced(job, /*gang=*/true);  // what was placed since the last decision
 //   std::vector<EventBody> decisions = trial.Commit();
 //
-// The state itself changes through Apply alone: when the transaction ends, committed or not, it is
-// as it was before. One transaction per state at a time. No thread safety.
+// The state itself changes through Apply alone, or as it would by Apply (Adopt): else, when the
+// transaction ends, it is as it was before. One transaction per state at a time. No thread safety.
 #ifndef BERTH_CORE_ENGINE_TRANSACTION_H_
 #define BERTH_CORE_ENGINE_TRANSACTION_H_
 
@@ -74,6 +74,13 @@ class Transaction {
   // What was decided, in order; leaves the state as it was before the transaction.
   std::vector<EventBody> Commit();
 
+  // All that was decided is binds, and of tasks that were not nominated before: so nothing was
+  // taken away since the state before, and what is within all bounds now was so at every step.
+  bool Adoptable() const;
+  // As Commit and then Apply of all that it returns, without undoing anything first: what was tried
+  // becomes facts. Each decision is checked all the same (CheckBound). Only if Adoptable.
+  std::vector<EventBody> Adopt();
+
  private:
   struct TaskBefore {
     TaskKey key;
@@ -131,6 +138,8 @@ class Transaction {
   std::vector<EventBody> decisions_;
   std::vector<Placement> placed_;  // not yet in a decision
   uint64_t reservation_version_ = 0;
+  int64_t binds_ = 0;             // among the decisions
+  bool bound_nominated_ = false;  // a task that was placed had waited for its place
 };
 
 }  // namespace berth

@@ -83,6 +83,12 @@ bool MayGo(const Job& job) {
          tally.In(TaskState::kLost) == 0;
 }
 
+// A moment later it is a task like any other.
+bool UnitMaker::JustBound(const Task& task) {
+  constexpr Duration kMoment = absl::Milliseconds(1);
+  return task.state == TaskState::kBound && task.since >= now_ && Protected(now_ + kMoment);
+}
+
 VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
   VictimUnit unit{.job = job.id, .rest = rest, .loss = 0, .tasks = std::move(tasks)};
   for (uint32_t index : unit.tasks) {
@@ -98,6 +104,7 @@ void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
   Spare spare(job);
   const auto settled = [&](uint32_t index) {
     const Task& task = job.tasks[index];
+    if (JustBound(task)) return false;
     const Time placed = task.state == TaskState::kRunning ? task.start : task.since;
     return task.attempt <= 1 || !Protected(placed + parameters_.cooldown);
   };
@@ -133,7 +140,9 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
   }
   Tasks rest;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-    if (!surplus[i] && Holds(job.tasks[i])) rest.push_back(i);
+    if (surplus[i] || !Holds(job.tasks[i])) continue;
+    if (JustBound(job.tasks[i])) return;
+    rest.push_back(i);
   }
   if (!rest.empty()) units->push_back(UnitOf(job, /*rest=*/true, std::move(rest)));
 }

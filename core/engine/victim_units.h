@@ -10,6 +10,10 @@
 //   cooldown      since the gang, or the task, was placed again after an earlier attempt: a victim
 //                 of yesterday may then run a while in peace.
 //
+// And nothing that was bound at this very time, so maybe by this cycle, whatever these are: to stop
+// it would make the cycle's own work vain. A surplus task that was stays with the rest, which then
+// stays as well.
+//
 // The loss of a unit is what its devices did in vain: device-seconds since each task's start, or
 // since the last checkpoint if the job makes any (at every multiple of its interval).
 #ifndef BERTH_CORE_ENGINE_VICTIM_UNITS_H_
@@ -69,6 +73,7 @@ class UnitMaker {
 
  private:
   bool Protected(Time until);
+  bool JustBound(const Task& task);
   void AddSurplus(const Job& job, std::vector<VictimUnit>* units);
   VictimUnit UnitOf(const Job& job, bool rest, absl::InlinedVector<uint32_t, 1> tasks) const;
 

@@ -8,6 +8,8 @@
 
 namespace berth {
 
+class StateEditor;
+
 // Checks the event against the state, then changes it; on an error the state is untouched. The
 // checks are those that keep the state whole (ids known and next, transitions legal, resources free
 // at that node, devices unused, limits of the queue chain kept, the epoch and attempt current): a
@@ -15,6 +17,12 @@ namespace berth {
 // from them (a restart, a gang's start, an outcome) is decided by PlanCycle and arrives as further
 // events.
 absl::Status Apply(ClusterState& state, const Event& event);
+
+// For a bind whose effect stands already, as tentative edits that are about to become facts, among
+// others like it: what Apply would have said to it, in their order, on the state before them all.
+absl::Status CheckBound(const ClusterState& state, const TasksBound& event, Time now);
+// Marks that effect as Apply would have: all that facts entail and tentative edits do not.
+void AdoptBound(StateEditor& editor, const TasksBound& event);
 
 // What Apply would say to that submit. Changes nothing.
 absl::Status CheckJobSubmitted(const ClusterState& state, const JobSubmitted& event);

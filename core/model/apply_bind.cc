@@ -57,14 +57,12 @@ absl::Status CheckQueues(const ClusterState& state, const Job& job, const TasksB
   }
 }
 
-absl::Status CheckDevices(const Node& node, const TaskShape& shape, const Placement& placement,
-                          const Interner& interner) {
+// As many of each kind as are asked for, and they are well.
+absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Placement& placement,
+                              const Interner& interner) {
   DeviceSet missing = placement.devices;
   missing -= node.healthy;
   if (!missing.Empty()) return Refused(NameOf(node), " does not have these devices, or not well");
-  if (placement.devices.Overlaps(TakenDevices(node))) {
-    return Refused(NameOf(node), ": a device is in use or kept for another task");
-  }
   int counted = 0;
   for (const DeviceRequest& request : shape.devices) {
     const auto kind = interner.FindKind(request.kind);
@@ -83,6 +81,14 @@ absl::Status CheckDevices(const Node& node, const TaskShape& shape, const Placem
     return Refused(NameOf(node), ": devices are given that were not asked for");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckDevices(const Node& node, const TaskShape& shape, const Placement& placement,
+                          const Interner& interner) {
+  if (placement.devices.Overlaps(TakenDevices(node))) {
+    return Refused(NameOf(node), ": a device is in use or kept for another task");
+  }
+  return CheckDeviceKinds(node, shape, placement, interner);
 }
 
 absl::Status CheckRoom(const Node& node, const ShapeEntry& entry, const Interner& interner) {
@@ -117,46 +123,6 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
 }
 
-// Ranks for what is being bound. A gang is numbered from 0 on, in RankOrder. What
-// joins one, or replaces a member, gets the lowest number that no attempt of the job has that still
-// occupies a node: so ranks never repeat among them, and stay what they were when the gang grows.
-//
-//   gang of a-0 a-1 b-0 b-1     0 1 2 3
-//   a-2 joins                   0 1 2 3, a-2 has 4
-//   b-0 ends and is restarted   2 again
-class FreeRanks {
- public:
-  FreeRanks(const Job& job, bool gang) : taken_(job.tasks.size(), 0) {
-    if (job.tasks.size() == 1) return;  // most jobs
-    for (const Task& task : job.tasks) {
-      // What is left of an earlier gang and on its way out is no member of a new one.
-      if (!Occupies(task.state) || (gang && Releasing(task))) continue;
-      if (task.rank < taken_.size()) taken_[task.rank] = 1;
-    }
-  }
-  uint16_t Take() {
-    while (taken_[next_] != 0) ++next_;
-    return static_cast<uint16_t>(next_++);
-  }
-
- private:
-  static_assert(kMaxTasksPerJob <= 1 << 16);
-  absl::InlinedVector<uint8_t, 64> taken_;  // by rank; there are as many as tasks
-  size_t next_ = 0;
-};
-
-// Of each placement.
-std::vector<uint16_t> RanksFor(const ClusterState& state, const Job& job, const TasksBound& event) {
-  FreeRanks free(job, event.gang);
-  std::vector<uint16_t> ranks(event.placements.size());
-  if (!event.gang || event.placements.size() == 1) {
-    for (uint16_t& rank : ranks) rank = free.Take();
-    return ranks;
-  }
-  for (size_t i : RankOrder(state, job, event.placements)) ranks[i] = free.Take();
-  return ranks;
-}
-
 // Binds one after the other, so that each sees what those before it took. Undone on the first that
 // does not fit.
 absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
@@ -170,7 +136,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     if (!Reserves(task.state)) continue;
     before.emplace_back(key, tentative.SetTask(key, UnnominatedTask(task, now)));
   }
-  const std::vector<uint16_t> ranks = RanksFor(state, job, event);
+  const auto ranks = RanksFor(state, job, event.gang, event.placements);
   for (size_t i = 0; i < event.placements.size(); ++i) {
     const Placement& placement = event.placements[i];
     auto status = CheckPlacement(state, job, placement, now);
@@ -184,6 +150,56 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     Task bound = BoundTask(job.tasks[placement.task], placement, now);
     bound.rank = ranks[i];
     before.emplace_back(key, tentative.SetTask(key, bound));
+  }
+  return absl::OkStatus();
+}
+
+// ---- What stands already, in the planner's transaction
+
+// Nothing was taken away since the state before: what is within bounds now was so at every step.
+absl::Status CheckQueuesStand(const ClusterState& state, const Job& job, const TasksBound& event) {
+  Resources request;
+  for (const Placement& placement : event.placements) {
+    request += state.interner().Shape(job.groups[GroupOf(job, placement.task)].shape).resources;
+  }
+  for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    for (size_t i = 0; i < state.interner().kind_count(); ++i) {
+      if (request.amount[i] > 0 && queue.allocated.amount[i] > queue.limit.amount[i]) {
+        return Refused(NameOf(job), ": over a limit of ", NameOf(queue));
+      }
+    }
+    const int64_t bound = queue.spec.max_running_jobs;
+    if (event.gang && (!queue.open || (bound > 0 && queue.running_jobs > bound))) {
+      return Refused(NameOf(queue), " is closed, or runs as many jobs as it may");
+    }
+    if (id == kRootQueue) return absl::OkStatus();
+  }
+}
+
+absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
+                                  const Placement& placement, Time now) {
+  const Task& task = job.tasks[placement.task];
+  const uint32_t group = GroupOf(job, placement.task);
+  if (task.state != TaskState::kBound || task.node != placement.node || task.since != now ||
+      !(task.devices == placement.devices) || !GroupOpen(job, group)) {
+    return Refused(TaskName(job, placement.task), " is not bound there");
+  }
+  const Node& node = state.nodes().At(placement.node);
+  if (!TakesTasks(node.status) || node.status.backoff_until > now) {
+    return Refused(NameOf(node), " takes no tasks now");
+  }
+  if (placement.devices.Overlaps(node.devices_reserved)) {
+    return Refused(NameOf(node), ": a device is kept for another task");
+  }
+  const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
+  auto status = CheckDeviceKinds(node, entry.shape, placement, state.interner());
+  if (!status.ok()) return status;
+  Resources left = node.capacity - node.allocated - node.reserved;
+  for (const DeviceKindSet& kind : node.kinds) left[kind.kind] = 0;  // told apart one by one
+  for (size_t i = 0; i < state.interner().kind_count(); ++i) {
+    if (entry.resources.amount[i] <= 0 || left.amount[i] >= 0) continue;
+    return Refused(NameOf(node), ": more than it has is given");
   }
   return absl::OkStatus();
 }
@@ -205,3 +221,30 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
 }
 
 }  // namespace berth::apply_internal
+
+namespace berth {
+
+absl::Status CheckBound(const ClusterState& state, const TasksBound& event, Time now) {
+  if (auto status = apply_internal::CheckJob(state, event); !status.ok()) return status;
+  const Job& job = state.jobs().At(event.job);
+  if (auto status = apply_internal::CheckQueuesStand(state, job, event); !status.ok()) {
+    return status;
+  }
+  for (const Placement& placement : event.placements) {
+    auto status = apply_internal::CheckPlacementStands(state, job, placement, now);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void AdoptBound(StateEditor& editor, const TasksBound& event) {
+  for (const Placement& placement : event.placements) {
+    const TaskKey key{event.job, placement.task};
+    editor.MarkTask(key);
+    editor.SetTaskMessage(key, "");
+  }
+  if (event.gang) editor.AdoptGangStart(event.job);
+  editor.AdoptTimers(event.job);
+}
+
+}  // namespace berth

@@ -8,6 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "core/model/transitions.h"
+
 namespace berth {
 namespace {
 
@@ -160,6 +162,18 @@ std::vector<size_t> Ranker::Run() {
 std::vector<size_t> RankOrder(const ClusterState& state, const Job& job,
                               absl::Span<const Placement> placements) {
   return Ranker(state, job, placements).Run();
+}
+
+absl::InlinedVector<uint16_t, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
+                                          absl::Span<const Placement> placements) {
+  FreeRanks free(job, gang, placements);
+  absl::InlinedVector<uint16_t, 1> ranks(placements.size());
+  if (!gang || placements.size() == 1) {
+    for (uint16_t& rank : ranks) rank = free.Take();
+    return ranks;
+  }
+  for (size_t i : RankOrder(state, job, placements)) ranks[i] = free.Take();
+  return ranks;
 }
 
 }  // namespace berth

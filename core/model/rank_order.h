@@ -16,8 +16,10 @@
 #define BERTH_CORE_MODEL_RANK_ORDER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
@@ -28,6 +30,11 @@ namespace berth {
 // O(n log n).
 std::vector<size_t> RankOrder(const ClusterState& state, const Job& job,
                               absl::Span<const Placement> placements);
+
+// The rank of each placement that is being bound; whether their tasks are bound already does not
+// matter. Those of a gang go by RankOrder; others take the lowest ranks that are free (FreeRanks).
+absl::InlinedVector<uint16_t, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
+                                          absl::Span<const Placement> placements);
 
 }  // namespace berth
 

@@ -154,7 +154,24 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
 
 void StateEditor::AdoptTask(TaskKey key) {
   Touch(key.job);
-  if (!facts()) return;
+  if (facts()) MarkTask(key);
+}
+
+void StateEditor::AdoptGangStart(JobId id) {
+  const Job& job = state_.jobs_.At(id);
+  if (job.status.starts == 1) {
+    for (const JobDependency& dependency : job.dependencies) MayForget(dependency.job);
+  }
+  MarkJob(id);
+}
+
+void StateEditor::AdoptTimers(JobId id) {
+  Job& job = state_.jobs_.At(id);
+  RefreshTimer(job);
+  RefreshShort(job);
+}
+
+void StateEditor::MarkTask(TaskKey key) {
   state_.dirty_.tasks.push_back(key);
   state_.unsettled_.insert(key.job);
 }
@@ -326,12 +343,14 @@ void StateEditor::ListDependencies(const Job& job, bool list) {
       state_.dependents_.insert({dependency.job, job.id});
     } else {
       state_.dependents_.erase({dependency.job, job.id});
-      // Its time to live may have waited for this.
-      if (facts() && state_.jobs_.Find(dependency.job) != nullptr) {
-        state_.unsettled_.insert(dependency.job);
-      }
+      MayForget(dependency.job);
     }
   }
+}
+
+// Its time to live may have waited until nobody depends on it.
+void StateEditor::MayForget(JobId id) {
+  if (facts() && state_.jobs_.Find(id) != nullptr) state_.unsettled_.insert(id);
 }
 
 void StateEditor::SetReservation(JobId id, Reservation reservation) {
@@ -491,6 +510,11 @@ void StateEditor::RestoreClasses() {
     job.pending_class = origin.pending_class;
     if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
   }
+  origins_.clear();
+}
+
+void StateEditor::KeepClasses() {
+  for (const Origin& origin : origins_) state_.jobs_.At(origin.job).class_remembered = false;
   origins_.clear();
 }
 

@@ -48,6 +48,8 @@ class StateEditor {
   void RememberClasses() { remembers_classes_ = true; }
   // Every edit so far has been undone.
   void RestoreClasses();
+  // Those that were not are facts now: every job stays in the class in which it is.
+  void KeepClasses();
   // The job will soon be edited.
   void Prefetch(JobId id) const;
   // Between these, the order of FreeIndex does not follow edits, and nobody may look at it.
@@ -62,6 +64,12 @@ class StateEditor {
   GangStart SetGangStart(JobId id, const GangStart& start);
   // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
   void AdoptTask(TaskKey key);
+  // The same of SetGangStart, and of a task; not yet the timers. The pending index knows already.
+  void AdoptGangStart(JobId id);
+  void MarkTask(TaskKey key);
+  void AdoptTimers(JobId id);
+  // Of a task that was just bound; nothing else follows from it.
+  void SetRank(TaskKey key, uint16_t rank) { state_.jobs_.At(key.job).tasks[key.task].rank = rank; }
   // What the latest attempt that ended said; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
   // Without places: none.
@@ -212,6 +220,7 @@ class StateEditor {
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);
   void ListDependencies(const Job& job, bool list);
+  void MayForget(JobId id);
   Resources WaitingRequest(const Job& job) const;
 
   ClusterState& state_;

@@ -163,6 +163,19 @@ Task ReturnedTask(const Task& before, Time now) {
   return task;
 }
 
+FreeRanks::FreeRanks(const Job& job, bool gang, absl::Span<const Placement> placements)
+    : taken_(job.tasks.size(), 0) {
+  if (job.tasks.size() == 1) return;  // most jobs
+  absl::InlinedVector<uint8_t, 64> own(job.tasks.size(), 0);
+  for (const Placement& placement : placements) own[placement.task] = 1;
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    // What is left of an earlier gang and on its way out is no member of a new one.
+    if (own[i] != 0 || !Occupies(task.state) || (gang && Releasing(task))) continue;
+    if (task.rank < taken_.size()) taken_[task.rank] = 1;
+  }
+}
+
 bool Releasing(const Task& task) {
   return task.state == TaskState::kReleasing ||
          (task.state == TaskState::kLost && task.before_lost == TaskState::kReleasing);

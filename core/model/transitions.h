@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "core/model/event.h"
 #include "core/model/interner.h"
 #include "core/model/job.h"
@@ -47,6 +49,29 @@ Task ReturnedTask(const Task& before, Time now);
 // the same on every machine. Amounts below 1/1024 of a unit are forgotten.
 std::vector<NamedAmount> ChargedUsage(const Interner& interner, const Queue& queue,
                                       const UsageCharged& event);
+
+// Ranks for what is being bound. A gang is numbered from 0 on, in the order that
+// rank_order.h says. What
+// joins one, or replaces a member, gets the lowest number that no attempt of the job has that still
+// occupies a node: so ranks never repeat among them, and stay what they were when the gang grows.
+//
+//   gang of a-0 a-1 b-0 b-1     0 1 2 3
+//   a-2 joins                   0 1 2 3, a-2 has 4
+//   b-0 ends and is restarted   2 again
+class FreeRanks {
+ public:
+  // `placements` are those to be numbered: whether their tasks are bound already does not matter.
+  FreeRanks(const Job& job, bool gang, absl::Span<const Placement> placements);
+  uint16_t Take() {
+    while (taken_[next_] != 0) ++next_;
+    return static_cast<uint16_t>(next_++);
+  }
+
+ private:
+  static_assert(kMaxTasksPerJob <= 1 << 16);
+  absl::InlinedVector<uint8_t, 64> taken_;  // by rank; there are as many as tasks
+  size_t next_ = 0;
+};
 
 // Told to stop, whether its node is silent or not.
 bool Releasing(const Task& task);

@@ -37,8 +37,8 @@ const Machine& MachineOf(int64_t node) {
   return block < 4 ? kH100 : (block < 7 ? kA100 : kH200);
 }
 
-NodeSpec FleetNode(int64_t node) {
-  const Machine& machine = MachineOf(node);
+NodeSpec FleetNode(int64_t node, bool alike) {
+  const Machine& machine = alike ? kH100 : MachineOf(node);
   NodeSpec spec;
   spec.name = absl::StrFormat("node-%06d", node);
   spec.address = absl::StrCat(spec.name, ".cluster.example:7443");
@@ -52,12 +52,13 @@ NodeSpec FleetNode(int64_t node) {
                             .numa_node = static_cast<int32_t>(gpu / 4),
                             .pci_bus_id = absl::StrFormat("0000:%02x:00.0", 16 + gpu)});
   }
+  spec.os = "linux";
+  spec.architecture = "amd64";
+  if (alike) return spec;
   spec.labels = {{"zone", absl::StrCat("z", node / 16 % 4)},
                  {"rack", absl::StrCat("r", node / 16)},
                  {"arch", "amd64"}};
   if (node / kBlock % 32 == 5) spec.taints = {{"dedicated", "inference"}};
-  spec.os = "linux";
-  spec.architecture = "amd64";
   return spec;
 }
 
@@ -107,11 +108,11 @@ void CoreCluster::Apply(EventBody body) {
   if (!status.ok()) Fail(absl::StrCat("not applied: ", status.message()));
 }
 
-void CoreCluster::AddNodes(int64_t count) {
+void CoreCluster::AddNodes(int64_t count, bool alike) {
   const auto first = static_cast<int64_t>(state_.next_node_id().value);
   for (int64_t node = first; node < first + count; ++node) {
     Apply(NodeRegistered{.id = state_.next_node_id(),
-                         .spec = FleetNode(node),
+                         .spec = FleetNode(node, alike),
                          .epoch = 1,
                          .agent_id = absl::StrCat("agent-", node),
                          .boot_id = absl::StrCat("boot-", node),
@@ -176,12 +177,16 @@ JobId CoreCluster::Submit(JobSpec spec) {
 
 TimedPlan CoreCluster::PlanTimed(uint64_t budget) {
   const auto begin = Clock::now();
-  TimedPlan timed{PlanCycle(state_, policies_, now_, budget), 0};
+  TimedPlan timed{PlanAndAdopt(state_, policies_, now_, budget), 0};
   timed.seconds = SecondsSince(begin);
   return timed;
 }
 
 double CoreCluster::ApplyTimed(const Plan& plan) {
+  if (plan.applied) {
+    (void)state_.TakeDirty();
+    return 0;
+  }
   std::vector<Event> events;
   events.reserve(plan.decisions.size());
   for (const EventBody& decision : plan.decisions) events.push_back({now_, decision});
@@ -198,7 +203,7 @@ double CoreCluster::ApplyTimed(const Plan& plan) {
 void CoreCluster::Settle() {
   constexpr int kMostCycles = 10'000;
   for (int cycle = 0; cycle < kMostCycles; ++cycle) {
-    const Plan plan = PlanCycle(state_, policies_, now_, kNoBudget);
+    const Plan plan = PlanAndAdopt(state_, policies_, now_, kNoBudget);
     if (plan.decisions.empty()) return;
     ApplyTimed(plan);
   }

@@ -37,7 +37,7 @@ class Dice {
   uint64_t state_;
 };
 
-// A plan, not applied yet, and how long PlanCycle took.
+// A plan, and how long PlanAndAdopt took. Not applied yet, unless it says so.
 struct TimedPlan {
   Plan plan;
   double seconds = 0;
@@ -49,7 +49,8 @@ class CoreCluster {
   CoreCluster() : CoreCluster(Policies::Default()) {}  // as berthd's
   explicit CoreCluster(Policies policies) : policies_(std::move(policies)) {}
 
-  void AddNodes(int64_t count);
+  // Of three models, with labels and taints; or all of them the same.
+  void AddNodes(int64_t count, bool alike = false);
   // HyperNodes over all nodes: racks of 16 (tier 1), pods of 16 racks, spines of 8 pods, halls of 4
   // spines (tier 4), each by its tier's name.
   void AddTree();
@@ -58,7 +59,7 @@ class CoreCluster {
   void Apply(EventBody body);
 
   TimedPlan PlanTimed(uint64_t budget = kNoBudget);
-  // Seconds that it took.
+  // Seconds that it took; 0 if it is applied already.
   double ApplyTimed(const Plan& plan);
   // Cycles, applied, until nothing more is decided.
   void Settle();

@@ -1,6 +1,10 @@
 // How fast the core places tasks: one core, decisions only. Applying them is timed apart.
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/bench/core_cluster.h"
 #include "tests/bench/core_figures.h"
 
@@ -13,6 +17,7 @@ namespace {
 struct Fill {
   int64_t nodes = 0;
   double offered = 1;
+  bool uniform = false;  // nodes that are all the same, one queue, four kinds of jobs
   int64_t Gpus() const {
     return static_cast<int64_t>(static_cast<double>(nodes * kGpusPerNode) * offered);
   }
@@ -36,15 +41,45 @@ double LookAgainMs(CoreCluster& cluster) {
   return again.seconds * 1e3;
 }
 
+// Submits jobs that ask for so many GPUs together; returns how many jobs. Each with a name of its
+// own.
+using Submit = std::function<int64_t(CoreCluster&, int64_t gpus)>;
+
+Submit MixedJobs(CoreCluster& cluster, const Fill& fill) {
+  auto workload =
+      std::make_shared<Workload>(AddTeams(cluster, fill.nodes * kGpusPerNode / 10), /*seed=*/7);
+  return [workload](CoreCluster& to, int64_t gpus) { return workload->SubmitGpus(to, gpus); };
+}
+
+Submit UniformJobs(CoreCluster& cluster) {
+  const QueueId queue = cluster.AddQueue({.name = "all"});
+  return [queue, submitted = int64_t{0}](CoreCluster& to, int64_t gpus) mutable {
+    int64_t jobs = 0;
+    for (int64_t asked = 0; asked < gpus; ++jobs) {
+      JobSpec spec{.name = absl::StrCat("job-", submitted++), .queue = queue, .min_available = 1};
+      GroupSpec group{.name = "main"};
+      const int32_t count = 1 << (submitted % 4);
+      group.shape.cpu_millis = count * 10'000;
+      group.shape.memory_bytes = int64_t{count} * 64 << 30;
+      group.shape.devices = {{.kind = "gpu", .count = count}};
+      spec.groups = {std::move(group)};
+      spec.ttl_after_finished = absl::Minutes(5);
+      to.Submit(std::move(spec));
+      asked += count;
+    }
+    return jobs;
+  };
+}
+
 Figures Measure(const Fill& fill) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
-  Workload workload(AddTeams(cluster, fill.nodes * kGpusPerNode / 10), /*seed=*/7);
-  cluster.AddNodes(fill.nodes);
-  workload.SubmitGpus(cluster, fill.Gpus());
+  const Submit submit = fill.uniform ? UniformJobs(cluster) : MixedJobs(cluster, fill);
+  cluster.AddNodes(fill.nodes, fill.uniform);
+  submit(cluster, fill.Gpus());
   cluster.RunThrough();
   cluster.CordonAll(true);
-  const int64_t jobs = workload.SubmitGpus(cluster, fill.Gpus());
+  const int64_t jobs = submit(cluster, fill.Gpus());
   cluster.Settle();
   cluster.CordonAll(false);
   const double resident_mib = OwnResidentMib() - before_mib;
@@ -81,9 +116,15 @@ Figures Measure(const Fill& fill) {
 }  // namespace
 
 std::vector<Row> CoreFill(const Options& options) {
-  const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9};
-  return {FiguresRow("core.fill", "placements/s", "placements_per_s",
-                     Runs(options, 5, [&fill] { return Measure(fill); }))};
+  std::vector<Row> rows;
+  for (const bool uniform : {false, true}) {
+    const Fill fill{
+        .nodes = Scaled(options, 10'000, 2'000), .offered = 0.9, .uniform = uniform};
+    rows.push_back(FiguresRow("core.fill", "placements/s", "placements_per_s",
+                              Runs(options, 5, [&fill] { return Measure(fill); })));
+    rows.back().texts["case"] = uniform ? "uniform" : "mixed";
+  }
+  return rows;
 }
 
 // Everything that waits finds a place: what grows with the cluster is only the cluster.

@@ -301,8 +301,9 @@ class World {
     if (!calm_ && dice_.Chance(8)) DisturbJob();
     for (int i = 0; i < 4; ++i) SomeReport();
     if (dice_.Chance(30)) cluster_.Advance(absl::Seconds(dice_.Below(5)));
-    cluster_.Cycle(dice_.Chance(30) ? static_cast<uint64_t>(dice_.Between(1, 6))
-                                    : TestCluster::kNoBudget);
+    const Plan plan = cluster_.Cycle(
+        dice_.Chance(30) ? static_cast<uint64_t>(dice_.Between(1, 6)) : TestCluster::kNoBudget);
+    adopted_ += plan.applied ? 1 : 0;
     CheckState(cluster_.state());
   }
 
@@ -332,6 +333,7 @@ class World {
   }
 
   TestCluster& cluster() { return cluster_; }
+  int64_t adopted() const { return adopted_; }  // plans
 
  private:
   void Submit() {
@@ -411,6 +413,7 @@ class World {
   Dice dice_;
   TestCluster cluster_;
   int submitted_ = 0;
+  int64_t adopted_ = 0;
   bool calm_ = false;
 };
 
@@ -434,6 +437,51 @@ TEST_CASE("a long random life: invariants hold, and all jobs end once faults sto
     INFO(left);
     REQUIRE(left.empty());
   }
+}
+
+// All that must be the same whether plans are undone and applied, or adopted.
+std::string Remains(ClusterState& state) {
+  std::string text = absl::StrCat(Fingerprint(state), " dirty");
+  const Dirty dirty = state.TakeDirty();
+  const auto add = [&](const char* what, const auto& ids) {
+    absl::StrAppend(&text, " ", what);
+    for (const auto& id : ids) absl::StrAppend(&text, " ", id.value);
+  };
+  add("queues", dirty.queues);
+  add("nodes", dirty.nodes);
+  add("jobs", dirty.jobs);
+  add("new", dirty.new_jobs);
+  add("unsettled", state.unsettled());
+  for (TaskKey key : dirty.tasks) absl::StrAppend(&text, " ", key.job.value, "-", key.task);
+  const auto times = [&](const char* what, const auto& due) {
+    absl::StrAppend(&text, " ", what);
+    for (const auto& [at, job] : due) absl::StrAppend(&text, " ", absl::ToUnixNanos(at));
+  };
+  times("timers", state.timers());
+  times("short", state.short_jobs());
+  absl::StrAppend(&text, " ready ", state.pending().ready_count());
+  state.pending().classes().ForEach([&](ClassId id, const PendingClass& c) {
+    const int code = c.blocked == nullptr ? -1 : c.blocked->code;
+    absl::StrAppend(&text, " ", id.value, ":", c.jobs.size(), ":", code);
+  });
+  for (const FreeIndex::Key& key : state.free().nodes()) absl::StrAppend(&text, " ", key.node.value);
+  return text;
+}
+
+TEST_CASE("a plan that is adopted leaves what undoing and applying it would") {
+  int64_t adopted = 0;
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    World applies(seed), adopts(seed);
+    adopts.cluster().Adopt();
+    for (int i = 0; i < 150; ++i) {
+      applies.Step();
+      adopts.Step();
+      INFO("seed " << seed << " step " << i);
+      REQUIRE(Remains(adopts.cluster().state()) == Remains(applies.cluster().state()));
+    }
+    adopted += adopts.adopted();
+  }
+  CHECK(adopted > 100);
 }
 
 TEST_CASE("the same life twice leaves the same state") {

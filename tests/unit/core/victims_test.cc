@@ -179,6 +179,93 @@ TEST_CASE("a moved gang that is cancelled moves nowhere") {
   CHECK(contest.StateOf(contest.low) == "Cancelled");
 }
 
+// ---- One cycle
+
+// b holds 4 of 8 GPUs; a, which deserves 6, waits for 6 on one node, and b for `more`.
+struct HalfLent : Contest {
+  HalfLent(std::vector<std::string> actions, int more) : Contest(std::move(actions)) {
+    AddNodes("n", 1, {.gpus = 8});
+    AddQueue("a", {.deserved = {{"gpu", 6}}});
+    AddQueue("b");
+    runs = Run("runs", Gang(1, 4, "b"));
+    Advance(absl::Seconds(30));
+    owed = Submit("owed", Gang(1, 6, "a"));
+    late = Submit("late", Gang(1, more, "b"));
+  }
+  JobId runs, owed, late;
+};
+
+TEST_CASE("what a cycle has bound, it does not stop") {
+  HalfLent contest({"allocate", "reclaim"}, 2);
+  CHECK(contest.Evictions() == "nominate owed: 0@n1\nrelease runs: 0 for owed\n");
+  CHECK(contest.Tasks(contest.late) == "B");
+}
+
+TEST_CASE("what was just bound may be stopped a moment later") {
+  HalfLent contest({"allocate", "reclaim"}, 4);  // with it, the other alone does not suffice
+  CHECK(contest.Evictions().empty());
+  REQUIRE(contest.Tasks(contest.late) == "B");
+  const Plan plan = contest.Cycle();
+  CHECK(plan.wake_at == contest.now() + absl::Milliseconds(1));
+  contest.PassTo(plan.wake_at);
+  CHECK(contest.Evictions() ==
+        "nominate owed: 0@n1\nrelease runs: 0 for owed\nrelease late: 0 for owed\n");
+}
+
+TEST_CASE("nobody goes around a gang for which others are stopped in the same cycle") {
+  HalfLent contest({"allocate", "backfill", "reclaim"}, 4);
+  CHECK(contest.Evictions() == "nominate owed: 0@n1\nrelease runs: 0 for owed\n");
+  CHECK(contest.Tasks(contest.late) == ".");
+  contest.Leave();
+  CHECK(contest.Tasks(contest.owed) == "B");
+}
+
+// The work of one cycle in which so many jobs of one GPU each reclaim one of 64.
+uint64_t WorkOfReclaims(int jobs) {
+  Contest contest({"allocate", "reclaim"});
+  contest.AddNodes("n", 8, {.gpus = 8});
+  contest.AddQueue("a", {.deserved = {{"gpu", 32}}});
+  contest.AddQueue("b");
+  std::vector<JobId> ids;
+  for (int i = 0; i < 64; ++i) ids.push_back(contest.Submit(absl::StrCat("b", i), Gang(1, 1, "b")));
+  contest.Settle();
+  for (JobId id : ids) contest.RunAll(id);
+  for (int i = 0; i < jobs; ++i) contest.Submit(absl::StrCat("a", i), Gang(1, 1, "a"));
+  const Plan plan = contest.Cycle();
+  CHECK(contest.state().releasing().size() == static_cast<size_t>(jobs));
+  for (const StageCounters& stage : plan.stages) {
+    if (stage.name == "reclaim") return stage.work;
+  }
+  return 0;
+}
+
+TEST_CASE("each of many reclaims in one cycle looks at what concerns it, not at those before it") {
+  const uint64_t few = WorkOfReclaims(8), many = WorkOfReclaims(32);
+  INFO(few << " and " << many);
+  CHECK(many < 4 * few + few / 2);
+}
+
+TEST_CASE("room in sum, but below no limit: a gang waits there until its queues may hold it") {
+  Contest contest({"allocate", "reclaim"});
+  contest.AddNode("n1", {.gpus = 8, .model = "A100"});
+  contest.AddNode("n2", {.gpus = 8, .model = "H100"});
+  contest.AddQueue("p", {.limit = {{"gpu", 8}}});
+  contest.AddQueue("a", {.parent = "p"});
+  contest.AddQueue("b", {.parent = "p", .deserved = {{"gpu", 4}}});
+  const auto on = [](const char* model, const char* queue) {
+    JobShape shape = Gang(1, 4, queue);
+    shape.groups[0].models = {model};
+    return shape;
+  };
+  contest.Run("first", on("A100", "a"));
+  contest.Run("second", on("A100", "a"));
+  const JobId owed = contest.Submit("owed", on("H100", "b"));
+  CHECK(contest.Evictions() == "nominate owed: 0@n2\nrelease second: 0 for owed\n");
+  CHECK(contest.Tasks(owed) == ".");
+  contest.Leave();
+  CHECK(contest.Tasks(owed) == "B");
+}
+
 TEST_CASE("a gang of which some finished while it was being stopped runs again as a whole") {
   Contest contest({"allocate", "preempt"});
   contest.AddNodes("n", 2, {.gpus = 1});

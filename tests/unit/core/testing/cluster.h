@@ -217,10 +217,15 @@ class TestCluster {
   // One PlanCycle whose decisions are applied. In debug builds PlanCycle itself checks, for small
   // states, that planning left no trace.
   Plan Cycle(uint64_t budget = kNoBudget) {
-    Plan plan = PlanCycle(state_, policies_, now_, budget);
-    for (const EventBody& decision : plan.decisions) Must(decision);
+    Plan plan = adopts_ ? PlanAndAdopt(state_, policies_, now_, budget)
+                        : PlanCycle(state_, policies_, now_, budget);
+    for (const EventBody& decision : plan.decisions) {
+      if (!plan.applied) Must(decision);
+    }
     return plan;
   }
+  // From now on cycles are PlanAndAdopt's.
+  void Adopt() { adopts_ = true; }
   // Cycles until nothing more is decided; the decisions of all.
   std::vector<EventBody> Settle(uint64_t budget = kNoBudget) {
     std::vector<EventBody> all;
@@ -312,6 +317,7 @@ class TestCluster {
  private:
   ClusterState state_;
   Policies policies_;
+  bool adopts_ = false;
   Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 
