@@ -117,6 +117,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddJobCommands(app, session);
   AddQueueCommands(app, session);
   AddNodeCommands(app, session);
+  AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);
   AddCompletionCommand(app, session);
   const bool takes_command =

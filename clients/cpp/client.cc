@@ -50,7 +50,8 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
       channel_(channel),
       stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
              v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
-             v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel)) {}
+             v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
+             v1::HyperNodeService::NewStub(channel)) {}
 
 // Deadlines are the system's: gRPC counts them itself.
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
@@ -78,6 +79,17 @@ absl::StatusOr<v1::SubmitJobsResponse> Client::Submit(v1::SubmitJobsRequest requ
 absl::StatusOr<v1::Queue> Client::CreateQueue(v1::CreateQueueRequest request) {
   if (request.request_id().empty()) request.set_request_id(NewRequestId());
   return Call(&v1::QueueService::StubInterface::CreateQueue, request);
+}
+
+absl::StatusOr<v1::HyperNode> Client::CreateHyperNode(v1::CreateHyperNodeRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::HyperNodeService::StubInterface::CreateHyperNode, request);
+}
+
+absl::StatusOr<v1::ApplyHyperNodesResponse> Client::ApplyHyperNodes(
+    v1::ApplyHyperNodesRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::HyperNodeService::StubInterface::ApplyHyperNodes, request);
 }
 
 template <class Stub, class Request, class Response>
@@ -113,6 +125,12 @@ absl::Status Client::DeleteNode(const std::string& name) {
   v1::DeleteNodeRequest request;
   request.set_name(name);
   return Delete(&v1::NodeService::StubInterface::DeleteNode, request);
+}
+
+absl::Status Client::DeleteHyperNode(const std::string& name) {
+  v1::DeleteHyperNodeRequest request;
+  request.set_name(name);
+  return Delete(&v1::HyperNodeService::StubInterface::DeleteHyperNode, request);
 }
 
 absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,

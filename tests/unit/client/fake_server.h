@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
+#include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
@@ -185,6 +186,20 @@ class FakeExplain : public v1::ExplainService::Service {
   Script& script_;
 };
 
+class FakeHyperNodes : public v1::HyperNodeService::Service {
+ public:
+  explicit FakeHyperNodes(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(CreateHyperNode, CreateHyperNodeRequest, HyperNode);
+  BERTH_FAKE_UNARY(GetHyperNode, GetHyperNodeRequest, HyperNode);
+  BERTH_FAKE_UNARY(ListHyperNodes, ListHyperNodesRequest, ListHyperNodesResponse);
+  BERTH_FAKE_UNARY(UpdateHyperNode, UpdateHyperNodeRequest, HyperNode);
+  BERTH_FAKE_UNARY(DeleteHyperNode, DeleteHyperNodeRequest, DeleteHyperNodeResponse);
+  BERTH_FAKE_UNARY(ApplyHyperNodes, ApplyHyperNodesRequest, ApplyHyperNodesResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or that of a server that was.
@@ -193,7 +208,7 @@ class FakeServer {
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
     for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_}) {
+             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -211,6 +226,7 @@ class FakeServer {
   FakeCluster cluster_{script};
   FakeWatch watch_{script};
   FakeExplain explain_{script};
+  FakeHyperNodes hyper_nodes_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
