@@ -150,6 +150,7 @@ void App::Wire() {
   cluster_service_ = std::make_unique<ClusterService>(&context_, start_, &reloader_);
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
   explain_service_ = std::make_unique<ExplainService>(&context_);
+  hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   if (http_ != nullptr) {
     http_->SetHandler("/metrics", [this] {
       return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
@@ -210,7 +211,7 @@ absl::Status App::Listen() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
-           &hyper_node_service_}) {
+           hyper_node_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

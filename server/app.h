@@ -34,10 +34,10 @@
 #include "server/services/agent_service.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
+#include "server/services/hyper_node_service.h"
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
 #include "server/services/queue_service.h"
-#include "server/services/unbuilt_services.h"
 #include "server/services/watch_service.h"
 #include "server/watch_hub.h"
 #include "storage/preserved.h"
@@ -122,7 +122,7 @@ class App {
   std::unique_ptr<ClusterService> cluster_service_;
   std::unique_ptr<AgentService> agent_service_;
   std::unique_ptr<ExplainService> explain_service_;
-  HyperNodeService hyper_node_service_;
+  std::unique_ptr<HyperNodeService> hyper_node_service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;

@@ -63,7 +63,7 @@ Meaning TaskMeaning(const LogEvent& event) {
   }
 }
 
-Meaning NodeOrQueueMeaning(const LogEvent& event) {
+Meaning OtherMeaning(const LogEvent& event) {
   switch (event.body_case()) {
     case LogEvent::kNodeRegistered:
       return {ChangeEvent::NODE_REGISTERED};
@@ -82,6 +82,13 @@ Meaning NodeOrQueueMeaning(const LogEvent& event) {
       return {ChangeEvent::QUEUE_CHANGED};
     case LogEvent::kQueueDeleted:
       return {ChangeEvent::QUEUE_DELETED};
+    case LogEvent::kHyperNodeChanged:
+      return {ChangeEvent::HYPER_NODE_CHANGED};
+    case LogEvent::kHyperNodeDeleted:
+      return {ChangeEvent::HYPER_NODE_DELETED};
+    case LogEvent::kNodesJoined:
+    case LogEvent::kNodesLeft:
+      return {ChangeEvent::HYPER_NODE_NODES};
     default:
       return {};
   }
@@ -105,6 +112,7 @@ void AddSubject(const LogTurn& turn, const LogEvent& event, const Meaning& meani
   if (event.has_node_state()) {
     change->set_node_state(static_cast<v1::NodeState>(static_cast<int>(event.node_state()) + 1));
   }
+  change->set_hyper_node(event.hyper_node_name());
   change->set_queue(event.queue_name());
   if (event.has_queue_open()) {
     change->set_queue_state(event.queue_open() ? v1::QUEUE_OPEN : v1::QUEUE_CLOSED);
@@ -128,15 +136,19 @@ void AddTask(const LogTurn& turn, const LogEvent& event, const Meaning& meaning,
   if (meaning.message != nullptr) change->set_message(*meaning.message);
 }
 
+bool WantsSubject(const LogEvent& event, const ChangeFilter& filter) {
+  if (!event.node_name().empty()) return filter.WantsNodes();
+  if (!event.hyper_node_name().empty()) return filter.WantsHyperNodes();
+  return filter.WantsQueues();
+}
+
 void RenderEvent(const LogTurn& turn, const LogEvent& event, const ChangeFilter& filter, Out* out) {
   if (const Meaning job = JobMeaning(event); job.type != ChangeEvent::TYPE_UNSPECIFIED) {
     if (filter.WantsJob(event.job_name())) AddSubject(turn, event, job, out);
     return;
   }
-  if (const Meaning other = NodeOrQueueMeaning(event);
-      other.type != ChangeEvent::TYPE_UNSPECIFIED) {
-    const bool node = !event.node_name().empty();
-    if (node ? filter.WantsNodes() : filter.WantsQueues()) AddSubject(turn, event, other, out);
+  if (const Meaning other = OtherMeaning(event); other.type != ChangeEvent::TYPE_UNSPECIFIED) {
+    if (WantsSubject(event, filter)) AddSubject(turn, event, other, out);
   }
   const Meaning meaning = TaskMeaning(event);
   for (const TaskChange& task : event.tasks()) {
@@ -151,6 +163,7 @@ ChangeFilter::ChangeFilter(const v1::WatchRequest& request)
     : jobs_(!request.no_jobs()),
       nodes_(request.nodes()),
       queues_(request.queues()),
+      hyper_nodes_(request.hyper_nodes()),
       names_(request.jobs().begin(), request.jobs().end()) {}
 
 void RenderChanges(const LogTurn& turn, const ChangeFilter& filter, Out* out) {

@@ -22,9 +22,10 @@ class ChangeFilter {
   }
   bool WantsNodes() const { return nodes_; }
   bool WantsQueues() const { return queues_; }
+  bool WantsHyperNodes() const { return hyper_nodes_; }
 
  private:
-  bool jobs_, nodes_, queues_;
+  bool jobs_, nodes_, queues_, hyper_nodes_;
   absl::flat_hash_set<std::string> names_;
 };
 

@@ -9,6 +9,7 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   *to->mutable_command() = from.command();
   *to->mutable_env() = from.env();
   to->set_working_dir(from.working_dir());
+  *to->mutable_communication() = from.communication();  // beside its weight, which is hot
 }
 
 void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "server/convert_topology.h"
 #include "server/convert_values.h"
 
 namespace berth {
@@ -134,6 +135,10 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.strategy = StrategyFrom(group.strategy());
   result.near_groups = GroupIndexes(spec, group.affinity().near_groups());
   result.apart_from = GroupIndexes(spec, group.affinity().apart_from_groups());
+  result.affinity_tier = group.affinity().tier();
+  result.topology = TopologyFrom(group.topology());
+  result.partition_topology = TopologyFrom(group.partition().topology());
+  result.communication = CommunicationFrom(group.communication());
   return result;
 }
 
@@ -195,6 +200,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
                            : defaults.preemptible_below_priority.has_value() &&
                                  spec.priority() < *defaults.preemptible_below_priority;
   result.strategy = StrategyFrom(spec.strategy());
+  result.topology = TopologyFrom(spec.topology());
   result.user = spec.user();
   SetTimes(spec, defaults, result);
   return result;

@@ -61,6 +61,10 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
     ToProto(status.backoff_until, out->mutable_backoff_until());
   }
   out->set_refusals(status.refusals);
+  for (HyperNodeId id : node.domains) {
+    const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
+    (*out->mutable_domains())[domain.kind] = domain.name;
+  }
 }
 
 }  // namespace

@@ -15,10 +15,11 @@ namespace berth {
 // One turn in progress: what its commands and decisions did.
 class Loop::ActiveTurn final : public Turn {
  public:
-  ActiveTurn(ClusterState& state, TurnRecorder& recorder, const Policies& policies,
-             uint64_t revision, Time now, TurnOutput& output)
+  ActiveTurn(ClusterState& state, TurnRecorder& recorder, Membership& membership,
+             const Policies& policies, uint64_t revision, Time now, TurnOutput& output)
       : state_(state),
         recorder_(recorder),
+        membership_(membership),
         policies_(policies),
         revision_(revision),
         now_(now),
@@ -39,7 +40,11 @@ class Loop::ActiveTurn final : public Turn {
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});
     absl::Status status = recorder_.Apply(output_.events.back());
-    if (!status.ok()) output_.events.pop_back();
+    if (!status.ok()) {
+      output_.events.pop_back();
+    } else if (const auto* node = std::get_if<NodeRegistered>(&output_.events.back().body)) {
+      registered_.push_back(node->id);
+    }
     return status;
   }
 
@@ -47,6 +52,17 @@ class Loop::ActiveTurn final : public Turn {
   void Tell(EventBody body) {
     output_.events.push_back({now_, std::move(body)});
     recorder_.NoteApplied(output_.events.back());
+  }
+
+  Membership& membership() override { return membership_; }
+
+  // Nodes that the commands registered join the HyperNodes that mean them, all at once.
+  void PlaceRegistered() {
+    if (registered_.empty()) return;
+    for (EventBody& event : membership_.Follow(state_, registered_)) {
+      BERTH_CHECK(Emit(std::move(event)).ok());
+    }
+    registered_.clear();
   }
 
   void TakeBackJobs(JobId first) override {
@@ -71,10 +87,12 @@ class Loop::ActiveTurn final : public Turn {
  private:
   ClusterState& state_;
   TurnRecorder& recorder_;
+  Membership& membership_;
   const Policies& policies_;
   const uint64_t revision_;
   const Time now_;
   TurnOutput& output_;
+  std::vector<NodeId> registered_;
   bool asked_ = false;
 };
 
@@ -200,11 +218,12 @@ std::vector<Loop::Pending> Loop::TakeCommands() {
 Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
   recorder_.Begin(sequence_ + 1, now_);
-  ActiveTurn turn(state_, recorder_, *policies_, sequence_ + 1, now_, output);
+  ActiveTurn turn(state_, recorder_, membership_, *policies_, sequence_ + 1, now_, output);
   size_t weight = 0;
   for (const Pending& command : commands) weight += command.weight;
   output.events.reserve(weight);
   for (Pending& command : commands) std::move(command.run)(turn);
+  turn.PlaceRegistered();
   counters_.commands += commands.size();
 
   if (turn.asked()) {  // what planning knows must follow from the log

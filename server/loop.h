@@ -32,6 +32,7 @@
 #include "server/cycle_budget.h"
 #include "server/histogram.h"
 #include "server/outbox.h"
+#include "server/planning/membership.h"
 #include "server/turn.h"
 #include "storage/preserved.h"
 #include "storage/store.h"
@@ -199,6 +200,7 @@ class Loop {
   mutable absl::Mutex state_mutex_;
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
   TurnRecorder recorder_ ABSL_GUARDED_BY(state_mutex_);
+  Membership membership_ ABSL_GUARDED_BY(state_mutex_);
   uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn that changed something
 
   // Loop thread only.

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "server/cluster_totals.h"
@@ -149,6 +151,38 @@ void AddQueues(ReadView& view, FamilyList& out) {
   }
 }
 
+struct TierCount {
+  int64_t hyper_nodes = 0, degraded = 0;  // degraded: themselves
+};
+
+// By kind and tier: a gauge for each HyperNode would be too many.
+void AddHyperNodes(ReadView& view, FamilyList& out) {
+  std::map<std::pair<std::string, int32_t>, TierCount> tiers;
+  HyperNodeId next{0};
+  const auto look = [&](const ClusterState& state) {
+    for (size_t row = 0; row < kMaxRowsPerStep; ++row) {
+      const std::optional<HyperNodeId> id = state.hyper_nodes().NextFrom(next);
+      if (!id.has_value()) return false;
+      next = HyperNodeId{id->value + 1};
+      const HyperNodeSpec& spec = state.hyper_nodes().At(*id).spec;
+      TierCount& tier = tiers[{spec.kind, spec.tier}];
+      ++tier.hyper_nodes;
+      if (spec.health == DomainHealth::kDegraded) ++tier.degraded;
+    }
+    return true;
+  };
+  while (view.Step(look)) {
+  }
+  for (const auto& [key, tier] : tiers) {
+    out.Gauge("hypernodes", "HyperNodes by kind of topology and tier.", AsDouble(tier.hyper_nodes),
+              {{"kind", key.first}, {"tier", std::to_string(key.second)}});
+  }
+  for (const auto& [key, tier] : tiers) {
+    out.Gauge("hypernodes_degraded", "Those whose links are slower than they should be.",
+              AsDouble(tier.degraded), {{"kind", key.first}, {"tier", std::to_string(key.second)}});
+  }
+}
+
 void AddProgress(const ProgressCounter& progress, FamilyList& out) {
   out.Counter("jobs_submitted", "Jobs accepted.", AsDouble(progress.jobs_submitted.load()));
   const std::array<std::string, 3> outcomes = {"succeeded", "failed", "cancelled"};
@@ -268,6 +302,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   });
   AddNodes(sources_, view, out);
   AddQueues(view, out);
+  AddHyperNodes(view, out);
   AddProgress(progress_, out);
   AddLoop(*sources_.loop, out);
   AddCommitter(*sources_.committer, out);

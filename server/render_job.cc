@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "server/convert_job.h"
+#include "server/convert_topology.h"
 #include "server/convert_values.h"
 
 namespace berth {
@@ -118,6 +119,11 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
   for (uint32_t other : group.apart_from) {
     out->mutable_affinity()->add_apart_from_groups(job.groups[other].name);
   }
+  if (group.affinity_tier > 0) out->mutable_affinity()->set_tier(group.affinity_tier);
+  if (group.topology.Any()) ToProto(group.topology, out->mutable_topology());
+  if (group.partition_topology.Any()) {
+    ToProto(group.partition_topology, out->mutable_partition()->mutable_topology());
+  }
 }
 
 v1::JobDependency::Condition ConditionToApi(DependencyCondition condition) {
@@ -161,6 +167,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_suspended(job.status.suspended);
   out->set_preemptible(job.preemptible);
   out->set_strategy(StrategyToApi(job.strategy));
+  if (job.topology->Any()) ToProto(*job.topology, out->mutable_topology());
   out->set_user(job.user);
 }
 

@@ -14,6 +14,7 @@
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
+#include "server/planning/membership.h"
 #include "storage/store.h"
 
 namespace berth {
@@ -40,8 +41,11 @@ class Turn {
   // planning's caches: the turn then has a cycle, and no batch for the question's sake. What
   // changes the cluster goes through Emit.
   virtual ClusterState& Trial() = 0;
-  // Applies the event and puts it into the turn's batch. On an error nothing has changed.
+  // Applies the event and puts it into the turn's batch. On an error nothing has changed. Nodes
+  // that registered join their HyperNodes before the turn's cycle, by themselves.
   virtual absl::Status Emit(EventBody event) = 0;
+  // Which nodes the HyperNodes of this state mean.
+  virtual Membership& membership() = 0;
   // The jobs that the command has submitted, from `first` on, never were. It has emitted and put
   // nothing else since but their cold parts.
   virtual void TakeBackJobs(JobId first) = 0;

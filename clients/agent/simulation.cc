@@ -13,9 +13,9 @@
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/logic.h"
-#include "support/name_pattern.h"
 #include "clients/agent/sim_node.h"
 #include "support/clock.h"
+#include "support/name_pattern.h"
 #include "support/version.h"
 
 namespace berth {
@@ -226,13 +226,19 @@ struct PlannedNode {
   std::string name;
   const config::v1::SimulatedNodes* nodes;
   const SimBehaviour* behaviour;
+  std::string rack;  // "" = in none
 };
+
+constexpr char kRackLabel[] = "topology.berth/rack";
 
 absl::Status CheckNodes(const config::v1::SimulatedNodes& nodes) {
   for (const double rate : {nodes.failure_rate(), nodes.refusal_rate()}) {
     if (!(rate >= 0 && rate <= 1)) {
       return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": a rate must be within 0..1"));
     }
+  }
+  if (nodes.rack_size() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": rackSize must be 0 or more"));
   }
   for (const auto& [kind, count] : nodes.devices()) {
     if (count < 0 || count > 128) {
@@ -252,17 +258,22 @@ absl::StatusOr<std::vector<PlannedNode>> PlanNodes(const config::v1::Simulation&
                                                    std::vector<SimBehaviour>* behaviours) {
   std::vector<PlannedNode> planned;
   std::set<std::string> names;
+  int racks = 0;                                                  // of all sets
   behaviours->reserve(static_cast<size_t>(config.nodes_size()));  // pointers into it stay
   for (const config::v1::SimulatedNodes& nodes : config.nodes()) {
     if (absl::Status status = CheckNodes(nodes); !status.ok()) return status;
     auto expanded = ExpandNamePattern(nodes.name());
     if (!expanded.ok()) return expanded.status();
     behaviours->push_back(ToBehaviour(nodes));
-    for (const std::string& name : *expanded) {
+    for (size_t i = 0; i < expanded->size(); ++i) {
+      const std::string& name = (*expanded)[i];
       if (!names.insert(name).second) {
         return absl::InvalidArgumentError(absl::StrCat("node ", name, " stands twice"));
       }
-      planned.push_back({name, &nodes, &behaviours->back()});
+      const auto size = static_cast<size_t>(nodes.rack_size());
+      if (size > 0 && i % size == 0) ++racks;
+      planned.push_back({name, &nodes, &behaviours->back(),
+                         size > 0 ? absl::StrCat("rack-", racks) : std::string()});
     }
   }
   if (planned.empty()) return absl::InvalidArgumentError("no nodes");
@@ -292,8 +303,10 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
   }
   for (size_t i = 0; i < planned->size(); ++i) {
     const PlannedNode& node = (*planned)[i];
-    simulation->shards_[i % kShards]->Add(node.name, SimInventory(node.name, *node.nodes),
-                                          *node.behaviour, channels[i % connections]);
+    v1::NodeInventory inventory = SimInventory(node.name, *node.nodes);
+    if (!node.rack.empty()) (*inventory.mutable_labels())[kRackLabel] = node.rack;
+    simulation->shards_[i % kShards]->Add(node.name, std::move(inventory), *node.behaviour,
+                                          channels[i % connections]);
   }
   for (const std::unique_ptr<SimShard>& shard : simulation->shards_) shard->Run();
   return simulation;

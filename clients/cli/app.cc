@@ -118,6 +118,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddJobCommands(app, session);
   AddQueueCommands(app, session);
   AddNodeCommands(app, session);
+  AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);

@@ -1,6 +1,7 @@
 #include "clients/cli/apply.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -20,6 +21,7 @@ using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 using JobStub = v1::JobService::StubInterface;
 using QueueStub = v1::QueueService::StubInterface;
+using HyperNodeStub = v1::HyperNodeService::StubInterface;
 
 constexpr char kRootQueue[] = "root";
 using Manifests = std::vector<const Manifest*>;
@@ -45,9 +47,11 @@ void Say(Session& session, const std::string& noun, const std::string& name,
   session.out() << noun << "/" << name << (name_only ? "" : " " + verb) << "\n";
 }
 
-// "jobs[2].spec.groups[0].replicas" -> 2 and "spec.groups[0].replicas"; false for other paths.
-bool SplitJobPath(absl::string_view path, size_t* index, absl::string_view* rest) {
-  if (!absl::ConsumePrefix(&path, "jobs[")) return false;
+// "jobs[2].spec.groups[0].replicas" -> 2 and "spec.groups[0].replicas", with `list` "jobs"; false
+// for other paths.
+bool SplitPath(absl::string_view path, absl::string_view list, size_t* index,
+               absl::string_view* rest) {
+  if (!absl::ConsumePrefix(&path, list) || !absl::ConsumePrefix(&path, "[")) return false;
   const size_t end = path.find(']');
   if (end == absl::string_view::npos || !absl::SimpleAtoi(path.substr(0, end), index)) return false;
   *rest = path.substr(end + 1);
@@ -111,6 +115,78 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
       same ? absl::OkStatus() : (*client)->Call(&QueueStub::UpdateQueue, update).status();
   if (status.ok()) Say(session, "queue", queue.name(), same ? "unchanged" : "updated");
   return status;
+}
+
+using SpecsByName = std::map<std::string, v1::HyperNodeSpec>;
+constexpr size_t kAskedOneByOne = 16;
+
+absl::StatusOr<SpecsByName> AllSpecs(Client& client) {
+  SpecsByName all;
+  const absl::Status status =
+      client.List<HyperNodeStub, v1::ListHyperNodesRequest, v1::ListHyperNodesResponse>(
+          &HyperNodeStub::ListHyperNodes, v1::ListHyperNodesRequest(),
+          [&](const v1::ListHyperNodesResponse& page) {
+            for (const v1::HyperNode& one : page.hyper_nodes()) all[one.name()] = one.spec();
+            return true;
+          });
+  if (!status.ok()) return status;
+  return all;
+}
+
+// What each of them is now, perhaps among others; nothing for those that are not there.
+absl::StatusOr<SpecsByName> PresentSpecs(Session& session, Client& client,
+                                         const Manifests& wanted) {
+  if (wanted.size() > kAskedOneByOne) return AllSpecs(client);
+  SpecsByName present;
+  for (const Manifest* manifest : wanted) {
+    v1::GetHyperNodeRequest request;
+    request.set_name(manifest->name());
+    const absl::StatusOr<v1::HyperNode> found = session.Call(&HyperNodeStub::GetHyperNode, request);
+    if (found.ok()) present[manifest->name()] = found->spec();
+    if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  }
+  return present;
+}
+
+// As the server would keep it, with defaults filled in.
+v1::HyperNodeSpec Completed(v1::HyperNodeSpec spec) {
+  if (spec.kind().empty()) spec.set_kind("network");
+  if (spec.health() == v1::HyperNodeSpec::HEALTH_UNSPECIFIED)
+    spec.set_health(v1::HyperNodeSpec::OK);
+  return spec;
+}
+
+ExitCode FinishHyperNodes(Session& session, const absl::Status& status, const Manifests& wanted) {
+  return FinishLocated(session, status, [&](const Violation& violation) {
+    size_t index = 0;
+    absl::string_view rest = violation.field;
+    const bool known =
+        SplitPath(violation.field, "hyper_nodes", &index, &rest) && index < wanted.size();
+    if (known) return LocateIn(*wanted[index], rest, violation.description);
+    return absl::StrCat("berth: ", rest, ": ", violation.description);
+  });
+}
+
+ExitCode ApplyTree(Session& session, const Manifests& wanted, bool dry_run) {
+  if (wanted.empty()) return ExitCode::kOk;
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return session.Finish(client.status());
+  const auto present = PresentSpecs(session, **client, wanted);
+  if (!present.ok()) return session.Finish(present.status());
+  v1::ApplyHyperNodesRequest request;
+  request.set_validate_only(dry_run);
+  for (const Manifest* manifest : wanted) *request.add_hyper_nodes() = manifest->hyper_node;
+  const absl::Status status = (*client)->ApplyHyperNodes(request).status();
+  if (!status.ok()) return FinishHyperNodes(session, status, wanted);
+  for (const Manifest* manifest : wanted) {
+    const auto before = present->find(manifest->name());
+    const bool same =
+        before != present->end() &&
+        MessageDifferencer::Equals(before->second, Completed(manifest->hyper_node.spec()));
+    const char* verb = before == present->end() ? "created" : (same ? "unchanged" : "updated");
+    Say(session, "hypernode", manifest->name(), absl::StrCat(verb, dry_run ? " (dry run)" : ""));
+  }
+  return ExitCode::kOk;
 }
 
 absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests& jobs,
@@ -222,7 +298,7 @@ ExitCode FinishSubmit(Session& session, const absl::Status& status, const Manife
   return FinishLocated(session, status, [&](const Violation& violation) {
     size_t index = 0;
     absl::string_view rest = violation.field;
-    if (!SplitJobPath(violation.field, &index, &rest)) {
+    if (!SplitPath(violation.field, "jobs", &index, &rest)) {
       absl::ConsumePrefix(&rest, "job.");  // UpdateJob's paths
     }
     const bool known = index < jobs.size() && !jobs[index]->file.empty();
@@ -262,8 +338,14 @@ ExitCode FinishReading(Session& session, const absl::Status& status) {
 }
 
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests) {
-  Manifests jobs;
+  Manifests jobs, hyper_nodes;
   for (const Manifest& manifest : manifests) {
+    if (manifest.kind == Manifest::Kind::kHyperNode) hyper_nodes.push_back(&manifest);
+  }
+  const ExitCode tree = ApplyTree(session, hyper_nodes, false);
+  if (tree != ExitCode::kOk) return tree;
+  for (const Manifest& manifest : manifests) {
+    if (manifest.kind == Manifest::Kind::kHyperNode) continue;
     if (manifest.kind == Manifest::Kind::kJob) {
       jobs.push_back(&manifest);
       continue;
@@ -272,6 +354,19 @@ ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests
     if (code != ExitCode::kOk) return code;  // what follows may need this queue
   }
   return InChunks(jobs, [&](const Manifests& chunk) { return ApplyJobs(session, chunk); });
+}
+
+ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifests, bool dry_run) {
+  Manifests wanted;
+  for (const Manifest& manifest : manifests) {
+    if (manifest.kind == Manifest::Kind::kHyperNode) {
+      wanted.push_back(&manifest);
+      continue;
+    }
+    session.err() << manifest.Locate("") << ": not a HyperNode; use berth apply -f\n";
+    return ExitCode::kInvalid;
+  }
+  return ApplyTree(session, wanted, dry_run);
 }
 
 ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
@@ -283,7 +378,7 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
       continue;
     }
     session.err() << job.Locate("")
-                  << ": only jobs can be submitted; for a queue use berth apply -f\n";
+                  << ": only jobs can be submitted; for the rest use berth apply -f\n";
     return ExitCode::kInvalid;
   }
   if (options.dry_run && pointers.size() == 1) return PlanManifest(session, *pointers.front());

@@ -1,4 +1,4 @@
-// Manifests to the server: queues made or changed, jobs submitted.
+// Manifests to the server: queues and HyperNodes made or changed, jobs submitted.
 #ifndef BERTH_CLIENTS_CLI_APPLY_H_
 #define BERTH_CLIENTS_CLI_APPLY_H_
 
@@ -21,10 +21,14 @@ absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
 // Tells what ReadManifestFiles found wrong.
 ExitCode FinishReading(Session& session, const absl::Status& status);
 
-// Queues first, in the order written; then jobs, all or none for each thousand. Jobs that exist are
-// left alone if they say the same, get the new priority and labels if only those differ, and are an
-// error otherwise.
+// HyperNodes first, all of them or none; then queues, in the order written; then jobs, all or none
+// for each thousand. Jobs that exist are left alone if they say the same, get the new priority and
+// labels if only those differ, and are an error otherwise.
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests);
+
+// HyperNodes alone, all or none: INVALID for manifests of other kinds. With `dry_run` nothing is
+// stored.
+ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifests, bool dry_run);
 
 struct SubmitOptions {
   bool dry_run = false;  // nothing is stored; of a single job it is told where it would go

@@ -18,6 +18,7 @@ namespace berth {
 void AddJobCommands(CLI::App& app, Session& session);
 void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
+void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
 // apply and submit; `command` is what stood behind "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);

@@ -52,7 +52,9 @@ void Collect(const CLI::App& app, const std::string& path, const std::string& no
   const CLI::App* root = &app;
   while (root->get_parent() != nullptr) root = root->get_parent();
   if (root != &app) AddOptions(*root, &place.words);
-  if (app.get_option_no_throw("NAME") != nullptr) place.noun = noun;
+  if (app.get_option_no_throw("NAME") != nullptr) {
+    place.noun = noun == "topology" ? "hypernode" : noun;  // whose names it takes
+  }
   places->push_back(place);
 }
 

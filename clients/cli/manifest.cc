@@ -58,6 +58,16 @@ void ReadBerthQueue(const YamlNode& document, const ManifestOptions&, YamlErrors
   if (manifest->queue.name().empty()) errors->Add(document.position, "a queue needs a name");
 }
 
+void ReadBerthHyperNode(const YamlNode& document, const ManifestOptions&, YamlErrors* errors,
+                        YamlErrors*, Manifest* manifest) {
+  manifest->kind = Manifest::Kind::kHyperNode;
+  ReadFlat(document, errors, manifest->hyper_node.mutable_name(),
+           manifest->hyper_node.mutable_spec(), &manifest->positions);
+  if (manifest->hyper_node.name().empty()) {
+    errors->Add(document.position, "a HyperNode needs a name");
+  }
+}
+
 struct KindOfManifest {
   const char* api_version;
   const char* kind;
@@ -66,8 +76,10 @@ struct KindOfManifest {
 constexpr KindOfManifest kKinds[] = {
     {"berth/v1", "Job", ReadBerthJob},
     {"berth/v1", "Queue", ReadBerthQueue},
+    {"berth/v1", "HyperNode", ReadBerthHyperNode},
     {"batch.volcano.sh/v1alpha1", "Job", ReadVolcanoJob},
     {"scheduling.volcano.sh/v1beta1", "Queue", ReadVolcanoQueue},
+    {"topology.volcano.sh/v1alpha1", "HyperNode", ReadVolcanoHyperNode},
 };
 
 // The text of a required key at the top of a document.
@@ -172,5 +184,8 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
 
 std::string WriteManifest(const v1::Job& job) { return Write("Job", job); }
 std::string WriteManifest(const v1::Queue& queue) { return Write("Queue", queue); }
+std::string WriteManifest(const v1::HyperNode& hyper_node) {
+  return Write("HyperNode", hyper_node);
+}
 
 }  // namespace berth

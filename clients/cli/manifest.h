@@ -1,4 +1,4 @@
-// Manifests: YAML documents that describe jobs and queues, Berth's own or Volcano's
+// Manifests: YAML documents that describe jobs, queues and HyperNodes, Berth's own or Volcano's
 // (docs/manifests.md).
 //
 // A manifest knows where each of its fields stood, so that what the server finds wrong is told as
@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "berth/v1/hypernode.pb.h"
 #include "berth/v1/job.pb.h"
 #include "berth/v1/queue.pb.h"
 #include "support/yaml_proto.h"
@@ -19,15 +20,19 @@
 namespace berth {
 
 struct Manifest {
-  enum class Kind { kJob, kQueue };
+  enum class Kind { kJob, kQueue, kHyperNode };
   Kind kind = Kind::kJob;
-  v1::Job job;      // of kind kJob
-  v1::Queue queue;  // of kind kQueue
+  v1::Job job;               // of kind kJob
+  v1::Queue queue;           // of kind kQueue
+  v1::HyperNode hyper_node;  // of kind kHyperNode
   std::string file;
   YamlPosition position;    // of the document
   YamlPositions positions;  // of fields, by path: "name", "spec.groups[1].replicas"
 
-  const std::string& name() const { return kind == Kind::kJob ? job.name() : queue.name(); }
+  const std::string& name() const {
+    if (kind == Kind::kHyperNode) return hyper_node.name();
+    return kind == Kind::kJob ? job.name() : queue.name();
+  }
   // "FILE:LINE:COLUMN" of the field, or of the nearest one around it that was written.
   std::string Locate(absl::string_view path) const;
 };
@@ -50,6 +55,7 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
 // follows as comments.
 std::string WriteManifest(const v1::Job& job);
 std::string WriteManifest(const v1::Queue& queue);
+std::string WriteManifest(const v1::HyperNode& hyper_node);
 
 }  // namespace berth
 

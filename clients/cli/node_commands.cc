@@ -42,6 +42,7 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
                {"ADDRESS", Column::kWide},
                {"AGENT", Column::kWide},
                {"EPOCH", Column::kRight | Column::kWide},
+               {"DOMAINS", Column::kWide},
                {"LABELS", Column::kWide},
                {"REASON"}});
   for (const v1::Node& node : nodes) {
@@ -57,6 +58,7 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
          {node.inventory().address()},
          {status.agent_version()},
          {absl::StrCat(status.epoch())},
+         {KeyValues(status.domains())},
          {KeyValues(node.inventory().labels())},
          {status.reason()}});
   }
@@ -110,6 +112,7 @@ std::string DescribeNode(const v1::Node& node, const Session& session) {
   page.Add("Capacity", HumanResources(status.capacity()));
   page.Add("Allocated", HumanResources(status.allocated()));
   page.Add("Free", HumanResources(status.free()));
+  page.Add("Domains", KeyValues(status.domains()));
   page.Add("Labels", KeyValues(node.inventory().labels()));
   std::vector<std::string> taints;
   for (const v1::Taint& taint : node.inventory().taints()) {

@@ -246,8 +246,8 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
 void AddApply(CLI::App& app, Session& session) {
   auto files = std::make_shared<Strings>();
   auto ignored = std::make_shared<Strings>();
-  CLI::App* apply =
-      AddCommand(app, session, "apply", "make queues and jobs as manifests say", [=](Session& s) {
+  CLI::App* apply = AddCommand(
+      app, session, "apply", "make HyperNodes, queues and jobs as manifests say", [=](Session& s) {
         ManifestOptions options;
         options.ignored.insert(ignored->begin(), ignored->end());
         const auto manifests = ReadManifestFiles(s, *files, options);

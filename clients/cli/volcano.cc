@@ -27,6 +27,15 @@ absl::StatusOr<int64_t> ParseKubernetesAmount(const std::string& berth_resource,
       absl::StrCat("expected a whole number of devices, got \"", text, "\""));
 }
 
+std::string WholeNameRegex(const std::string& pattern) {
+  const bool begins = absl::StartsWith(pattern, "^");
+  const bool ends = absl::EndsWith(pattern, "$") && !absl::EndsWith(pattern, "\\$");
+  if (begins && ends && pattern.size() > 1 && pattern.find('|') == std::string::npos) {
+    return pattern.substr(1, pattern.size() - 2);
+  }
+  return absl::StrCat(".*(?:", pattern, ").*");
+}
+
 YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* skipped,
                                    YamlPositions* positions) {
   YamlReadOptions read;
@@ -40,9 +49,6 @@ YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* s
       {"plugins",
        "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
        "--ignore plugins"},
-      {"networkTopology",
-       "Berth has no constraints of topology yet; remove it or pass "
-       "--ignore networkTopology"},
       {"initContainers", "run the preparation in the task's own command"},
       {"valueFrom", "write the value out"},
       {"generateName", "give a name, or none for one of the server's choosing"},

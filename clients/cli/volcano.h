@@ -1,5 +1,5 @@
-// Volcano's Job and Queue manifests as Berth's. What Berth cannot honour is an error at its place;
-// docs/manifests.md lists what each key becomes.
+// Volcano's Job, Queue and HyperNode manifests as Berth's. What Berth cannot honour is an error at
+// its place; docs/manifests.md lists what each key becomes.
 #ifndef BERTH_CLIENTS_CLI_VOLCANO_H_
 #define BERTH_CLIENTS_CLI_VOLCANO_H_
 
@@ -17,6 +17,14 @@ void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, Ya
                     YamlErrors* skipped, Manifest* manifest);
 void ReadVolcanoQueue(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
                       YamlErrors* skipped, Manifest* manifest);
+
+void ReadVolcanoHyperNode(const YamlNode& document, const ManifestOptions& options,
+                          YamlErrors* errors, YamlErrors* skipped, Manifest* manifest);
+
+// Volcano's tiers begin with 0, Berth's with 1: 0 becomes 1, all others stay what they are.
+inline int32_t BerthTier(int32_t volcano_tier) { return volcano_tier == 0 ? 1 : volcano_tier; }
+// Go's regular expressions match anywhere in a name, Berth's the whole of it: matches the same.
+std::string WholeNameRegex(const std::string& pattern);
 
 // Kubernetes' resource name -> Berth's: "cpu", "memory" or a device kind; "" = not supported.
 std::string BerthResource(const std::string& name);

@@ -162,6 +162,29 @@ class JobConverter {
     Place(to + ".partition", from);
     Place(to + ".partition.size", from + ".partition_size");
     Place(to + ".partition.min_partitions", from + ".min_partitions");
+    if (policy.has_network_topology()) {
+      ConvertTopology(from + ".network_topology", to + ".partition.topology",
+                      policy.network_topology(), group->mutable_partition()->mutable_topology());
+    }
+  }
+
+  void ConvertTopology(const std::string& from, const std::string& to,
+                       const volcano::v1::NetworkTopology& in, v1::TopologyConstraint* out) {
+    if (in.mode().empty() || in.mode() == "hard") {
+      out->set_mode(v1::TopologyConstraint::HARD);
+    } else if (in.mode() == "soft") {
+      out->set_mode(v1::TopologyConstraint::SOFT);
+    } else {
+      Error(from + ".mode", absl::StrCat("mode \"", in.mode(), "\" is not hard or soft"));
+    }
+    if (in.has_highest_tier_allowed()) {
+      out->set_highest_tier(BerthTier(in.highest_tier_allowed()));
+    }
+    out->set_highest_tier_name(in.highest_tier_name());
+    Place(to, from);
+    Place(to + ".mode", from + ".mode");
+    Place(to + ".highest_tier", from + ".highest_tier_allowed");
+    Place(to + ".highest_tier_name", from + ".highest_tier_name");
   }
 
   void ConvertSpec() {
@@ -182,6 +205,10 @@ class JobConverter {
       Place("spec.ttl_after_finished", "spec.ttl_seconds_after_finished");
     }
     ConvertPriority(spec.priority_class_name());
+    if (spec.has_network_topology()) {
+      ConvertTopology("spec.network_topology", "spec.topology", spec.network_topology(),
+                      spec_.mutable_topology());
+    }
     Place("spec.groups", "spec.tasks");
   }
 

@@ -81,6 +81,17 @@ absl::StatusOr<v1::Queue> Client::CreateQueue(v1::CreateQueueRequest request) {
   return Call(&v1::QueueService::StubInterface::CreateQueue, request);
 }
 
+absl::StatusOr<v1::HyperNode> Client::CreateHyperNode(v1::CreateHyperNodeRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::HyperNodeService::StubInterface::CreateHyperNode, request);
+}
+
+absl::StatusOr<v1::ApplyHyperNodesResponse> Client::ApplyHyperNodes(
+    v1::ApplyHyperNodesRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::HyperNodeService::StubInterface::ApplyHyperNodes, request);
+}
+
 template <class Stub, class Request, class Response>
 absl::Status Client::Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                          Response*),
@@ -114,6 +125,12 @@ absl::Status Client::DeleteNode(const std::string& name) {
   v1::DeleteNodeRequest request;
   request.set_name(name);
   return Delete(&v1::NodeService::StubInterface::DeleteNode, request);
+}
+
+absl::Status Client::DeleteHyperNode(const std::string& name) {
+  v1::DeleteHyperNodeRequest request;
+  request.set_name(name);
+  return Delete(&v1::HyperNodeService::StubInterface::DeleteHyperNode, request);
 }
 
 absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,

@@ -84,10 +84,13 @@ class Client {
   // Submits, with a request_id of its own if the request has none.
   absl::StatusOr<v1::SubmitJobsResponse> Submit(v1::SubmitJobsRequest request);
   absl::StatusOr<v1::Queue> CreateQueue(v1::CreateQueueRequest request);
+  absl::StatusOr<v1::HyperNode> CreateHyperNode(v1::CreateHyperNodeRequest request);
+  absl::StatusOr<v1::ApplyHyperNodesResponse> ApplyHyperNodes(v1::ApplyHyperNodesRequest request);
   // OK, too, when an earlier try had deleted it.
   absl::Status DeleteJob(const std::string& name);
   absl::Status DeleteQueue(const std::string& name, const std::string& etag = "");
   absl::Status DeleteNode(const std::string& name);
+  absl::Status DeleteHyperNode(const std::string& name);
 
   // Calls `page` with each answer of a list, until the list ends or `page` says false.
   template <class Stub, class Request, class Response>

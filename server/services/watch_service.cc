@@ -25,8 +25,9 @@ absl::Status Validate(const v1::WatchRequest& request) {
   if (request.no_jobs() && !request.jobs().empty()) {
     findings.Invalid({root, "jobs"}, "says which jobs, and no_jobs says none");
   }
-  if (request.no_jobs() && !request.nodes() && !request.queues()) {
-    findings.Invalid({root, "no_jobs"}, "leaves nothing to watch: ask for nodes or queues");
+  if (request.no_jobs() && !request.nodes() && !request.queues() && !request.hyper_nodes()) {
+    findings.Invalid({root, "no_jobs"},
+                     "leaves nothing to watch: ask for nodes, queues or HyperNodes");
   }
   return findings.ToStatus();
 }

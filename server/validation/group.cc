@@ -11,6 +11,7 @@
 #include "server/validation/graph.h"
 #include "server/validation/job.h"
 #include "server/validation/text.h"
+#include "server/validation/topology.h"
 #include "server/validation/values.h"
 
 namespace berth {
@@ -84,20 +85,12 @@ void CheckTolerations(const FieldPath& path, const v1::TaskGroup& group, Finding
 }
 
 void RefuseUnbuilt(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
-  if (group.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
   if (!group.image().empty()) findings.Unbuilt({path, "image"}, "container image");
-  if (group.affinity().tier() != 0) {
-    const FieldPath affinity(path, "affinity");
-    findings.Unbuilt({affinity, "tier"}, "affinity above the node");
-  }
-  if (!group.communication().empty()) {
-    findings.Unbuilt({path, "communication"}, "communication pattern");
-  }
 }
 
 void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
   const v1::Partition& partition = group.partition();
-  if (partition.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
+  if (partition.has_topology()) CheckTopology({path, "topology"}, partition.topology(), findings);
   if (partition.size() < 1) {
     findings.Invalid({path, "size"}, absl::StrCat("must be at least 1, is ", partition.size()));
     return;
@@ -249,6 +242,9 @@ void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config:
   CheckTolerations(path, group, findings);
   CheckEnum({path, "strategy"}, group.strategy(), findings);
   if (group.has_partition()) CheckPartition({path, "partition"}, group, findings);
+  if (group.has_topology()) CheckTopology({path, "topology"}, group.topology(), findings);
+  CheckCommunication(path, group, findings);
+  if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);
   RefuseUnbuilt(path, group, findings);
 }
 

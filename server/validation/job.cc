@@ -11,6 +11,7 @@
 #include "server/validation/group.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
+#include "server/validation/topology.h"
 #include "server/validation/values.h"
 
 namespace berth {
@@ -115,10 +116,6 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   CheckGroupGraph(path, spec, findings);
 }
 
-void RefuseUnbuilt(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
-  if (spec.has_topology()) findings.Unbuilt({path, "topology"}, "topology constraint");
-}
-
 void CheckSignal(const FieldPath& path, const std::string& signal, Findings& findings) {
   if (signal.empty() || IsStopSignal(signal)) return;
   findings.Invalid(path,
@@ -161,7 +158,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   }
   CheckLabels(path, "labels", spec.labels(), findings);
   CheckAnnotations(path, "annotations", spec.annotations(), findings);
-  RefuseUnbuilt(path, spec, findings);
+  if (spec.has_topology()) CheckTopology({path, "topology"}, spec.topology(), findings);
 }
 
 // `bytes`: of the spec as serialized.

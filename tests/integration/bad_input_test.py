@@ -87,7 +87,7 @@ REFUSALS = [
     ("no command", lambda: [make_job("bad", "q", [])], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.command: required"),
     ("two jobs of one name", lambda: [job(), job()], INVALID, r'jobs\[1\]\.name: "bad" is already the name of jobs\[0\]'),
     ("image", lambda: [with_image()], grpc.StatusCode.UNIMPLEMENTED, r"jobs\[0\]\.spec\.groups\[0\]\.image: container image is not built yet"),
-    ("topology", lambda: [with_topology()], grpc.StatusCode.UNIMPLEMENTED, r"topology constraint is not built yet"),
+    ("topology without a mode", lambda: [with_topology()], INVALID, r"jobs\[0\]\.spec\.topology\.mode: required: HARD or SOFT"),
     ("user with a space", lambda: [job(user="a b")], INVALID, r"jobs\[0\]\.spec\.user: must be at most 128 letters"),
 ]
 

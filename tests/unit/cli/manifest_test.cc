@@ -287,8 +287,8 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
        "f.yaml:4:1: \"spec.tasks\" is missing\n"
        "f.yaml:5:22: Berth has no classes of priorities: write a number instead of \"high\""},
       {VolcanoTask("networkTopology: {}"),
-       "f.yaml:6:5: unsupported key \"networkTopology\": Berth has no constraints of topology yet; "
-       "remove it or pass --ignore networkTopology"},
+       "f.yaml:6:5: unsupported key \"networkTopology\"; known: name, replicas, minAvailable, "
+       "template, policies, dependsOn, partitionPolicy"},
       {VolcanoTask("replicas: 6\n    partitionPolicy: {totalPartitions: 2, partitionSize: 2}\n"
                    "    template: {spec: {containers: [{command: [a]}]}}"),
        "f.yaml:7:5: totalPartitions times partitionSize must be replicas, 6, not 4"},
@@ -332,6 +332,33 @@ spec:
   CHECK(manifests[0].Locate("spec.priority") == "f.yaml:7:22");
 }
 
+TEST_CASE("Volcano's constraints of topology become Berth's") {
+  const auto manifests = Read(R"(apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: a}
+spec:
+  networkTopology: {mode: soft, highestTierName: spine}
+  tasks:
+  - replicas: 4
+    partitionPolicy:
+      totalPartitions: 2
+      partitionSize: 2
+      networkTopology: {highestTierAllowed: 0}
+    template: {spec: {containers: [{command: [a]}]}}
+)");
+  const v1::JobSpec& spec = manifests[0].job.spec();
+  CHECK(spec.topology().mode() == v1::TopologyConstraint::SOFT);
+  CHECK(spec.topology().highest_tier_name() == "spine");
+  const v1::TopologyConstraint& partition = spec.groups(0).partition().topology();
+  CHECK(partition.mode() == v1::TopologyConstraint::HARD);
+  CHECK(partition.highest_tier() == 1);  // Berth's tiers begin with 1
+  CHECK(manifests[0].Locate("spec.topology.highest_tier_name") == "f.yaml:5:50");
+  CHECK(manifests[0].Locate("spec.groups[0].partition.topology.highest_tier") == "f.yaml:11:45");
+  CHECK(ErrorOf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec:\n"
+                "  networkTopology: {mode: firm}\n  tasks: [{template: {spec: {containers: "
+                "[{command: [a]}]}}}]\n") == "f.yaml:5:27: mode \"firm\" is not hard or soft");
+}
+
 TEST_CASE("keys of Volcano are left out at the user's word, with a warning") {
   std::vector<std::string> warnings;
   const auto manifests = ReadManifests(VolcanoContainer("command: [a], image: busybox"), "f.yaml",
@@ -367,6 +394,86 @@ reclaimable: false
   CHECK(ErrorOf("apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: "
                 "a}\nspec: {wieght: 1}\n") ==
         "f.yaml:4:8: unsupported key \"wieght\"; did you mean \"weight\"?");
+}
+
+TEST_CASE("a HyperNode that is written can be applied again") {
+  constexpr char kText[] = R"(apiVersion: berth/v1
+kind: HyperNode
+name: rack-1
+tier: 1
+tierName: rack
+members:
+- type: Node
+  exact: n1
+- type: Node
+  regex: n1[0-9]
+- type: Node
+  label: rack=r1,row=2
+- type: HyperNode
+  exact: shelf
+health: Degraded
+healthReason: lane 3
+)";
+  const auto manifests = Read(kText);
+  REQUIRE(manifests[0].kind == Manifest::Kind::kHyperNode);
+  CHECK(manifests[0].name() == "rack-1");
+  CHECK(manifests[0].hyper_node.spec().members(2).label() == "rack=r1,row=2");
+  CHECK(WriteManifest(manifests[0].hyper_node) == kText);
+  CHECK(manifests[0].Locate("spec.members[1].regex") == "f.yaml:10:10");
+  CHECK(ErrorOf("apiVersion: berth/v1\nkind: HyperNode\ntier: 1\n") ==
+        "f.yaml:1:1: a HyperNode needs a name");
+}
+
+std::string VolcanoMember(const std::string& member) {
+  return "apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata: {name: a}\nspec:\n"
+         "  tier: 0\n  tierName: rack\n  members:\n  - " +
+         member + "\n";
+}
+
+TEST_CASE("a Volcano HyperNode becomes a Berth HyperNode") {
+  const auto members = [](const std::string& member) {
+    std::string text;
+    for (const auto& one : Read(VolcanoMember(member))[0].hyper_node.spec().members()) {
+      text += one.ShortDebugString() + "\n";
+    }
+    return text;
+  };
+  const auto manifests =
+      Read(VolcanoMember("{type: HyperNode, selector: {exactMatch: {name: b}}}"));
+  CHECK(manifests[0].hyper_node.spec().tier() == 1);  // 0 is 1: Berth's tiers begin there
+  CHECK(manifests[0].hyper_node.spec().tier_name() == "rack");
+  CHECK(manifests[0].Locate("spec.members[0].exact") == "f.yaml:8:5");
+  CHECK(members("{type: HyperNode, selector: {exactMatch: {name: b}}}") ==
+        "type: HYPER_NODE exact: \"b\"\n");
+  CHECK(members("{type: Node, selector: {exactMatch: {name: n}}}") == "type: NODE exact: \"n\"\n");
+  CHECK(members("{type: Node, selector: {regexMatch: {pattern: gpu}}}") ==
+        "type: NODE regex: \".*(?:gpu).*\"\n");
+  CHECK(members("{type: Node, selector: {regexMatch: {pattern: '^n[0-3]$'}}}") ==
+        "type: NODE regex: \"n[0-3]\"\n");
+  CHECK(members("{type: Node, selector: {regexMatch: {pattern: '^a|b$'}}}") ==
+        "type: NODE regex: \".*(?:^a|b$).*\"\n");
+  CHECK(members("{type: Node, selector: {labelMatch: {matchLabels: {rack: '1', row: '2'}}}}") ==
+        "type: NODE label: \"rack=1,row=2\"\n");
+  CHECK(members("{type: Node, selector: {labelMatch: {matchLabels: {row: '2'}, matchExpressions: "
+                "[{key: rack, operator: In, values: [a, b]}]}}}") ==
+        "type: NODE label: \"rack=a,row=2\"\ntype: NODE label: \"rack=b,row=2\"\n");
+}
+
+TEST_CASE("what Berth cannot honour of a Volcano HyperNode is refused with its place") {
+  const auto error = [](const std::string& member) { return ErrorOf(VolcanoMember(member)); };
+  CHECK(error("{type: Node}") ==
+        "f.yaml:8:5: a member needs one of exactMatch, regexMatch and labelMatch");
+  CHECK(error("{type: Pod, selector: {exactMatch: {name: n}}}") ==
+        "f.yaml:8:12: type \"Pod\" is not Node or HyperNode");
+  CHECK(error("{type: HyperNode, selector: {regexMatch: {pattern: n}}}") ==
+        "f.yaml:8:33: Berth takes HyperNodes as members by exactMatch only");
+  CHECK(error("{type: Node, selector: {labelMatch: {matchExpressions: [{key: a, operator: "
+              "Exists}]}}}") ==
+        "f.yaml:8:61: operator Exists cannot be expressed: only In with values");
+  CHECK(error("{type: Node, selector: {labelMatch: {}}}").find("selects nothing") !=
+        std::string::npos);
+  CHECK(ErrorOf("apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata: {name: a}\n"
+                "spec: {members: []}\n") == "f.yaml:4:1: \"spec.tier\" is missing");
 }
 
 }  // namespace

@@ -71,6 +71,41 @@ TEST_CASE("loop: nothing is told before it is durable, then in order") {
   CHECK(turn->events.size() == 2);
 }
 
+TEST_CASE("loop: nodes join their HyperNodes in the turn in which they register") {
+  World world;
+  Recorder recorder;
+  world.loop->AddListener(&recorder);
+  REQUIRE(world.loop
+              ->Post([](Turn& turn) {
+                HyperNodeSpec rack;
+                rack.name = "rack";
+                rack.members = {{.match = HyperNodeMember::Match::kRegex, .text = "r1-.*"}};
+                auto events = turn.membership().Plan(turn.state(), {rack}, {});
+                REQUIRE(events.ok());
+                for (EventBody& event : *events) {
+                  REQUIRE(turn.Emit(std::move(event)).ok());
+                }
+              })
+              .ok());
+  world.Run();
+  const auto register_node = [&](const std::string& name) {
+    return world.loop->Post([name](Turn& turn) {
+      NodeSpec spec;
+      spec.name = name;
+      REQUIRE(turn.Emit(NodeRegistered{turn.state().next_node_id(), spec, 1, "a", "b", "v"}).ok());
+    });
+  };
+  for (const char* name : {"r1-a", "r2-a", "r1-b"}) REQUIRE(register_node(name).ok());
+  world.Run();
+  CHECK(world.state().FindHyperNode("rack")->nodes.size() == 2);
+  const absl::StatusOr<LoggedTurn> turn = DecodeTurn(recorder.turns.back());
+  REQUIRE(turn.ok());
+  REQUIRE(turn->events.size() == 4);  // both at once, before planning
+  CHECK(std::get<NodesJoined>(turn->events[3].body).nodes.size() == 2);
+  CHECK(turn->events_before_cycle == 4);
+  CHECK(CheckConsistency(world.state()).ok());
+}
+
 TEST_CASE("loop: a batch that never becomes durable leaves nothing behind") {
   World world;
   std::vector<std::string> log;

@@ -20,6 +20,7 @@ class FakeTurn final : public Turn {
   const Policies& policies() const override { return policies_; }
   ClusterState& Trial() override { return state_; }
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
+  Membership& membership() override { return membership_; }
   void TakeBackJobs(JobId) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
   void PutCold(JobId, ColdPart) override {}
@@ -30,6 +31,7 @@ class FakeTurn final : public Turn {
 
  private:
   ClusterState state_;
+  Membership membership_;
   const Policies policies_ = Policies::Default();
 };
 

@@ -296,7 +296,7 @@ TEST_CASE("all violations come at once, and invalid beats unbuilt") {
   CHECK(violations.size() == 4);
   CHECK(Has(violations, "jobs[0].name", "DNS label"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
-  CHECK(Has(violations, "jobs[0].spec.topology", "topology constraint is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.topology.mode", "required: HARD or SOFT"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].image", "container image is not built yet"));
 }
 
@@ -317,12 +317,54 @@ TEST_CASE("min_partitions says min_available, and nothing else") {
   CHECK(absl::IsUnimplemented(status));
   CHECK(Has(ViolationsOf(status), "jobs[0].spec.groups[0].partition.min_partitions",
             "min_partitions other than min_available / size is not built yet"));
-  group.clear_min_available();
-  group.mutable_partition()->mutable_topology();
+}
+
+TEST_CASE("what is wrong with a topology is told by field") {
+  using Topology = v1::TopologyConstraint;
+  v1::Job job = SmallJob("train");
+  v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
+  Topology& topology = *job.mutable_spec()->mutable_topology();
+  topology.set_mode(Topology::HARD);
+  topology.set_highest_tier_name("rack");
+  group.mutable_topology()->set_mode(Topology::SOFT);
+  group.mutable_topology()->mutable_patience()->set_seconds(600);
+  group.mutable_partition()->set_size(1);
+  group.mutable_partition()->mutable_topology()->set_mode(Topology::HARD);
+  group.mutable_partition()->mutable_topology()->set_highest_tier(1);
+  (*group.mutable_communication())["all-reduce"] = "high";
+  (*group.mutable_communication())["p2p"] = "7";
+  group.mutable_affinity()->add_apart_from_groups(group.name());
   group.mutable_affinity()->set_tier(1);
-  const std::vector<Violation> unbuilt = ViolationsOf(ValidateOne(job));
-  CHECK(Has(unbuilt, "jobs[0].spec.groups[0].partition.topology", "is not built yet"));
-  CHECK(Has(unbuilt, "jobs[0].spec.groups[0].affinity.tier", "is not built yet"));
+  const absl::Status fine = ValidateOne(job);
+  INFO(fine);
+  REQUIRE(fine.ok());
+  const JobSpec spec = JobSpecFrom(job.spec(), {});
+  CHECK(spec.topology.mode == TopologyMode::kHard);
+  CHECK(spec.topology.kind == "network");
+  CHECK(spec.groups[0].topology.patience == absl::Minutes(10));
+  CHECK(spec.groups[0].partition_topology.highest_tier == 1);
+  CHECK(spec.groups[0].communication == 107);
+  CHECK(spec.groups[0].affinity_tier == 1);
+
+  topology.set_highest_tier(101);
+  topology.set_kind("NV");
+  topology.mutable_patience()->set_seconds(1);
+  group.mutable_partition()->mutable_topology()->clear_highest_tier();
+  (*group.mutable_communication())["p2p"] = "1001";
+  (*group.mutable_communication())["a b"] = "low";
+  group.mutable_affinity()->clear_apart_from_groups();
+  group.mutable_topology()->set_mode(Topology::MODE_UNSPECIFIED);
+  const std::vector<Violation> wrong = ViolationsOf(ValidateOne(job));
+  const std::string at = "jobs[0].spec.groups[0].";
+  CHECK(Has(wrong, "jobs[0].spec.topology.highest_tier", "must be 1..100"));
+  CHECK(Has(wrong, "jobs[0].spec.topology.highest_tier_name", "give one of the two"));
+  CHECK(Has(wrong, "jobs[0].spec.topology.kind", "DNS label"));
+  CHECK(Has(wrong, "jobs[0].spec.topology.patience", "only with SOFT"));
+  CHECK(Has(wrong, at + "topology.mode", "required: HARD or SOFT"));
+  CHECK(Has(wrong, at + "partition.topology.highest_tier", "required with HARD"));
+  CHECK(Has(wrong, at + "communication[\"p2p\"]", "low, medium, high or a number of 1..1000"));
+  CHECK(Has(wrong, at + "communication[\"a b\"]", "its key must be"));
+  CHECK(Has(wrong, at + "affinity.tier", "needs near_groups or apart_from_groups"));
 }
 
 TEST_CASE("a job that does not say so is preemptible by its priority") {

@@ -1,0 +1,36 @@
+// HyperNodes, and what jobs ask of them, through the API's door. Only validated values come in.
+#ifndef BERTH_SERVER_CONVERT_TOPOLOGY_H_
+#define BERTH_SERVER_CONVERT_TOPOLOGY_H_
+
+#include <google/protobuf/map.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "berth/v1/hypernode.pb.h"
+#include "berth/v1/types.pb.h"
+#include "core/model/cluster_state.h"
+#include "core/model/hyper_node.h"
+
+namespace berth {
+
+TopologyConstraint TopologyFrom(const v1::TopologyConstraint& topology);
+void ToProto(const TopologyConstraint& topology, v1::TopologyConstraint* out);
+
+// "low" 1, "medium" 10, "high" 100, or a number of 1..kMaxWeight; nullopt for anything else.
+inline constexpr int32_t kMaxWeight = 1000;
+std::optional<int32_t> WeightFrom(absl::string_view text);
+// The sum of the weights.
+int32_t CommunicationFrom(const google::protobuf::Map<std::string, std::string>& communication);
+
+HyperNodeSpec HyperNodeSpecFrom(const v1::HyperNode& hyper_node);
+HyperNodeMember MemberFrom(const v1::HyperNodeSpec::Member& member);
+// Name, spec, etag and what the tree says of it: the status without sums (server/domain_totals.h)
+// and conflicts.
+void RenderHyperNode(const ClusterState& state, const HyperNode& domain, v1::HyperNode* out);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONVERT_TOPOLOGY_H_

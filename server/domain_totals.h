@@ -1,0 +1,26 @@
+// What is in HyperNodes: sums over their nodes, in steps.
+#ifndef BERTH_SERVER_DOMAIN_TOTALS_H_
+#define BERTH_SERVER_DOMAIN_TOTALS_H_
+
+#include "berth/v1/hypernode.pb.h"
+#include "core/model/cluster_state.h"
+#include "server/read_view.h"
+
+namespace berth {
+
+// Fills nodes, ready nodes and devices of the status, over the HyperNode and all below it. Nothing
+// if it is gone.
+void FillTotals(ReadView& view, HyperNodeId id, v1::HyperNodeStatus* status);
+
+// What it claims and does not have: nodes that are in another one of its kind or do not exist,
+// HyperNodes that do not exist. At most kMaxConflicts, and how many more there are. Looks at every
+// node if it has other selectors than names.
+inline constexpr int kMaxConflicts = 100;
+void FillConflicts(ReadView& view, HyperNodeId id, v1::HyperNodeStatus* status);
+
+// The same without steps: in the turn that changed it.
+void FillTotals(const ClusterState& state, HyperNodeId id, v1::HyperNodeStatus* status);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_DOMAIN_TOTALS_H_

@@ -1,0 +1,22 @@
+// Rules for what jobs ask of the tree of HyperNodes.
+#ifndef BERTH_SERVER_VALIDATION_TOPOLOGY_H_
+#define BERTH_SERVER_VALIDATION_TOPOLOGY_H_
+
+#include "berth/v1/job.pb.h"
+#include "berth/v1/types.pb.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+inline constexpr int kMaxCommunicationEntries = 16;
+
+void CheckTopology(const FieldPath& path, const v1::TopologyConstraint& topology,
+                   Findings& findings);
+void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity, Findings& findings);
+// `group`: the path of the group.
+void CheckCommunication(const FieldPath& group_path, const v1::TaskGroup& group,
+                        Findings& findings);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_TOPOLOGY_H_
