@@ -17,9 +17,7 @@ bool IsShort(const Resources& room, const Resources& request) {
 }  // namespace
 
 FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs)
-    : cycle_(cycle),
-      state_(cycle.state()),
-      request_(RequestOf(state_, job, needs)) {
+    : cycle_(cycle), state_(cycle.state()), request_(RequestOf(state_, job, needs)) {
   for (const GroupNeed& need : needs.groups) {
     const ShapeId id = job.groups[need.group].shape;
     const auto same = [id](const Shape& shape) { return shape.id == id; };

@@ -178,10 +178,10 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
     return std::nullopt;
   }
   const QueueUse use = UseOf(job, RequestOf(state, job, needs), job.occupying == 0);
-  const bool barred = cycle.reservations()
-                          .Outgrows(job, use, WindowFrom(job, cycle.now()),
-                                    LeavingOfQueues(state, job.queue))
-                          .has_value();
+  const bool barred =
+      cycle.reservations()
+          .Outgrows(job, use, WindowFrom(job, cycle.now()), LeavingOfQueues(state, job.queue))
+          .has_value();
   if (barred) return std::nullopt;
   const std::vector<NodeId> some = count.RoomOnceReleased();
   auto places = TryOn(cycle, placer, job, some);

@@ -86,7 +86,7 @@ class ReclaimVictims final : public VictimSource {
   const Job& job_;
   const Resources request_;
   absl::InlinedVector<size_t, 4> asked_;  // the resources of the request
-  std::vector<QueueId> own_path_;  // the job's queue and those above it
+  std::vector<QueueId> own_path_;         // the job's queue and those above it
   std::vector<std::unique_ptr<Entry>> entries_;
   absl::flat_hash_map<QueueId, Entry*> own_below_;  // of those above: the next one down
   Entry* root_ = nullptr;

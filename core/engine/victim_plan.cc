@@ -19,7 +19,8 @@ class PutBack {
  public:
   explicit PutBack(const ClusterState& state, QueueId leaf) : state_(state) {
     for (QueueId id = leaf;; id = state.queues().At(id).spec.parent) {
-      levels_.push_back({id, state.queues().At(id).limit - HeldOnceReleased(state.queues().At(id))});
+      levels_.push_back(
+          {id, state.queues().At(id).limit - HeldOnceReleased(state.queues().At(id))});
       if (id == kRootQueue) break;
     }
   }
@@ -214,9 +215,8 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
     const Transaction::Mark mark = transaction_.mark();
     VanishAll(gone);
     std::optional<Attempt> attempt;
-    const bool fits =
-        !placer_.Gates(goal_.job, goal_.needs, Use::kOnceReleased).has_value() &&
-        placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs);
+    const bool fits = !placer_.Gates(goal_.job, goal_.needs, Use::kOnceReleased).has_value() &&
+                      placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs);
     if (fits) attempt = Trimmed(gone);
     transaction_.RollbackTo(mark);
     if (!attempt.has_value()) break;

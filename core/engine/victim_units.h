@@ -65,9 +65,7 @@ class UnitMaker {
   // Appends the job's units, surplus first.
   void AddUnitsOf(const Job& job, std::vector<VictimUnit>* units);
   // Until when, since this was last asked; InfiniteFuture if nobody was.
-  Time TakeProtectedUntil() {
-    return std::exchange(protected_until_, absl::InfiniteFuture());
-  }
+  Time TakeProtectedUntil() { return std::exchange(protected_until_, absl::InfiniteFuture()); }
 
  private:
   bool Protected(Time until);
