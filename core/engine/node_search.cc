@@ -27,6 +27,8 @@ bool IsAnchor(const Job& job, uint32_t group) {
   });
 }
 
+constexpr int64_t kTries = 8;  // nodes that do not pass, before marks are used
+
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
 }  // namespace
@@ -161,19 +163,36 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
 }
 
 void NodeSearch::Walk(Look* look, Strategy strategy) {
-  if (strategy != Strategy::kSpread) return WalkUp(look, 1);
+  return strategy == Strategy::kSpread ? WalkDown(look) : WalkUp(look, 1);
+}
+
+// Most free first; else as WalkUp.
+void NodeSearch::WalkDown(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
-  state_.free().ForEachFromTop(entry.device_count, entry.resources[kCpu],
-                               [&](NodeId id, const Resources&) {
-                                 Consider(look, id, 1);
-                                 return !look->Done();
-                               });
+  const int64_t cpu_millis = entry.resources[kCpu];
+  const FreeIndex& free = state_.free();
+  const FreeIndex::Marks mark = look->prepared.fixed.mark();
+  std::optional<FreeIndex::Key> last;
+  free.ForEachFromTop(entry.device_count, cpu_millis, [&](NodeId id) {
+    Consider(look, id, 1);
+    if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
+    return !look->Done() && !last.has_value();
+  });
+  if (!look->Done() && last.has_value()) {
+    editor_->SyncMarks();
+    look->marked = true;
+    free.ForEachMarkedFromTop(mark, *last, entry.device_count, cpu_millis, [&](NodeId id) {
+      Consider(look, id, 1);
+      return !look->Done();
+    });
+    look->marked = false;
+  }
+  NoteVain(look);
 }
 
 // Tightest first, nodes that could have room for so many tasks. Most often one of the first will
 // do; only then is it worth it to look among those alone that pass what is fixed.
 void NodeSearch::WalkUp(Look* look, int64_t tasks) {
-  constexpr int64_t kTries = 8;  // nodes that do not pass
   const ShapeEntry& entry = look->prepared.entry;
   const auto devices = static_cast<int>(entry.device_count * tasks);
   const int64_t cpu_millis = entry.resources[kCpu] * tasks;

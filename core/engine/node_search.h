@@ -124,6 +124,7 @@ class NodeSearch {
   void Consider(Look* look, NodeId id, int64_t tasks);
   void Walk(Look* look, Strategy strategy);
   void WalkUp(Look* look, int64_t tasks);
+  void WalkDown(Look* look);
   void NoteVain(Look* look);
   void WalkToColocate(Look* look);
   bool BesideOwn(Look* look);

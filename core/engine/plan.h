@@ -83,10 +83,10 @@ struct Plan {
 // policies, now and budget give the same plan on every machine.
 Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
-// The same, for who applies the decisions at once and to nothing else in between: if all of them are
-// binds, as in most large plans, then what was tried becomes facts, which saves undoing it and doing
-// it once more. The state is then, in all that facts and sums say and in what is dirty, as after
-// Apply of each decision (`applied`; property test); else as PlanCycle leaves it.
+// The same, for who applies the decisions at once and to nothing else in between: if all of them
+// are binds, as in most large plans, then what was tried becomes facts, which saves undoing it and
+// doing it once more. The state is then, in all that facts and sums say and in what is dirty, as
+// after Apply of each decision (`applied`; property test); else as PlanCycle leaves it.
 Plan PlanAndAdopt(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
 // Why the job waits, most important first; empty if it does not.

@@ -144,8 +144,8 @@ std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId qu
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
     const Resources held = HeldBy(at, use);
-    const auto kind = FirstKind(state.interner(), request,
-                                [&](ResourceKind k) { return at.limit[k] - held[k]; });
+    const auto kind =
+        FirstKind(state.interner(), request, [&](ResourceKind k) { return at.limit[k] - held[k]; });
     if (kind.has_value()) {
       BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
       verdict.queue = id;
@@ -240,8 +240,7 @@ std::optional<BlockedVerdict> GuaranteeVerdictAfter(const ClusterState& state, Q
     if (at == nullptr || id == kRootQueue) continue;
     below[at->spec.parent] += KeptFor(*at, held(*at), below[id]);
   }
-  return KeptFromOthers(state, queue, request, held,
-                        [&](const Queue& at) { return below[at.id]; });
+  return KeptFromOthers(state, queue, request, held, [&](const Queue& at) { return below[at.id]; });
 }
 
 BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, const Job& job,

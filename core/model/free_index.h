@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -109,14 +110,20 @@ class FreeIndex {
   // `devices` 0 the nodes without free devices go first all the same, then those with one, ...
   template <class Visit>
   void ForEachFromTop(int devices, int64_t cpu_millis, Visit&& visit) const {
-    int low = devices, high = Devices(~uint64_t{0});
-    if (devices == 0) high = 0;
-    for (bool more = true; more;) {
-      more = VisitDown(Room(low, cpu_millis), Room(high, kMostCpu), cpu_millis, visit);
-      const auto next = nodes_.upper_bound(Key{Room(high, kMostCpu), NodeId{UINT32_MAX}});
-      if (devices > 0 || next == nodes_.end()) return;
-      low = high = Devices(next->room);
+    Descend({&nodes_}, nullptr, devices, cpu_millis, visit);
+  }
+
+  // The same, in the same order, for the nodes alone that have all of these marks and come after
+  // that one in it. After StateEditor::SyncMarks.
+  template <class Visit>
+  void ForEachMarkedFromTop(Marks marks, const Key& after, int devices, int64_t cpu_millis,
+                            Visit&& visit) const {
+    BERTH_CHECK(stale_marks_.empty());
+    Orders orders;
+    for (const auto& [of, nodes] : by_marks_) {
+      if ((of & marks) == marks) orders.push_back(&nodes);
     }
+    Descend(orders, &after, devices, cpu_millis, visit);
   }
 
   bool Has(NodeId node) const {
@@ -146,20 +153,86 @@ class FreeIndex {
     return it;
   }
 
+  // Several orders, as if they were one.
+  using Orders = absl::InlinedVector<const Order*, 16>;
+
+  // From the top, or behind `after`.
+  template <class Visit>
+  static void Descend(const Orders& orders, const Key* after, int devices, int64_t cpu_millis,
+                      Visit&& visit) {
+    int low = devices, high = devices == 0 ? 0 : Devices(~uint64_t{0});
+    uint64_t top = Room(high, kMostCpu);
+    bool any_below = true;
+    if (after != nullptr) {
+      if (!VisitLevel(orders, *after, visit)) return;
+      if (devices == 0) low = high = Devices(after->room);
+      any_below = after->room > 0;
+      top = after->room - 1;
+    }
+    while (true) {
+      if (any_below && !VisitDown(orders, Room(low, cpu_millis), top, cpu_millis, visit)) return;
+      const std::optional<int> more = LevelAbove(orders, high);
+      if (devices > 0 || !more.has_value()) return;
+      low = high = *more;
+      top = Room(high, kMostCpu);
+      any_below = true;
+    }
+  }
+
+  // The fewest free devices, of those more than that.
+  static std::optional<int> LevelAbove(const Orders& orders, int devices) {
+    std::optional<int> level;
+    for (const Order* order : orders) {
+      const auto next = order->upper_bound(Key{Room(devices, kMostCpu), NodeId{UINT32_MAX}});
+      if (next == order->end()) continue;
+      level = std::min(level.value_or(Devices(next->room)), Devices(next->room));
+    }
+    return level;
+  }
+
   // Nodes with room from `low` to `high`, level by level downward. False if `visit` ended it.
   template <class Visit>
-  bool VisitDown(uint64_t low, uint64_t high, int64_t cpu_millis, Visit&& visit) const {
-    auto above = nodes_.upper_bound(Key{high, NodeId{UINT32_MAX}});
-    while (above != nodes_.begin()) {
-      const uint64_t room = std::prev(above)->room;
-      if (room < low) return true;
-      const bool enough =
-          CpuMillis(room) >= cpu_millis;  // else nor has what is below, in its level
-      above = nodes_.lower_bound(Key{enough ? room : Room(Devices(room), 0), NodeId{}});
-      if (!enough) continue;
-      for (auto it = above; it != nodes_.end() && it->room == room; ++it) {
-        if (!visit(it->node, FreeOf(it->node))) return false;
+  static bool VisitDown(const Orders& orders, uint64_t low, uint64_t high, int64_t cpu_millis,
+                        Visit&& visit) {
+    while (true) {
+      std::optional<uint64_t> room;
+      for (const Order* order : orders) {
+        const auto above = order->upper_bound(Key{high, NodeId{UINT32_MAX}});
+        if (above == order->begin()) continue;
+        room = std::max(room.value_or(0), std::prev(above)->room);
       }
+      if (!room.has_value() || *room < low) return true;
+      const bool enough =
+          CpuMillis(*room) >= cpu_millis;  // else nor has what is below, for so many devices
+      if (enough && !VisitLevel(orders, Key{*room, NodeId{}}, visit)) return false;
+      high = enough ? *room : Room(Devices(*room), 0);
+      if (high == 0) return true;
+      --high;
+    }
+  }
+
+  // Nodes with the same room that come behind that one, by id.
+  template <class Visit>
+  static bool VisitLevel(const Orders& orders, const Key& after, Visit&& visit) {
+    struct Cursor {
+      const Order* nodes;
+      Order::const_iterator at;
+      bool Holds(uint64_t room) const { return at != nodes->end() && at->room == room; }
+    };
+    absl::InlinedVector<Cursor, 16> cursors;
+    for (const Order* order : orders) {
+      const Cursor cursor{order, order->upper_bound(after)};
+      if (cursor.Holds(after.room)) cursors.push_back(cursor);
+    }
+    while (!cursors.empty()) {
+      Cursor& next =
+          *std::min_element(cursors.begin(), cursors.end(),
+                            [](const Cursor& a, const Cursor& b) { return *a.at < *b.at; });
+      if (!visit(next.at->node)) return false;
+      ++next.at;
+      if (next.Holds(after.room)) continue;
+      next = cursors.back();
+      cursors.pop_back();
     }
     return true;
   }

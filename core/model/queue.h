@@ -58,8 +58,8 @@ struct Queue {
   Resources guarantee;       // 0 where there is none
   Resources kept;       // for queues below, which do not use all of their guarantee: sum of KeptFor
   Resources allocated;  // of tasks that occupy or are nominated
-  Resources nonpreemptible;       // likewise, of jobs that are not preemptible
-  Resources nominated;            // of allocated: of tasks that are nominated
+  Resources nonpreemptible;  // likewise, of jobs that are not preemptible
+  Resources nominated;       // of allocated: of tasks that are nominated
   // Of allocated and nonpreemptible: of tasks that are being released and move nowhere. And the
   // jobs that hold nothing else.
   Resources leaving;

@@ -140,8 +140,7 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
   const bool same_holds = SameHolds(old, value);
-  const bool released =
-      old.state == TaskState::kReleasing || value.state == TaskState::kReleasing;
+  const bool released = old.state == TaskState::kReleasing || value.state == TaskState::kReleasing;
   const bool left = JobLeaves(job);
   const Resources& request = state_.interner_.Shape(job.groups[group].shape).resources;
   if (released) CountLeaving(job, key, request, old);

@@ -118,8 +118,7 @@ Figures Measure(const Fill& fill) {
 std::vector<Row> CoreFill(const Options& options) {
   std::vector<Row> rows;
   for (const bool uniform : {false, true}) {
-    const Fill fill{
-        .nodes = Scaled(options, 10'000, 2'000), .offered = 0.9, .uniform = uniform};
+    const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9, .uniform = uniform};
     rows.push_back(FiguresRow("core.fill", "placements/s", "placements_per_s",
                               Runs(options, 5, [&fill] { return Measure(fill); })));
     rows.back().texts["case"] = uniform ? "uniform" : "mixed";

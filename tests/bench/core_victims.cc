@@ -195,13 +195,14 @@ Figures MeasureLookAgain(int64_t nodes) {
   const TimedPlan timed = cluster.PlanTimed();
   cluster.ApplyTimed(timed.plan);
   cluster.Check();
-  Figures figures{{"ms", timed.seconds * 1e3},
-                  {"nodes", static_cast<double>(nodes)},
-                  {"classes", static_cast<double>(cluster.state().pending().classes().size())},
-                  {"decisions", static_cast<double>(timed.plan.decisions.size())},
-                  {"waiting_jobs", static_cast<double>(cluster.state().pending().job_count())},
-                  {"running_jobs", static_cast<double>(cluster.state().jobs_in(JobState::kRunning))},
-                  {"gpus_free", gpus_free}};
+  Figures figures{
+      {"ms", timed.seconds * 1e3},
+      {"nodes", static_cast<double>(nodes)},
+      {"classes", static_cast<double>(cluster.state().pending().classes().size())},
+      {"decisions", static_cast<double>(timed.plan.decisions.size())},
+      {"waiting_jobs", static_cast<double>(cluster.state().pending().job_count())},
+      {"running_jobs", static_cast<double>(cluster.state().jobs_in(JobState::kRunning))},
+      {"gpus_free", gpus_free}};
   for (const StageCounters& stage : timed.plan.stages) {
     figures["work_" + stage.name] = static_cast<double>(stage.work);
   }

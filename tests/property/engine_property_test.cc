@@ -301,8 +301,8 @@ class World {
     if (!calm_ && dice_.Chance(8)) DisturbJob();
     for (int i = 0; i < 4; ++i) SomeReport();
     if (dice_.Chance(30)) cluster_.Advance(absl::Seconds(dice_.Below(5)));
-    const Plan plan = cluster_.Cycle(
-        dice_.Chance(30) ? static_cast<uint64_t>(dice_.Between(1, 6)) : TestCluster::kNoBudget);
+    const Plan plan = cluster_.Cycle(dice_.Chance(30) ? static_cast<uint64_t>(dice_.Between(1, 6))
+                                                      : TestCluster::kNoBudget);
     adopted_ += plan.applied ? 1 : 0;
     CheckState(cluster_.state());
   }
@@ -464,7 +464,8 @@ std::string Remains(ClusterState& state) {
     const int code = c.blocked == nullptr ? -1 : c.blocked->code;
     absl::StrAppend(&text, " ", id.value, ":", c.jobs.size(), ":", code);
   });
-  for (const FreeIndex::Key& key : state.free().nodes()) absl::StrAppend(&text, " ", key.node.value);
+  for (const FreeIndex::Key& key : state.free().nodes())
+    absl::StrAppend(&text, " ", key.node.value);
   return text;
 }
 

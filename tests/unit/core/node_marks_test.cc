@@ -11,6 +11,7 @@ namespace berth {
 namespace {
 
 using testing::GroupShape;
+using testing::JobShape;
 using testing::NodeShape;
 using testing::TestCluster;
 
@@ -63,6 +64,41 @@ void CompareSearches(TestCluster& cluster, StateEditor& editor) {
       CHECK(found->node == other->node);
       CHECK(found->devices == other->devices);
     }
+  }
+}
+
+// The same from the top: the jobs that wait are to be spread.
+void CompareSpreading(TestCluster& cluster, StateEditor& editor) {
+  NodeSearch remembers(cluster.state(), cluster.policies(), nullptr, &editor);
+  for (int round = 0; round < 30; ++round) {
+    cluster.state().jobs().ForEach([&](JobId, const Job& job) {
+      if (job.pending_class == ClassId{}) return;
+      NodeSearch forgets(cluster.state(), cluster.policies());
+      uint64_t work = 0, other_work = 0;
+      const Seeker seeker{.job = job, .window = {}, .last = {}};
+      const std::optional<Found> found = remembers.Best(seeker, &work);
+      const std::optional<Found> other = forgets.Best(seeker, &other_work);
+      REQUIRE(found.has_value() == other.has_value());
+      CHECK(work == other_work);
+      if (found.has_value()) CHECK(found->node == other->node);
+    });
+  }
+}
+
+TEST_CASE("so does a search that begins with the emptiest node") {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    Dice dice(seed);
+    TestCluster cluster;
+    AddFleet(cluster, 40, dice);
+    for (int j = 0; j < 40; ++j) {
+      JobShape shape{.groups = {AnyGroup(dice)}};
+      shape.strategy = Strategy::kSpread;
+      cluster.Submit(absl::StrCat("j", j), shape);
+      if (j == 25) cluster.Settle();
+    }
+    StateEditor editor(cluster.state(), EditMode::kTentative);
+    CompareSpreading(cluster, editor);
+    CHECK(MarkedNodes(cluster.state()) > 0);
   }
 }
 
