@@ -156,7 +156,9 @@ int nvmlDeviceGetComputeInstanceId(Handle, unsigned* id) {
   return kNvmlSuccess;
 }
 int nvmlDeviceGetAttributes_v2(Handle, NvmlAttributes* attributes) {
-  *attributes = {.gpu_instance_slices = 3, .compute_instance_slices = 3, .memory_mebibytes = 40448};
+  *attributes = {};
+  attributes->gpu_instance_slices = attributes->compute_instance_slices = 3;
+  attributes->memory_mebibytes = 40448;
   return kNvmlSuccess;
 }
 int nvmlDeviceGetRemappedRows(Handle device, unsigned* corrected, unsigned* uncorrected,
