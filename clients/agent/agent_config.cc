@@ -39,6 +39,13 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
   }
 }
 
+void CheckDiscovery(const config::v1::Discovery& discovery, Problems* problems) {
+  if (!discovery.has_timeout()) return;
+  const absl::Duration timeout = FromProto(discovery.timeout());
+  if (timeout < absl::Seconds(1) || timeout > absl::Minutes(10))
+    Add(problems, "discovery.timeout: 1s..10m");
+}
+
 void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems) {
   if (config.task_user().empty()) {
     if (uid == 0 && !config.allow_root_tasks()) {
@@ -96,6 +103,7 @@ void SetAgentDefaults(config::v1::Agent* config) {
 absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   Problems problems;
   CheckDevices(config, &problems);
+  CheckDiscovery(config.discovery(), &problems);
   CheckUser(config, uid, &problems);
   CheckPorts(config, &problems);
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0)

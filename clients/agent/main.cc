@@ -10,6 +10,8 @@
 
 #include "clients/agent/agent_config.h"
 #include "clients/agent/agent_loop.h"
+#include "clients/agent/device_inventory.h"
+#include "clients/agent/discover_command.h"
 #include "clients/agent/simulation.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
@@ -28,7 +30,11 @@ struct Flags {
   std::string node_name;
   std::string state_directory;
   std::string supervisor;
+  std::string probe;
   std::string simulate;
+  bool discover = false;
+  DiscoverFlags discovery;
+  std::string topology;
 };
 
 // Waited for by the main thread, or by a thread that stops the loop.
@@ -53,10 +59,14 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-std::string DefaultSupervisor() {
+// A program that is installed beside this one.
+std::string Beside(const char* program) {
   std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() /
-         "berth-supervisor";
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / program;
+}
+
+std::string ProbeOf(const Flags& flags) {
+  return flags.probe.empty() ? Beside("berth-probe") : flags.probe;
 }
 
 int RunSimulation(const Flags& flags) {
@@ -85,25 +95,61 @@ int RunSimulation(const Flags& flags) {
   return 0;
 }
 
-int RunAgent(const Flags& flags) {
+absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags) {
   config::v1::Agent config;
   if (!flags.config.empty()) {
-    if (absl::Status status = ReadYamlFile(flags.config, &config); !status.ok())
-      return Fail(status);
+    if (absl::Status status = ReadYamlFile(flags.config, &config); !status.ok()) return status;
   }
   if (!flags.server.empty()) config.set_server(flags.server);
   if (!flags.node_name.empty()) config.set_node_name(flags.node_name);
   if (!flags.state_directory.empty()) config.set_state_directory(flags.state_directory);
+  if (!flags.topology.empty()) config.mutable_discovery()->set_topology_file(flags.topology);
+  return config;
+}
+
+int RunDiscover(const Flags& flags) {
+  const absl::StatusOr<config::v1::Agent> config = ReadConfig(flags);
+  if (!config.ok()) return Fail(config.status());
+  const absl::StatusOr<std::string> text =
+      DiscoverText(ProbeOf(flags), flags.discovery, config->discovery());
+  if (!text.ok()) return Fail(text.status());
+  std::cout << *text << std::flush;
+  return std::cout.good() ? 0 : 1;
+}
+
+// Memory, where the configuration names none, is what the machine has without its GPUs'.
+DiscoveredDevices FindDevices(const Flags& flags, bool memory_declared, config::v1::Agent* config) {
+  if (!memory_declared) config->clear_memory_bytes();
+  DiscoveredDevices found = DiscoverInto(ProbeOf(flags), config);
+  SetAgentDefaults(config);  // memory, if discovery could not tell
+  for (const std::string& line : found.lines)
+    LogWarn("devices", {{"node", config->node_name()}, {"warning", line}});
+  LogInfo("devices", {{"node", config->node_name()}, {"registered", config->devices_size()}});
+  return found;
+}
+
+int RunAgent(const Flags& flags) {
+  absl::StatusOr<config::v1::Agent> read = ReadConfig(flags);
+  if (!read.ok()) return Fail(read.status());
+  config::v1::Agent config = *std::move(read);
+  const bool memory_declared = config.memory_bytes() != 0;
   SetAgentDefaults(&config);
   if (absl::Status status = CheckAgentConfig(config, geteuid()); !status.ok()) return Fail(status);
   if (absl::Status status = StartLog(config.log().level(), config.log().file()); !status.ok())
     return Fail(status);
+  DiscoveredDevices found;
+  if (!config.discovery().disabled()) found = FindDevices(flags, memory_declared, &config);
   auto credentials = MakeChannelCredentials(ToTlsFiles(config.tls()));
   if (!credentials.ok()) return Fail(credentials.status());
-  const std::string supervisor = flags.supervisor.empty() ? DefaultSupervisor() : flags.supervisor;
+  const std::string supervisor =
+      flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;
   auto loop =
       AgentLoop::Create(config, supervisor, MakeAgentChannel(config.server(), *credentials));
   if (!loop.ok()) return Fail(loop.status());
+  if (!config.discovery().disabled()) {
+    if (absl::Status status = SaveKnownDevices(found.known, config.state_directory()); !status.ok())
+      LogWarn("devices", {{"node", config.node_name()}, {"error", status}});
+  }
   std::thread stopper([&loop] {
     const sigset_t signals = StopSignals();
     int signal = 0;
@@ -131,9 +177,23 @@ int Main(int argc, char** argv) {
   app.add_option("--state-dir", flags.state_directory, "default: /var/lib/berth-agent");
   app.add_option("--supervisor", flags.supervisor,
                  "berth-supervisor; default: beside this program");
+  app.add_option("--probe", flags.probe, "berth-probe; default: beside this program");
+  app.add_option("--topology", flags.topology,
+                 "NCCL or hwloc XML: where devices sit, when the machine hides it");
+  CLI::Option* discover = app.add_flag("--discover", flags.discover,
+                                       "show the devices and their distances; needs no server");
+  app.add_option("--from", flags.discovery.from,
+                 "of a saved machine: hwloc or NCCL XML, or a folder with copies of /proc and /sys")
+      ->needs(discover);
+  app.add_option("-o,--output", flags.discovery.output, "table (default) or json")->needs(discover);
+  app.add_option("--compare", flags.discovery.compare,
+                 "check the distances against this output of nvidia-smi topo -m")
+      ->needs(discover);
   app.add_option("--simulate", flags.simulate,
                  "play the nodes of this file (berth.config.v1.Simulation)")
       ->excludes("--config")
+      ->excludes("--discover")
+      ->excludes("--topology")
       ->excludes("--node-name")
       ->excludes("--state-dir");
   CLI11_PARSE(app, argc, argv);
@@ -142,6 +202,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread
   signal(SIGPIPE, SIG_IGN);
+  if (flags.discover) return RunDiscover(flags);
   return flags.simulate.empty() ? RunAgent(flags) : RunSimulation(flags);
 }
 

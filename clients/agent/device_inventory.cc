@@ -1,0 +1,172 @@
+#include "clients/agent/device_inventory.h"
+
+#include <string.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "clients/agent/supervisor/spec.h"
+#include "clients/discovery/probe.h"
+#include "clients/discovery/render.h"
+#include "support/yaml_proto.h"
+
+namespace berth {
+namespace {
+
+using discovery::Machine;
+using Lines = std::vector<std::string>;
+
+constexpr char kKnownFile[] = "devices";
+
+v1::Device ToDevice(const discovery::Gpu& gpu) {
+  v1::Device device;
+  device.set_kind(gpu.kind);
+  device.set_uuid(gpu.uuid);
+  device.set_model(gpu.model);
+  device.set_memory_bytes(gpu.memory_bytes);
+  device.set_numa_node(gpu.numa_node);
+  device.set_pci_bus_id(ToString(gpu.pci));
+  device.set_unhealthy(!gpu.problem.empty() || gpu.mig_enabled);
+  return device;
+}
+
+v1::Device ToDevice(const discovery::Nic& nic) {
+  v1::Device device;
+  device.set_kind("nic");
+  device.set_uuid(nic.name);
+  device.set_model(nic.model);
+  device.set_numa_node(nic.numa_node);
+  device.set_pci_bus_id(ToString(nic.pci));
+  device.set_unhealthy(!nic.port_state.empty() && nic.port_state != "active");
+  return device;
+}
+
+// The names under which devices stand already.
+class Present {
+ public:
+  explicit Present(const config::v1::Agent& config) {
+    for (const v1::Device& device : config.devices()) Add(device);
+  }
+  void Add(const v1::Device& device) {
+    uuids_.insert(device.uuid());
+    // A declared address stands for all partitions of its function.
+    if (const auto address = discovery::ParsePciAddress(device.pci_bus_id()))
+      declared_.insert(*address);
+  }
+  bool HasUuid(const std::string& uuid) const { return uuids_.contains(uuid); }
+  bool HasAddress(const discovery::PciAddress& address) const {
+    return declared_.contains(address);
+  }
+
+ private:
+  std::set<std::string> uuids_;
+  std::set<discovery::PciAddress> declared_;
+};
+
+bool Room(const config::v1::Agent& config, const std::string& name, Lines* lines) {
+  if (config.devices_size() < kMaxRegisteredDevices) return true;
+  lines->push_back(absl::StrCat(name, " is not registered: a node has at most ",
+                                kMaxRegisteredDevices, " devices"));
+  return false;
+}
+
+void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent* config,
+             Lines* lines) {
+  for (size_t i = 0; i < machine.gpus.size(); ++i) {
+    const discovery::Gpu& gpu = machine.gpus[i];
+    const std::string name = absl::StrCat(DeviceName(machine, i), " (", gpu.uuid, ")");
+    if (declared.HasUuid(gpu.uuid) || declared.HasAddress(gpu.pci)) continue;
+    if (!gpu.problem.empty()) lines->push_back(absl::StrCat(name, ": ", gpu.problem));
+    if (gpu.mig_enabled)
+      lines->push_back(absl::StrCat(name, " is divided by MIG and cannot be given out"));
+    if (Room(*config, name, lines)) *config->add_devices() = ToDevice(gpu);
+  }
+}
+
+void AddNics(const Machine& machine, const Present& declared, config::v1::Agent* config,
+             Lines* lines) {
+  for (const discovery::Nic& nic : machine.nics) {
+    if (declared.HasUuid(nic.name) || declared.HasAddress(nic.pci)) continue;
+    if (Room(*config, nic.name, lines)) *config->add_devices() = ToDevice(nic);
+  }
+}
+
+discovery::DiscoverOptions Options(const config::v1::Discovery& config) {
+  return {.topology_file = config.topology_file(), .nvml_library = config.nvml_library()};
+}
+
+absl::StatusOr<Machine> Probe(const std::string& probe, const config::v1::Discovery& config,
+                              Lines* lines) {
+  const absl::Duration timeout = ProbeTimeout(config);
+  discovery::DiscoverOptions options = Options(config);
+  absl::StatusOr<Machine> machine = discovery::RunProbe(probe, options, timeout);
+  if (machine.ok() || options.topology_file.empty()) return machine;
+  lines->push_back(absl::StrCat("the topology file is not used: ", machine.status().message()));
+  options.topology_file.clear();
+  return discovery::RunProbe(probe, options, timeout);
+}
+
+v1::NodeInventory ReadKnown(const std::string& path, Lines* lines) {
+  v1::NodeInventory known;
+  const absl::Status status = ReadYamlFile(path, &known);
+  if (status.ok() || absl::IsNotFound(status)) return known;
+  lines->push_back(absl::StrCat("the list of known devices is not used: ", status.message()));
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> AddDiscovered(const Machine& machine, config::v1::Agent* config) {
+  Lines lines = machine.warnings;
+  const Present declared(*config);
+  AddGpus(machine, declared, config, &lines);
+  AddNics(machine, declared, config, &lines);
+  if (config->memory_bytes() == 0) config->set_memory_bytes(machine.host_memory_bytes);
+  return lines;
+}
+
+std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1::Agent* config) {
+  Lines lines;
+  const Present present(*config);
+  for (const v1::Device& device : known.devices()) {
+    if (device.kind().empty() || device.uuid().empty() || present.HasUuid(device.uuid())) continue;
+    if (!Room(*config, device.uuid(), &lines)) continue;
+    lines.push_back(absl::StrCat(device.kind(), " ", device.uuid(), " at PCI ", device.pci_bus_id(),
+                                 " was here and has vanished"));
+    *config->add_devices() = device;
+    config->mutable_devices(config->devices_size() - 1)->set_unhealthy(true);
+  }
+  return lines;
+}
+
+DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* config) {
+  DiscoveredDevices found;
+  const int declared = config->devices_size();
+  const auto add = [&](const Lines& more) {
+    found.lines.insert(found.lines.end(), more.begin(), more.end());
+  };
+  const absl::StatusOr<Machine> machine = Probe(probe, config->discovery(), &found.lines);
+  if (machine.ok()) {
+    add(AddDiscovered(*machine, config));
+  } else {
+    add({absl::StrCat("discovery failed: ", machine.status().message())});
+  }
+  const std::string path = absl::StrCat(config->state_directory(), "/", kKnownFile);
+  add(AddVanished(ReadKnown(path, &found.lines), config));
+  for (int i = declared; i < config->devices_size(); ++i)
+    *found.known.add_devices() = config->devices(i);
+  return found;
+}
+
+absl::Status SaveKnownDevices(const v1::NodeInventory& known, const std::string& state_directory) {
+  const int error = WriteFileAtomically(state_directory, kKnownFile, WriteYaml(known));
+  if (error == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(state_directory, "/", kKnownFile, ": ", strerror(error)));
+}
+
+absl::Duration ProbeTimeout(const config::v1::Discovery& config) {
+  if (!config.has_timeout()) return discovery::kProbeTimeout;
+  return absl::Seconds(config.timeout().seconds()) + absl::Nanoseconds(config.timeout().nanos());
+}
+
+}  // namespace berth

@@ -1,0 +1,186 @@
+#include "clients/discovery/nvml_library.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace berth::discovery {
+namespace {
+
+// Buffers are ended by us, whatever the library wrote.
+template <size_t N>
+std::string Text(const char (&buffer)[N]) {
+  return std::string(buffer, strnlen(buffer, N));
+}
+
+bool IsMissing(const std::string& error, const std::string& name) {
+  return absl::StrContains(error, name) && absl::StrContains(error, "No such file");
+}
+
+}  // namespace
+
+template <class Function>
+Function NvmlLibrary::Find(const char* name, const char* older) const {
+  void* found = dlsym(handle_, name);
+  if (found == nullptr && older != nullptr) found = dlsym(handle_, older);
+  return reinterpret_cast<Function>(found);
+}
+
+template <class... Args>
+NvmlResult NvmlLibrary::Call(const char* name, const char* older, Args... args) const {
+  const auto function = Find<NvmlResult (*)(Args...)>(name, older);
+  return function == nullptr ? kNvmlFunctionNotFound : function(args...);
+}
+
+absl::StatusOr<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(const std::string& name) {
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* text = dlerror();
+    const std::string error = text == nullptr ? "unknown error" : text;
+    return IsMissing(error, name) ? absl::NotFoundError(error) : absl::InternalError(error);
+  }
+  std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(handle));
+  const NvmlResult result = library->Call("nvmlInit_v2", "nvmlInit");
+  library->started_ = result == kNvmlSuccess;
+  if (library->started_) return library;
+  return absl::InternalError(absl::StrCat(name, " does not start: ", library->ErrorText(result)));
+}
+
+NvmlLibrary::~NvmlLibrary() {
+  if (started_) Call("nvmlShutdown", nullptr);
+  dlclose(handle_);
+}
+
+std::string NvmlLibrary::ErrorText(NvmlResult result) const {
+  if (result == kNvmlFunctionNotFound) return "the driver is too old for it";
+  const auto function = Find<const char* (*)(NvmlResult)>("nvmlErrorString");
+  const char* text = function == nullptr ? nullptr : function(result);
+  return text == nullptr ? absl::StrCat("error ", result) : text;
+}
+
+NvmlResult NvmlLibrary::DriverVersion(std::string* version) const {
+  char buffer[kNvmlVersionBytes] = {};
+  const NvmlResult result =
+      Call("nvmlSystemGetDriverVersion", nullptr, &buffer[0], kNvmlVersionBytes);
+  if (result == kNvmlSuccess) *version = Text(buffer);
+  return result;
+}
+
+NvmlResult NvmlLibrary::DeviceCount(unsigned* count) const {
+  return Call("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", count);
+}
+
+NvmlResult NvmlLibrary::Device(unsigned index, NvmlDevice* device) const {
+  return Call("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex", index, device);
+}
+
+NvmlResult NvmlLibrary::Name(NvmlDevice device, std::string* name) const {
+  char buffer[kNvmlNameBytes] = {};
+  const NvmlResult result = Call("nvmlDeviceGetName", nullptr, device, &buffer[0], kNvmlNameBytes);
+  if (result == kNvmlSuccess) *name = Text(buffer);
+  return result;
+}
+
+NvmlResult NvmlLibrary::Uuid(NvmlDevice device, std::string* uuid) const {
+  char buffer[kNvmlNameBytes] = {};
+  const NvmlResult result = Call("nvmlDeviceGetUUID", nullptr, device, &buffer[0], kNvmlNameBytes);
+  if (result == kNvmlSuccess) *uuid = Text(buffer);
+  return result;
+}
+
+NvmlResult NvmlLibrary::PciInfo(NvmlDevice device, NvmlPciInfo* info) const {
+  *info = {};
+  return Call("nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", device, info);
+}
+
+NvmlResult NvmlLibrary::Memory(NvmlDevice device, NvmlMemory* memory) const {
+  return Call("nvmlDeviceGetMemoryInfo", nullptr, device, memory);
+}
+
+NvmlResult NvmlLibrary::LinkState(NvmlDevice device, unsigned link, bool* active) const {
+  unsigned state = 0;
+  const NvmlResult result = Call("nvmlDeviceGetNvLinkState", nullptr, device, link, &state);
+  if (result == kNvmlSuccess) *active = state == 1;
+  return result;
+}
+
+NvmlResult NvmlLibrary::LinkPeer(NvmlDevice device, unsigned link, NvmlPciInfo* peer) const {
+  *peer = {};
+  return Call("nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo", device,
+              link, peer);
+}
+
+NvmlResult NvmlLibrary::LinkPeerType(NvmlDevice device, unsigned link, unsigned* type) const {
+  return Call("nvmlDeviceGetNvLinkRemoteDeviceType", nullptr, device, link, type);
+}
+
+NvmlResult NvmlLibrary::Fabric(NvmlDevice device, NvmlFabricInfo* info) const {
+  NvmlFabricInfoV2 newer = {};
+  newer.version = kNvmlFabricInfoV2Version;
+  NvmlResult result = Call("nvmlDeviceGetGpuFabricInfoV", nullptr, device, &newer);
+  if (result == kNvmlFunctionNotFound)
+    return Call("nvmlDeviceGetGpuFabricInfo", nullptr, device, info);
+  if (result != kNvmlSuccess) return result;
+  std::memcpy(info->cluster_uuid, newer.cluster_uuid, sizeof info->cluster_uuid);
+  info->status = newer.status;
+  info->clique_id = newer.clique_id;
+  info->state = newer.state;
+  return result;
+}
+
+NvmlResult NvmlLibrary::MigMode(NvmlDevice device, bool* enabled) const {
+  unsigned current = 0;
+  unsigned pending = 0;
+  const NvmlResult result = Call("nvmlDeviceGetMigMode", nullptr, device, &current, &pending);
+  if (result == kNvmlSuccess) *enabled = current == 1;
+  return result;
+}
+
+NvmlResult NvmlLibrary::MigSlots(NvmlDevice device, unsigned* count) const {
+  return Call("nvmlDeviceGetMaxMigDeviceCount", nullptr, device, count);
+}
+
+NvmlResult NvmlLibrary::MigDevice(NvmlDevice device, unsigned slot, NvmlDevice* mig) const {
+  return Call("nvmlDeviceGetMigDeviceHandleByIndex", nullptr, device, slot, mig);
+}
+
+NvmlResult NvmlLibrary::MigIds(NvmlDevice mig, unsigned* gpu_instance,
+                               unsigned* compute_instance) const {
+  const NvmlResult result = Call("nvmlDeviceGetGpuInstanceId", nullptr, mig, gpu_instance);
+  if (result != kNvmlSuccess) return result;
+  return Call("nvmlDeviceGetComputeInstanceId", nullptr, mig, compute_instance);
+}
+
+NvmlResult NvmlLibrary::Attributes(NvmlDevice mig, NvmlAttributes* attributes) const {
+  return Call("nvmlDeviceGetAttributes_v2", nullptr, mig, attributes);
+}
+
+NvmlResult NvmlLibrary::EccMode(NvmlDevice device, bool* enabled) const {
+  unsigned current = 0;
+  unsigned pending = 0;
+  const NvmlResult result = Call("nvmlDeviceGetEccMode", nullptr, device, &current, &pending);
+  if (result == kNvmlSuccess) *enabled = current == 1;
+  return result;
+}
+
+NvmlResult NvmlLibrary::EccErrors(NvmlDevice device, int type, unsigned long long* count) const {
+  return Call("nvmlDeviceGetTotalEccErrors", nullptr, device, type, kNvmlVolatile, count);
+}
+
+NvmlResult NvmlLibrary::RemapPending(NvmlDevice device, bool* pending) const {
+  unsigned corrected = 0;
+  unsigned uncorrected = 0;
+  unsigned waits = 0;
+  unsigned failed = 0;
+  NvmlResult result =
+      Call("nvmlDeviceGetRemappedRows", nullptr, device, &corrected, &uncorrected, &waits, &failed);
+  if (result == kNvmlFunctionNotFound || result == kNvmlNotSupported)
+    result = Call("nvmlDeviceGetRetiredPagesPendingStatus", nullptr, device, &waits);
+  if (result == kNvmlSuccess) *pending = waits != 0 || failed != 0;
+  return result;
+}
+
+}  // namespace berth::discovery

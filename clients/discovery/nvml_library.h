@@ -1,0 +1,69 @@
+// libnvidia-ml.so.1, loaded when there is one.
+#ifndef BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
+#define BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "clients/discovery/nvml_api.h"
+
+namespace berth::discovery {
+
+inline constexpr char kNvmlLibraryName[] = "libnvidia-ml.so.1";
+
+// Every method gives NVML's result, or kNvmlFunctionNotFound where the library is too old to have
+// it. Outputs are written on kNvmlSuccess only. Not for two threads at once.
+class NvmlLibrary {
+ public:
+  // NOT_FOUND if there is no library of that name or file; INTERNAL if it is no such library, or
+  // does not start. The second with NVML's words.
+  static absl::StatusOr<std::unique_ptr<NvmlLibrary>> Open(const std::string& name);
+  ~NvmlLibrary();
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+
+  std::string ErrorText(NvmlResult result) const;
+
+  NvmlResult DriverVersion(std::string* version) const;
+  NvmlResult DeviceCount(unsigned* count) const;
+  NvmlResult Device(unsigned index, NvmlDevice* device) const;
+
+  NvmlResult Name(NvmlDevice device, std::string* name) const;
+  NvmlResult Uuid(NvmlDevice device, std::string* uuid) const;
+  NvmlResult PciInfo(NvmlDevice device, NvmlPciInfo* info) const;
+  NvmlResult Memory(NvmlDevice device, NvmlMemory* memory) const;
+
+  NvmlResult LinkState(NvmlDevice device, unsigned link, bool* active) const;
+  NvmlResult LinkPeer(NvmlDevice device, unsigned link, NvmlPciInfo* peer) const;
+  NvmlResult LinkPeerType(NvmlDevice device, unsigned link, unsigned* type) const;
+  // A driver without the second version is asked by the first.
+  NvmlResult Fabric(NvmlDevice device, NvmlFabricInfo* info) const;
+
+  NvmlResult MigMode(NvmlDevice device, bool* enabled) const;
+  NvmlResult MigSlots(NvmlDevice device, unsigned* count) const;
+  NvmlResult MigDevice(NvmlDevice device, unsigned slot, NvmlDevice* mig) const;
+  NvmlResult MigIds(NvmlDevice mig, unsigned* gpu_instance, unsigned* compute_instance) const;
+  NvmlResult Attributes(NvmlDevice mig, NvmlAttributes* attributes) const;
+
+  NvmlResult EccMode(NvmlDevice device, bool* enabled) const;
+  NvmlResult EccErrors(NvmlDevice device, int type, unsigned long long* count) const;
+  // Rows (or, on GPUs without row remapping, pages) that wait for a reset.
+  NvmlResult RemapPending(NvmlDevice device, bool* pending) const;
+
+ private:
+  explicit NvmlLibrary(void* handle) : handle_(handle) {}
+  // The function of the first name that the library has, or null.
+  template <class Function>
+  Function Find(const char* name, const char* older = nullptr) const;
+  // Calls it, if there is one.
+  template <class... Args>
+  NvmlResult Call(const char* name, const char* older, Args... args) const;
+
+  void* handle_;
+  bool started_ = false;
+};
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_

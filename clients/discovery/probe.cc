@@ -1,0 +1,229 @@
+#include "clients/discovery/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "clients/discovery/probe_protocol.h"
+#include "clients/discovery/wire.h"
+
+namespace berth::discovery {
+namespace {
+
+constexpr size_t kMaxNoiseBytes = 8 << 10;  // the rest is read and dropped
+constexpr size_t kMaxNoiseLine = 300;
+
+using Clock = std::chrono::steady_clock;
+
+// Closes itself; -1 = none.
+class Fd {
+ public:
+  Fd() = default;
+  ~Fd() { Close(); }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  void Set(int fd) { fd_ = fd; }
+  int get() const { return fd_; }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read;
+  Fd write;
+  bool Open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    read.Set(ends[0]);
+    write.Set(ends[1]);
+    return true;
+  }
+};
+
+// What the probe reads, for messages.
+std::string Subject(const DiscoverOptions& options) {
+  if (!options.from.empty()) return options.from;
+  return options.topology_file.empty() ? "this machine" : options.topology_file;
+}
+
+std::vector<std::string> Arguments(const std::string& program, const DiscoverOptions& options) {
+  std::vector<std::string> arguments = {program};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+  };
+  add(kFromFlag, options.from);
+  add(kTopologyFlag, options.topology_file);
+  add(kNvmlFlag, options.nvml_library);
+  return arguments;
+}
+
+// posix_spawn's two descriptions, freed at the end.
+struct SpawnSetup {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnSetup() {
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+  // The agent blocks and ignores signals; its child must not.
+  void Describe(int out, int err) {
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+    sigset_t none;
+    sigset_t defaults;
+    sigemptyset(&none);
+    sigfillset(&defaults);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+};
+
+class Probe {
+ public:
+  absl::Status Start(const std::string& program, const DiscoverOptions& options) {
+    if (!out_.Open() || !err_.Open())
+      return absl::UnavailableError(absl::StrCat("pipe: ", strerror(errno)));
+    SpawnSetup setup;
+    setup.Describe(out_.write.get(), err_.write.get());
+    std::vector<std::string> arguments = Arguments(program, options);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const int error =
+        posix_spawn(&pid_, program.c_str(), &setup.files, &setup.attributes, argv.data(), environ);
+    out_.write.Close();
+    err_.write.Close();
+    if (error == 0) return absl::OkStatus();
+    pid_ = -1;
+    return absl::UnavailableError(absl::StrCat(program, ": ", strerror(error)));
+  }
+
+  ~Probe() {
+    if (pid_ > 0) End();
+  }
+
+  // Reads until both pipes end. False: the time was over, or the answer too long.
+  bool Collect(Clock::time_point deadline) {
+    while (out_.read.get() >= 0 || err_.read.get() >= 0) {
+      std::array<pollfd, 2> polled = {{{out_.read.get(), POLLIN, 0}, {err_.read.get(), POLLIN, 0}}};
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) return false;
+      const int ready =
+          poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 1000)));
+      if (ready < 0 && errno != EINTR) return false;
+      if (ready <= 0) continue;
+      if (polled[0].revents != 0) Read(&out_.read, kMaxWireBytes + 1, &answer);
+      if (polled[1].revents != 0) Read(&err_.read, kMaxNoiseBytes, &noise);
+      if (answer.size() > kMaxWireBytes) return false;
+    }
+    return true;
+  }
+
+  // Kills what still runs; the wait status.
+  int End() {
+    int status = 0;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return status;
+  }
+
+  // After both pipes ended: it is about to end by itself, or has closed them to hang.
+  absl::optional<int> Wait(Clock::time_point deadline) {
+    int status = 0;
+    while (Clock::now() < deadline) {
+      const pid_t done = waitpid(pid_, &status, WNOHANG);
+      if (done == pid_) return pid_ = -1, status;
+      if (done < 0 && errno != EINTR) return pid_ = -1, absl::nullopt;
+      poll(nullptr, 0, 2);
+    }
+    return absl::nullopt;
+  }
+
+  std::string answer;
+  std::string noise;
+
+ private:
+  static void Read(Fd* from, size_t most, std::string* to) {
+    std::array<char, 64 << 10> block;
+    const ssize_t n = read(from->get(), block.data(), block.size());
+    if (n < 0 && errno == EINTR) return;
+    if (n <= 0) return from->Close();
+    to->append(block.data(), std::min(static_cast<size_t>(n), most - std::min(most, to->size())));
+  }
+
+  Pipe out_;
+  Pipe err_;
+  pid_t pid_ = -1;
+};
+
+// The first line that says something.
+std::string NoiseLine(const std::string& noise) {
+  for (absl::string_view line : absl::StrSplit(noise, '\n')) {
+    if (line.find_first_not_of("*# \t") == absl::string_view::npos) continue;
+    return absl::StrCat(" (", line.substr(0, kMaxNoiseLine), ")");
+  }
+  return "";
+}
+
+absl::StatusOr<Machine> Judge(int status, const Probe& probe, const std::string& subject) {
+  if (WIFSIGNALED(status)) {
+    return absl::InternalError(absl::StrCat(
+        subject, ": reading it crashed: ", strsignal(WTERMSIG(status)), NoiseLine(probe.noise)));
+  }
+  const int code = WEXITSTATUS(status);
+  if (code == 0) {
+    absl::StatusOr<Machine> machine = DecodeMachine(probe.answer);
+    if (machine.ok()) return machine;
+    return absl::InternalError(absl::StrCat(subject, ": ", machine.status().message()));
+  }
+  if (code > kFirstErrorExit && code <= kLastErrorExit) {
+    return absl::Status(static_cast<absl::StatusCode>(code - kFirstErrorExit),
+                        absl::StrCat(probe.answer, NoiseLine(probe.noise)));
+  }
+  return absl::InternalError(
+      absl::StrCat(subject, ": the probe ended with exit code ", code, NoiseLine(probe.noise)));
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
+                                 absl::Duration timeout) {
+  const std::string subject = Subject(options);
+  const auto deadline = Clock::now() + absl::ToChronoMilliseconds(timeout);
+  Probe probe;
+  if (absl::Status status = probe.Start(program, options); !status.ok()) return status;
+  const bool collected = probe.Collect(deadline);
+  if (!collected && probe.answer.size() > kMaxWireBytes)
+    return absl::InternalError(absl::StrCat(subject, ": the probe's answer is too long"));
+  const absl::optional<int> status = collected ? probe.Wait(deadline) : absl::nullopt;
+  if (status) return Judge(*status, probe, subject);
+  return absl::DeadlineExceededError(
+      absl::StrCat(subject, ": not read after ", absl::FormatDuration(timeout)));
+}
+
+}  // namespace berth::discovery

@@ -1,0 +1,29 @@
+// Discovery in a process of its own, berth-probe: a crash in hwloc or in a vendor's driver, a
+// driver that hangs on a dead GPU, or a file made to do harm ends the probe and not the agent.
+#ifndef BERTH_CLIENTS_DISCOVERY_PROBE_H_
+#define BERTH_CLIENTS_DISCOVERY_PROBE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "clients/discovery/discover.h"
+#include "clients/discovery/machine.h"
+
+namespace berth::discovery {
+
+inline constexpr absl::Duration kProbeTimeout = absl::Seconds(60);
+
+// Runs `program` and waits for it. Errors name the file that was read: those of Discover;
+// INTERNAL when the probe crashed or answered nonsense, DEADLINE_EXCEEDED when it was killed after
+// `timeout`, UNAVAILABLE when it could not be started.
+absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
+                                 absl::Duration timeout);
+
+// The probe's side: main of berth-probe. Machine or message on standard output; noise of libraries
+// on standard error.
+int ProbeMain(int argc, char** argv);
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_PROBE_H_

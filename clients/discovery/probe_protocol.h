@@ -1,0 +1,17 @@
+// What both sides of the probe agree on, besides wire.h.
+#ifndef BERTH_CLIENTS_DISCOVERY_PROBE_PROTOCOL_H_
+#define BERTH_CLIENTS_DISCOVERY_PROBE_PROTOCOL_H_
+
+namespace berth::discovery {
+
+inline constexpr char kFromFlag[] = "--from";
+inline constexpr char kTopologyFlag[] = "--topology";
+inline constexpr char kNvmlFlag[] = "--nvml";
+
+// Exit 0: the machine is on standard output. This plus an absl::StatusCode: the message is.
+inline constexpr int kFirstErrorExit = 100;
+inline constexpr int kLastErrorExit = 116;
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_PROBE_PROTOCOL_H_

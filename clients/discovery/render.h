@@ -1,0 +1,24 @@
+// A machine for people and for programs.
+#ifndef BERTH_CLIENTS_DISCOVERY_RENDER_H_
+#define BERTH_CLIENTS_DISCOVERY_RENDER_H_
+
+#include <string>
+
+#include "clients/discovery/machine.h"
+
+namespace berth::discovery {
+
+// The tree (packages, NUMA nodes, PCI with the devices) and the matrix of distances, as UTF-8 text
+// of lines. Control characters in names are shown as "?".
+std::string RenderTable(const Machine& machine);
+
+// Every field of machine.h, names in lowerCamelCase; PCI addresses and enumerations as words. One
+// document, indented by two. Bytes that are not UTF-8 are shown as "?".
+std::string RenderJson(const Machine& machine);
+
+// How devices are called in both: "gpu0", "npu3" by place in machine.gpus; a NIC has its name.
+std::string DeviceName(const Machine& machine, size_t gpu);
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_RENDER_H_

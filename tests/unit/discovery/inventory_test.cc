@@ -1,0 +1,198 @@
+// What the agent registers of what it found, and --discover.
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/agent/device_inventory.h"
+#include "clients/agent/discover_command.h"
+#include "clients/discovery/render.h"
+#include "tests/unit/discovery/samples.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+using discovery::kTwoSockets;
+using discovery::Machine;
+using discovery::TemporaryFolder;
+
+Machine Two() {
+  Machine machine;
+  machine.host_memory_bytes = 1000;
+  machine.gpus.resize(2);
+  for (uint8_t i = 0; i < 2; ++i) {
+    machine.gpus[i].uuid = absl::StrCat("GPU-", i);
+    machine.gpus[i].model = "H100";
+    machine.gpus[i].memory_bytes = 80;
+    machine.gpus[i].numa_node = i;
+    machine.gpus[i].pci.bus = static_cast<uint8_t>(i + 1);
+  }
+  machine.nics.push_back({.name = "mlx5_0", .pci = {.bus = 9}, .port_state = "active"});
+  return machine;
+}
+
+std::vector<std::string> Uuids(const config::v1::Agent& config) {
+  std::vector<std::string> uuids;
+  for (const v1::Device& device : config.devices())
+    uuids.push_back(absl::StrCat(device.uuid(), device.unhealthy() ? " unhealthy" : ""));
+  return uuids;
+}
+
+TEST_CASE("GPUs and NICs are registered with what is known of them") {
+  config::v1::Agent config;
+  CHECK(AddDiscovered(Two(), &config).empty());
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "GPU-1", "mlx5_0"});
+  const v1::Device& gpu = config.devices(1);
+  CHECK(gpu.kind() == "gpu");
+  CHECK(gpu.model() == "H100");
+  CHECK(gpu.memory_bytes() == 80);
+  CHECK(gpu.numa_node() == 1);
+  CHECK(gpu.pci_bus_id() == "0000:02:00.0");
+  CHECK(config.devices(2).kind() == "nic");
+  CHECK(config.memory_bytes() == 1000);
+}
+
+TEST_CASE("what is declared is never replaced") {
+  config::v1::Agent config;
+  config.set_memory_bytes(7);
+  v1::Device* declared = config.add_devices();
+  declared->set_kind("gpu");
+  declared->set_uuid("mine");
+  declared->set_pci_bus_id("00000000:01:00.0");
+  v1::Device* other = config.add_devices();
+  other->set_kind("special");
+  other->set_uuid("mlx5_0");
+  AddDiscovered(Two(), &config);
+  CHECK(Uuids(config) == std::vector<std::string>{"mine", "mlx5_0", "GPU-1"});
+  CHECK(config.devices(1).kind() == "special");
+  CHECK(config.memory_bytes() == 7);
+}
+
+TEST_CASE("a device with a problem is registered, and not given out") {
+  Machine machine = Two();
+  machine.gpus[0].problem = "GPU is lost";
+  machine.gpus[1].mig_enabled = true;
+  machine.nics[0].port_state = "down";
+  config::v1::Agent config;
+  const std::string lines = absl::StrJoin(AddDiscovered(machine, &config), "\n");
+  CHECK(Uuids(config) ==
+        std::vector<std::string>{"GPU-0 unhealthy", "GPU-1 unhealthy", "mlx5_0 unhealthy"});
+  CHECK_THAT(lines, Contains("gpu0 (GPU-0): GPU is lost"));
+  CHECK_THAT(lines, Contains("gpu1 (GPU-1) is divided by MIG"));
+}
+
+TEST_CASE("a node has room for so many devices, and says what was left out") {
+  Machine machine = Two();
+  machine.nics.assign(kMaxRegisteredDevices, {});
+  for (size_t i = 0; i < machine.nics.size(); ++i) {
+    machine.nics[i].name = absl::StrCat("nic", i);
+    machine.nics[i].pci = {.domain = static_cast<uint32_t>(i + 1)};
+  }
+  config::v1::Agent config;
+  const auto lines = AddDiscovered(machine, &config);
+  CHECK(config.devices_size() == kMaxRegisteredDevices);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[1], Contains("nic127 is not registered"));
+}
+
+TEST_CASE("a device that vanished between two starts is reported until it is forgotten by hand") {
+  const TemporaryFolder folder;
+  config::v1::Agent before;
+  before.set_state_directory(folder.path());
+  AddDiscovered(Two(), &before);
+  v1::NodeInventory known;
+  *known.mutable_devices() = before.devices();
+  REQUIRE(SaveKnownDevices(known, folder.path()).ok());
+
+  // This machine, which has no such GPUs.
+  config::v1::Agent now;
+  now.set_state_directory(folder.path());
+  const DiscoveredDevices found = DiscoverInto(BERTH_PROBE, &now);
+  CHECK_THAT(absl::StrJoin(found.lines, "\n"),
+             Contains("gpu GPU-0 at PCI 0000:01:00.0 was here and has vanished"));
+  const std::vector<std::string> uuids = Uuids(now);
+  CHECK(std::count(uuids.begin(), uuids.end(), "GPU-0 unhealthy") == 1);
+  CHECK(std::count(uuids.begin(), uuids.end(), "GPU-1 unhealthy") == 1);
+  CHECK(found.known.devices_size() == now.devices_size());
+}
+
+TEST_CASE("declared devices do not vanish when they are no longer declared") {
+  const TemporaryFolder folder;
+  config::v1::Agent config;
+  config.set_state_directory(folder.path());
+  v1::Device* declared = config.add_devices();
+  declared->set_kind("gpu");
+  declared->set_uuid("mine");
+  const DiscoveredDevices found = DiscoverInto(BERTH_PROBE, &config);
+  for (const v1::Device& device : found.known.devices()) CHECK(device.uuid() != "mine");
+}
+
+TEST_CASE("discovery that fails is told, and known devices are not given out") {
+  const TemporaryFolder folder;
+  v1::NodeInventory known;
+  *known.add_devices() = [] {
+    v1::Device device;
+    device.set_kind("gpu");
+    device.set_uuid("GPU-old");
+    return device;
+  }();
+  REQUIRE(SaveKnownDevices(known, folder.path()).ok());
+  config::v1::Agent config;
+  config.set_state_directory(folder.path());
+  const DiscoveredDevices found = DiscoverInto(folder.path() + "/no-probe", &config);
+  CHECK_THAT(found.lines.at(0), Contains("discovery failed: "));
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-old unhealthy"});
+}
+
+TEST_CASE("a topology file that cannot be used costs only itself") {
+  const TemporaryFolder folder;
+  config::v1::Agent config;
+  config.set_state_directory(folder.path());
+  config.mutable_discovery()->set_topology_file(folder.Write("bad.xml", "<topology"));
+  const DiscoveredDevices found = DiscoverInto(BERTH_PROBE, &config);
+  CHECK_THAT(found.lines.at(0), Contains("the topology file is not used: ") && Contains("bad.xml"));
+  CHECK(config.memory_bytes() > 0);
+}
+
+TEST_CASE("a list of known devices that is damaged is told, not obeyed") {
+  const TemporaryFolder folder;
+  folder.Write("devices", "devices: [what");
+  config::v1::Agent config;
+  config.set_state_directory(folder.path());
+  CHECK_THAT(absl::StrJoin(DiscoverInto(BERTH_PROBE, &config).lines, "\n"),
+             Contains("the list of known devices is not used"));
+}
+
+TEST_CASE("--discover as a table, as JSON, and compared with nvidia-smi") {
+  const TemporaryFolder folder;
+  const std::string file = folder.Write("machine.xml", kTwoSockets);
+  const auto text = [&](DiscoverFlags flags) {
+    flags.from = file;
+    return DiscoverText(BERTH_PROBE, flags, {});
+  };
+  REQUIRE(text({}).ok());
+  CHECK_THAT(*text({}), Contains("gpu0  0000:03:00.0"));
+  CHECK_THAT(*text({.output = "json"}), Contains("\"gpuGpu\""));
+  CHECK(absl::IsInvalidArgument(text({.output = "xml"}).status()));
+  const std::string same = folder.Write(
+      "topo.txt",
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tmlx5_0\tCPU Affinity\n"
+      "GPU0\t X \tPIX\tPXB\tPHB\tSYS\tPIX\t0\nGPU1\tPIX\t X \tPXB\tPHB\tSYS\tPIX\t0\n"
+      "GPU2\tPXB\tPXB\t X \tPHB\tSYS\tPXB\t0\nGPU3\tPHB\tPHB\tPHB\t X \tSYS\tPHB\t0\n"
+      "GPU4\tSYS\tSYS\tSYS\tSYS\t X \tSYS\t0\nmlx5_0\tPIX\tPIX\tPXB\tPHB\tSYS\t X \t\n");
+  const auto agreed = text({.compare = same});
+  INFO(agreed.status());
+  CHECK(agreed.ok());
+  const std::string other = folder.Write("other.txt", "\tGPU0\tCPU Affinity\nGPU0\t X \t0\n");
+  const auto differs = text({.compare = other});
+  CHECK(absl::IsFailedPrecondition(differs.status()));
+  CHECK_THAT(std::string(differs.status().message()), Contains("4 more GPUs here"));
+  CHECK_FALSE(text({.compare = file}).ok());
+  const auto bad = DiscoverText(BERTH_PROBE, {.from = folder.path() + "/none"}, {});
+  CHECK(absl::IsNotFound(bad.status()));
+}
+
+}  // namespace
+}  // namespace berth
