@@ -23,7 +23,7 @@ using cli::v1::TopologyDifference;
 struct ImportCommand {
   const TopologyFormat* format = nullptr;
   std::vector<std::string> files;
-  std::vector<std::string> ports_files;
+  std::string ports_file;
   std::string name;
   std::string kind;
   NamingOptions naming;
@@ -43,7 +43,7 @@ absl::Status CheckOptions(const ImportCommand& command) {
   const OptionUse uses[] = {
       {"a FILE", !command.files.empty(), format.reads_files},
       {"--labels", !command.input.labels.empty(), format.takes_label_keys},
-      {"--ports", !command.ports_files.empty(), format.takes_ports},
+      {"--ports", !command.ports_file.empty(), format.takes_ports},
       {"--topology", !command.input.topologies.empty(), format.takes_topologies},
       {"--known-nodes", command.input.known_nodes_only, format.has_hosts}};
   for (const OptionUse& use : uses) {
@@ -114,7 +114,8 @@ absl::StatusOr<TopologyDifference> FindDifference(Session& session, ImportComman
   ImportInput& input = command.input;
   const bool needs_nodes = command.format->reads_labels || input.known_nodes_only;
   absl::Status status = ReadTexts(command.files, &input.texts);
-  if (status.ok()) status = ReadTexts(command.ports_files, &input.ports);
+  if (status.ok() && !command.ports_file.empty())
+    status = ReadTexts({command.ports_file}, &input.ports);
   std::vector<v1::HyperNode> present;
   if (status.ok() && needs_nodes) status = ListNodes(session, &input.nodes);
   if (!status.ok()) return status;
@@ -236,12 +237,11 @@ void AddOptions(CLI::App* app, ImportCommand* command) {
       ->check(IsPrefix());
   app->add_option("--labels", command->input.labels, "keys, the coarsest first: zone,rack")
       ->delimiter(',')
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_option("--topology", command->input.topologies, "which of those named in the file")
       ->delimiter(',')
-      ->expected(1);
-  app->add_option("--ports", command->ports_files, "CSV of lines node,guid: whose port a GUID is")
-      ->expected(1);
+      ->allow_extra_args(false);
+  app->add_option("--ports", command->ports_file, "CSV of lines node,guid: whose port a GUID is");
   app->add_flag("--known-nodes", command->input.known_nodes_only,
                 "leave out hosts that are no nodes of this cluster (storage, logins)");
 }
