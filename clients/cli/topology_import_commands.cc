@@ -20,6 +20,8 @@ using NodeStub = v1::NodeService::StubInterface;
 using HyperNodeStub = v1::HyperNodeService::StubInterface;
 using cli::v1::TopologyDifference;
 
+constexpr size_t kUsualMessageBytes = size_t{4} << 20;  // limits.message of a server, unless set
+
 struct ImportCommand {
   const TopologyFormat* format = nullptr;
   std::vector<std::string> files;
@@ -144,6 +146,10 @@ absl::Status Apply(Session& session, const TopologyDifference& difference) {
   for (const v1::HyperNode& gone : difference.deleted()) request.add_delete_names(gone.name());
   if (request.hyper_nodes().empty() && request.delete_names().empty()) return absl::OkStatus();
   request.set_validate_only(difference.dry_run());
+  if (const size_t bytes = request.ByteSizeLong(); bytes > kUsualMessageBytes) {
+    session.Warn(absl::StrCat("all of it at once are ", bytes,
+                              " bytes: the server's limits.message must be above that"));
+  }
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   request.set_request_id((*client)->NewRequestId());
