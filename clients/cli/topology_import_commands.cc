@@ -20,10 +20,12 @@ using NodeStub = v1::NodeService::StubInterface;
 using HyperNodeStub = v1::HyperNodeService::StubInterface;
 using cli::v1::TopologyDifference;
 
+constexpr size_t kUsualMessageBytes = size_t{4} << 20;  // limits.message of a server, unless set
+
 struct ImportCommand {
   const TopologyFormat* format = nullptr;
   std::vector<std::string> files;
-  std::vector<std::string> ports_files;
+  std::string ports_file;
   std::string name;
   std::string kind;
   NamingOptions naming;
@@ -43,7 +45,7 @@ absl::Status CheckOptions(const ImportCommand& command) {
   const OptionUse uses[] = {
       {"a FILE", !command.files.empty(), format.reads_files},
       {"--labels", !command.input.labels.empty(), format.takes_label_keys},
-      {"--ports", !command.ports_files.empty(), format.takes_ports},
+      {"--ports", !command.ports_file.empty(), format.takes_ports},
       {"--topology", !command.input.topologies.empty(), format.takes_topologies},
       {"--known-nodes", command.input.known_nodes_only, format.has_hosts}};
   for (const OptionUse& use : uses) {
@@ -114,7 +116,8 @@ absl::StatusOr<TopologyDifference> FindDifference(Session& session, ImportComman
   ImportInput& input = command.input;
   const bool needs_nodes = command.format->reads_labels || input.known_nodes_only;
   absl::Status status = ReadTexts(command.files, &input.texts);
-  if (status.ok()) status = ReadTexts(command.ports_files, &input.ports);
+  if (status.ok() && !command.ports_file.empty())
+    status = ReadTexts({command.ports_file}, &input.ports);
   std::vector<v1::HyperNode> present;
   if (status.ok() && needs_nodes) status = ListNodes(session, &input.nodes);
   if (!status.ok()) return status;
@@ -143,6 +146,10 @@ absl::Status Apply(Session& session, const TopologyDifference& difference) {
   for (const v1::HyperNode& gone : difference.deleted()) request.add_delete_names(gone.name());
   if (request.hyper_nodes().empty() && request.delete_names().empty()) return absl::OkStatus();
   request.set_validate_only(difference.dry_run());
+  if (const size_t bytes = request.ByteSizeLong(); bytes > kUsualMessageBytes) {
+    session.Warn(absl::StrCat("all of it at once are ", bytes,
+                              " bytes: the server's limits.message must be above that"));
+  }
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   request.set_request_id((*client)->NewRequestId());
@@ -236,12 +243,11 @@ void AddOptions(CLI::App* app, ImportCommand* command) {
       ->check(IsPrefix());
   app->add_option("--labels", command->input.labels, "keys, the coarsest first: zone,rack")
       ->delimiter(',')
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_option("--topology", command->input.topologies, "which of those named in the file")
       ->delimiter(',')
-      ->expected(1);
-  app->add_option("--ports", command->ports_files, "CSV of lines node,guid: whose port a GUID is")
-      ->expected(1);
+      ->allow_extra_args(false);
+  app->add_option("--ports", command->ports_file, "CSV of lines node,guid: whose port a GUID is");
   app->add_flag("--known-nodes", command->input.known_nodes_only,
                 "leave out hosts that are no nodes of this cluster (storage, logins)");
 }

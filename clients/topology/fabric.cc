@@ -6,7 +6,7 @@ namespace berth {
 
 void Fabric::AddHost(const std::string& host, const std::string& leaf_switch, int64_t gbps) {
   Switch& leaf = switches_[leaf_switch];
-  leaf.is_leaf = true;
+  leaf.has_hosts = true;
   const bool is_new = hosts_[host].switches.insert(leaf_switch).second;
   if (is_new && gbps > 0) ++leaf.host_speeds[gbps];
 }
@@ -23,7 +23,7 @@ void Fabric::AddCable(const std::string& one_switch, const std::string& other_sw
   }
 }
 
-void Fabric::AddLeafSwitch(const std::string& id) { switches_[id].is_leaf = true; }
+void Fabric::AddForeignHost(const std::string& at_switch) { ++switches_[at_switch].foreign_hosts; }
 
 void Fabric::SetTitle(const std::string& id, const std::string& title) {
   switches_[id].title = title;

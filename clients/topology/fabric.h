@@ -21,8 +21,10 @@ class Fabric {
   // `gbps` of one cable; 0 = not known. Saying the same cable twice does no harm.
   void AddHost(const std::string& host, const std::string& leaf_switch, int64_t gbps);
   void AddCable(const std::string& one_switch, const std::string& other_switch, int64_t gbps);
-  // A switch that hosts are at, though none that counts here: it is no spine.
-  void AddLeafSwitch(const std::string& id);
+  // A host at a switch that counts for no group. Where these alone are more than the switches that
+  // it is joined to, the switch is a leaf switch all the same, and no spine; a few hosts that
+  // were plugged into a spine make no leaf switch of it.
+  void AddForeignHost(const std::string& at_switch);
   // What people call a switch, for messages.
   void SetTitle(const std::string& id, const std::string& title);
   size_t hosts() const { return hosts_.size(); }
@@ -56,7 +58,9 @@ class Fabric {
     std::set<std::string> neighbours;
     std::map<int64_t, int> host_speeds;     // speed -> how many hosts' cables, of known speed
     std::map<std::string, int64_t> cables;  // to a neighbour
-    bool is_leaf = false;
+    bool has_hosts = false;
+    size_t foreign_hosts = 0;
+    bool is_leaf() const { return has_hosts || foreign_hosts > neighbours.size(); }
     std::string title;
   };
   std::map<std::string, Host> hosts_;

@@ -70,10 +70,15 @@ class FabricGroups {
       groups = Above(groups, distance, tier + 1, &is_new);
       if (is_new) ++tier;
     }
+    if (breaks_ > kMaxBreaksTold) {
+      imported_.warnings.push_back(
+          absl::StrCat("no tree: ", breaks_ - kMaxBreaksTold, " more such"));
+    }
   }
 
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
+  static constexpr int kMaxBreaksTold = 3;
   struct Tier {
     Group group;
     std::vector<size_t> switches;  // those farthest from the hosts
@@ -87,7 +92,7 @@ class FabricGroups {
     distances_.assign(switches_.size(), 0);
     std::deque<size_t> reached;
     for (size_t i = 0; i < switches_.size(); ++i) {
-      if (!switches_[i]->is_leaf) continue;
+      if (!switches_[i]->is_leaf()) continue;
       distances_[i] = 1;
       reached.push_back(i);
     }
@@ -223,6 +228,7 @@ class FabricGroups {
   }
 
   void Warn(const std::string& why) {
+    if (++breaks_ > kMaxBreaksTold) return;
     imported_.warnings.push_back(absl::StrCat(
         "no tree: ", why, "; nothing is built above these and the groups that reach them"));
   }
@@ -269,6 +275,7 @@ class FabricGroups {
   std::vector<const Fabric::Switch*> switches_;
   std::vector<int> distances_;    // 1: a leaf switch; 0: reached by no host
   std::vector<size_t> group_of_;  // of the tier that is looked at
+  int breaks_ = 0;
 };
 
 void Fabric::AddGroups(bool prefix_ids, Imported* imported) const {

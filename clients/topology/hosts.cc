@@ -29,8 +29,8 @@ bool HostFilter::Counts(const AdapterOwner& owner) {
   return false;
 }
 
-// Managers and aggregation nodes are found at spines, too.
-bool HostFilter::MarksLeaf(const AdapterOwner& owner) const {
+// Managers and aggregation nodes are found at any switch.
+bool HostFilter::IsForeign(const AdapterOwner& owner) const {
   return owner.kind == AdapterOwner::Kind::kHost || owner.kind == AdapterOwner::Kind::kUnnamed;
 }
 

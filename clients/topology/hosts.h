@@ -17,8 +17,8 @@ class HostFilter {
 
   // Whether a port of this owner takes part; counts those that do not.
   bool Counts(const AdapterOwner& owner);
-  // Whether a switch with such a port is a leaf switch all the same.
-  bool MarksLeaf(const AdapterOwner& owner) const;
+  // Whether it is a foreign host (Fabric::AddForeignHost) where it does not count.
+  bool IsForeign(const AdapterOwner& owner) const;
   // `what`: "adapter" or "port", of which Counts() was told one each time.
   void AddWarnings(const std::string& what, std::vector<std::string>* warnings) const;
 

@@ -187,7 +187,7 @@ class Reader {
     const bool counts = hosts_.Counts(owner);
     for (const auto& [leaf, gbps] : adapter.leaf_speeds) {
       if (counts) fabric_.AddHost(owner.node, leaf, gbps);
-      if (!counts && hosts_.MarksLeaf(owner)) fabric_.AddLeafSwitch(leaf);
+      if (!counts && hosts_.IsForeign(owner)) fabric_.AddForeignHost(leaf);
     }
   }
 

@@ -69,8 +69,8 @@ class Reader {
     const AdapterOwner owner = OwnerOf(row, system);
     if (hosts_.Counts(owner)) {
       fabric_.AddHost(owner.node, peer, gbps);
-    } else if (hosts_.MarksLeaf(owner)) {
-      fabric_.AddLeafSwitch(peer);
+    } else if (hosts_.IsForeign(owner)) {
+      fabric_.AddForeignHost(peer);
     }
   }
 

@@ -14,7 +14,9 @@ v1::ListNodesResponse Nodes(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     v1::Node& node = *response.add_nodes();
     node.set_name(name);
-    (*node.mutable_inventory()->mutable_labels())["rack"] = "r-" + name.substr(0, 1);
+    auto& labels = *node.mutable_inventory()->mutable_labels();
+    labels["rack"] = "r-" + name.substr(0, 1);
+    labels["zone"] = "z";
   }
   return response;
 }
@@ -158,6 +160,28 @@ TEST_CASE("labels come from all pages of the list of nodes") {
         "+ r-b  network tier 1 rack, 1 node\n    + node b1\n"
         "import/labels: 2 to create, 0 to change, 0 to delete, 0 as they are\n");
   CHECK(cli.script.Requests<v1::ListNodesRequest>("ListNodes").size() == 2);
+  CHECK(cli.Run({"topology", "import", "--from", "labels", "--labels", "zone,rack"}) == 0);
+  CHECK(cli.out().find("+ z  network tier 2 zone, 1 hypernode\n    + hypernode z-r-b\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("options that take words or a file leave the files to the command") {
+  Cli cli;
+  const TempFile tree(
+      "- topology: a\n  tree: {switches: [{switch: s, nodes: n1}]}\n"
+      "- topology: b\n  tree: {switches: [{switch: t, nodes: n2}]}\n");
+  const TempFile ports("n9,0x2\n");
+  const TempFile dump(
+      "Switch 8 \"S-1\" # \"leaf\"\n[1] \"H-2\"[1](2) # \"MT1 ConnectX of M\" lid 1 4xNDR\n");
+  cli.script.Answer("ListNodes", Nodes({"n1", "n2", "n9"}));
+  cli.script.Answer("ListHyperNodes", Present({}));
+  cli.script.Answer("ApplyHyperNodes", v1::ApplyHyperNodesResponse());
+  CHECK(cli.Run({"topology", "import", "--from", "slurm-yaml", "--topology", "a,b", tree.path()}) ==
+        0);
+  CHECK(cli.out().find("2 to create") != std::string::npos);
+  CHECK(cli.Run({"topology", "import", "--from", "ibnetdiscover", "--ports", ports.path(),
+                 dump.path(), "--known-nodes"}) == 0);
+  CHECK(cli.out().find("    + node n9\n") != std::string::npos);
 }
 
 TEST_CASE("a wrong file is told by line before the server is asked") {
