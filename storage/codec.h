@@ -16,7 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/model/event.h"
+#include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
@@ -37,6 +39,7 @@ struct NextIds {
   JobId job{1};
   NodeId node{1};
   QueueId queue{1};
+  HyperNodeId hyper_node{1};
   bool operator==(const NextIds&) const = default;
 };
 std::string EncodeNextIds(const NextIds& ids);
@@ -65,11 +68,23 @@ struct StoredNode {
   NodeId id;
   NodeSpec spec;
   NodeStatus status;
+  std::vector<HyperNodeId> domains;  // Node::domains
   uint64_t revision = 0;
 };
-std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status, uint64_t revision);
+std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,
+                             absl::Span<const HyperNodeId> domains, uint64_t revision);
 absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_view value,
                                             std::string* unknown);
+
+struct StoredHyperNode {
+  HyperNodeId id;
+  HyperNodeSpec spec;
+  uint64_t revision = 0;
+};
+std::string EncodeHyperNodeRecord(const HyperNodeSpec& spec, uint64_t revision);
+absl::StatusOr<StoredHyperNode> DecodeHyperNodeRecord(absl::string_view key,
+                                                      absl::string_view value,
+                                                      std::string* unknown);
 
 // The hot part of a job_spec record. It is written once, so that unknown fields need no care.
 struct StoredJob {

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "berth/store/v1/store.pb.h"
 #include "core/model/event.h"
+#include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
@@ -55,6 +56,10 @@ void SetReservation(const Reservation& reservation, pb::Reservation* out);
 Reservation GetReservation(const pb::Reservation& message, class Reader& reader);
 void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out);
 NodeSpec GetNodeSpec(const pb::NodeSpec& message, class Reader& reader);
+void SetHyperNodeSpec(const HyperNodeSpec& spec, pb::HyperNodeSpec* out);
+HyperNodeSpec GetHyperNodeSpec(const pb::HyperNodeSpec& message, class Reader& reader);
+void SetTopology(const TopologyConstraint& topology, pb::Topology* out);
+TopologyConstraint GetTopology(const pb::Topology& message, class Reader& reader);
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
 JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);

@@ -161,7 +161,32 @@ struct Setter {
     SetDuration(event.elapsed, m->mutable_elapsed());
     SetDuration(event.half_life, m->mutable_half_life());
   }
+  void operator()(const HyperNodeChanged& event) const {
+    pb::HyperNodeChanged* m = out->mutable_hyper_node_changed();
+    m->set_id(event.id.value);
+    SetHyperNodeSpec(event.spec, m->mutable_spec());
+  }
+  void operator()(const HyperNodeDeleted& event) const {
+    out->mutable_hyper_node_deleted()->set_id(event.id.value);
+  }
+  void operator()(const NodesJoined& event) const {
+    pb::NodesJoined* m = out->mutable_nodes_joined();
+    m->set_domain(event.domain.value);
+    for (NodeId node : event.nodes) m->add_nodes(node.value);
+  }
+  void operator()(const NodesLeft& event) const {
+    pb::NodesLeft* m = out->mutable_nodes_left();
+    m->set_domain(event.domain.value);
+    for (NodeId node : event.nodes) m->add_nodes(node.value);
+  }
 };
+
+std::vector<NodeId> GetNodeIds(const google::protobuf::RepeatedField<uint32_t>& ids) {
+  std::vector<NodeId> nodes;
+  nodes.reserve(static_cast<size_t>(ids.size()));
+  for (uint32_t id : ids) nodes.push_back(NodeId{id});
+  return nodes;
+}
 
 EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
   return NodeRegistered{.id = NodeId{m.id()},
@@ -248,6 +273,24 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
   }
 }
 
+EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
+  switch (m.body_case()) {
+    case pb::LogEvent::kHyperNodeChanged:
+      return HyperNodeChanged{.id = HyperNodeId{m.hyper_node_changed().id()},
+                              .spec = GetHyperNodeSpec(m.hyper_node_changed().spec(), reader)};
+    case pb::LogEvent::kHyperNodeDeleted:
+      return HyperNodeDeleted{.id = HyperNodeId{m.hyper_node_deleted().id()}};
+    case pb::LogEvent::kNodesJoined:
+      return NodesJoined{.domain = HyperNodeId{m.nodes_joined().domain()},
+                         .nodes = GetNodeIds(m.nodes_joined().nodes())};
+    case pb::LogEvent::kNodesLeft:
+      return NodesLeft{.domain = HyperNodeId{m.nodes_left().domain()},
+                       .nodes = GetNodeIds(m.nodes_left().nodes())};
+    default:
+      return GetQueueOrNodeEvent(m, reader);
+  }
+}
+
 EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kTasksNominated:
@@ -264,7 +307,7 @@ EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kUsageCharged:
       return GetUsageCharged(m.usage_charged(), reader);
     default:
-      return GetQueueOrNodeEvent(m, reader);
+      return GetTopologyEvent(m, reader);
   }
 }
 

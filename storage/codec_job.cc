@@ -123,6 +123,13 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->set_strategy(static_cast<pb::Strategy>(group.strategy));
   out->mutable_near_groups()->Add(group.near_groups.begin(), group.near_groups.end());
   out->mutable_apart_from()->Add(group.apart_from.begin(), group.apart_from.end());
+  out->set_affinity_tier(group.affinity_tier);
+  out->set_communication(group.communication);
+  const TopologyConstraint none;
+  if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
+  if (!(group.partition_topology == none)) {
+    SetTopology(group.partition_topology, out->mutable_partition_topology());
+  }
 }
 
 GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
@@ -135,7 +142,15 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
                   .partition_size = message.partition_size(),
                   .strategy = GetStrategy(message.strategy(), reader),
                   .near_groups = {message.near_groups().begin(), message.near_groups().end()},
-                  .apart_from = {message.apart_from().begin(), message.apart_from().end()}};
+                  .apart_from = {message.apart_from().begin(), message.apart_from().end()},
+                  .affinity_tier = message.affinity_tier(),
+                  .topology = {},
+                  .partition_topology = {},
+                  .communication = message.communication()};
+  if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
+  if (message.has_partition_topology()) {
+    group.partition_topology = GetTopology(message.partition_topology(), reader);
+  }
   for (const pb::GroupDependency& dependency : message.depends_on()) {
     group.depends_on.push_back(
         {.group = dependency.group(),
@@ -225,6 +240,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_preemptible(spec.preemptible);
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
   out->set_user(spec.user);
+  if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
   SetTimes(spec, out);
 }
 
@@ -248,6 +264,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.preemptible = message.preemptible();
   spec.strategy = GetStrategy(message.strategy(), reader);
   spec.user = message.user();
+  if (message.has_topology()) spec.topology = GetTopology(message.topology(), reader);
   GetTimes(message, reader, spec);
   return spec;
 }

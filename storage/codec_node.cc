@@ -134,10 +134,12 @@ absl::StatusOr<Duration> DecodeLeaseRecord(absl::string_view value) {
   return longest;
 }
 
-std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status, uint64_t revision) {
+std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,
+                             absl::Span<const HyperNodeId> domains, uint64_t revision) {
   codec::pb::NodeRecord message;
   codec::SetNodeSpec(spec, message.mutable_spec());
   codec::SetNodeStatus(status, message.mutable_status());
+  for (HyperNodeId domain : domains) message.add_domains(domain.value);
   message.set_revision(revision);
   return message.SerializeAsString();
 }
@@ -153,7 +155,9 @@ absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_
   StoredNode node{.id = *id,
                   .spec = codec::GetNodeSpec(message.spec(), reader),
                   .status = codec::GetNodeStatus(message.status(), reader),
+                  .domains = {},
                   .revision = message.revision()};
+  for (uint32_t domain : message.domains()) node.domains.push_back(HyperNodeId{domain});
   status = codec::Verdict(reader, RecordKind::kNode, key);
   if (!status.ok()) return status;
   return node;

@@ -1,4 +1,6 @@
 // Records of queues, requests and next ids.
+#include <algorithm>
+
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -67,6 +69,7 @@ std::string EncodeNextIds(const NextIds& ids) {
   message.set_job(ids.job.value);
   message.set_node(ids.node.value);
   message.set_queue(ids.queue.value);
+  message.set_hyper_node(ids.hyper_node.value);
   return message.SerializeAsString();
 }
 
@@ -77,7 +80,8 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
   }
   return NextIds{.job = JobId{message.job()},
                  .node = NodeId{message.node()},
-                 .queue = QueueId{message.queue()}};
+                 .queue = QueueId{message.queue()},
+                 .hyper_node = HyperNodeId{std::max(message.hyper_node(), 1u)}};
 }
 
 std::string EncodeQueueRecord(const QueueSpec& spec, bool open,

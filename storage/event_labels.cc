@@ -23,6 +23,10 @@ struct Before {
   void operator()(const NodeDeleted& event) {
     if (const Node* node = state.nodes().Find(event.id)) out.name = node->spec.name;
   }
+  void operator()(const HyperNodeDeleted& event) {
+    const HyperNode* domain = state.hyper_nodes().Find(event.id);
+    if (domain != nullptr) out.name = domain->spec.name;
+  }
   void operator()(const JobDeleted& event) {
     if (const Job* job = state.jobs().Find(event.id)) out.name = job->name;
   }
@@ -62,6 +66,11 @@ struct Labeler {
   void operator()(const NodeRefused& event) { LabelNode(event.id); }
   void operator()(const NodeDeleted&) { out->set_node_name(before.name); }
 
+  void operator()(const HyperNodeChanged& event) { out->set_hyper_node_name(event.spec.name); }
+  void operator()(const HyperNodeDeleted&) { out->set_hyper_node_name(before.name); }
+  void operator()(const NodesJoined& event) { LabelDomain(event.domain); }
+  void operator()(const NodesLeft& event) { LabelDomain(event.domain); }
+
   void operator()(const JobSubmitted& event) { LabelJob(event.id); }
   void operator()(const JobUpdated& event) { LabelJob(event.id); }
   void operator()(const JobCancelled& event) { LabelJob(event.id); }
@@ -90,6 +99,10 @@ struct Labeler {
   void operator()(const UsageCharged&) {}  // of all queues at once; no state of anything changes
 
  private:
+  void LabelDomain(HyperNodeId id) {
+    out->set_hyper_node_name(state.hyper_nodes().At(id).spec.name);
+  }
+
   void LabelQueue(QueueId id) {
     const Queue& queue = state.queues().At(id);
     out->set_queue_name(queue.spec.name);

@@ -64,8 +64,9 @@ absl::Status CheckRecords(RocksDbStore& store, ClusterState& state, std::ostream
       store, state, [](StoredRequest) {}, nullptr);
   if (!summary.ok()) return summary.status();
   report << "records    " << summary->queues << " queues, " << summary->nodes << " nodes, "
-         << summary->jobs << " jobs, " << summary->job_statuses << " job statuses, "
-         << summary->tasks << " tasks, " << summary->requests << " requests: all decode and fit\n";
+         << summary->hyper_nodes << " HyperNodes, " << summary->jobs << " jobs, "
+         << summary->job_statuses << " job statuses, " << summary->tasks << " tasks, "
+         << summary->requests << " requests: all decode and fit\n";
   if (absl::Status status = CheckConsistency(state); !status.ok()) {
     return absl::DataLossError(absl::StrCat("state: ", status.message()));
   }

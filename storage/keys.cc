@@ -53,7 +53,8 @@ bool IsPrintable(absl::string_view key) {
 
 // The key as a number, "" where its length does not fit the kind.
 std::string NumericKey(RecordKind kind, absl::string_view key) {
-  const bool small = kind == RecordKind::kQueue || kind == RecordKind::kNode;
+  const bool small =
+      kind == RecordKind::kQueue || kind == RecordKind::kNode || kind == RecordKind::kHyperNode;
   if (small && key.size() == 4) return absl::StrCat(ReadBigEndian<uint32_t>(key));
   if (!small && key.size() == 8) return absl::StrCat(ReadBigEndian<uint64_t>(key));
   if (kind != RecordKind::kTask || key.size() != 12) return "";
@@ -71,6 +72,7 @@ absl::string_view RecordKindName(RecordKind kind) {
 std::string SequenceKey(uint64_t sequence) { return BigEndian(sequence); }
 std::string QueueKey(QueueId id) { return BigEndian(id.value); }
 std::string NodeKey(NodeId id) { return BigEndian(id.value); }
+std::string HyperNodeKey(HyperNodeId id) { return BigEndian(id.value); }
 std::string JobKey(JobId id) { return BigEndian(id.value); }
 
 std::string TaskRecordKey(TaskKey task) {
@@ -86,6 +88,9 @@ absl::StatusOr<uint64_t> ParseSequenceKey(absl::string_view key) {
 
 absl::StatusOr<QueueId> ParseQueueKey(absl::string_view key) { return ParseId<QueueId>(key); }
 absl::StatusOr<NodeId> ParseNodeKey(absl::string_view key) { return ParseId<NodeId>(key); }
+absl::StatusOr<HyperNodeId> ParseHyperNodeKey(absl::string_view key) {
+  return ParseId<HyperNodeId>(key);
+}
 absl::StatusOr<JobId> ParseJobKey(absl::string_view key) { return ParseId<JobId>(key); }
 
 absl::StatusOr<TaskKey> ParseTaskRecordKey(absl::string_view key) {

@@ -25,6 +25,7 @@ inline constexpr absl::string_view kLeaseKey = "lease";
 std::string SequenceKey(uint64_t sequence);
 std::string QueueKey(QueueId id);
 std::string NodeKey(NodeId id);
+std::string HyperNodeKey(HyperNodeId id);
 std::string JobKey(JobId id);
 std::string TaskRecordKey(TaskKey task);
 
@@ -32,6 +33,7 @@ std::string TaskRecordKey(TaskKey task);
 absl::StatusOr<uint64_t> ParseSequenceKey(absl::string_view key);
 absl::StatusOr<QueueId> ParseQueueKey(absl::string_view key);
 absl::StatusOr<NodeId> ParseNodeKey(absl::string_view key);
+absl::StatusOr<HyperNodeId> ParseHyperNodeKey(absl::string_view key);
 absl::StatusOr<JobId> ParseJobKey(absl::string_view key);
 absl::StatusOr<TaskKey> ParseTaskRecordKey(absl::string_view key);
 

@@ -27,8 +27,12 @@ class Loader {
 
   // Ids are checked against all records, so they come last.
   absl::StatusOr<LoadSummary> Finish() {
+    for (const auto& [node, domains] : domains_) {
+      absl::Status status = editor_.LoadNodeDomains(node, domains);
+      if (!status.ok()) return AsDataLoss(status, RecordKind::kNode, NodeKey(node));
+    }
     if (has_ids_) {
-      absl::Status status = editor_.LoadNextIds(ids_.job, ids_.node, ids_.queue);
+      absl::Status status = editor_.LoadNextIds(ids_.job, ids_.node, ids_.queue, ids_.hyper_node);
       if (!status.ok()) return AsDataLoss(status, RecordKind::kMeta, kNextIdsKey);
     }
     editor_.FinishLoad();
@@ -59,6 +63,7 @@ class Loader {
       case RecordKind::kRequest:
         return TakeRequest(key, value);
       case RecordKind::kHyperNode:
+        return TakeHyperNode(key, value);
       case RecordKind::kLog:
         break;
     }
@@ -90,9 +95,18 @@ class Loader {
     absl::StatusOr<StoredNode> node = DecodeNodeRecord(key, value, &unknown_);
     if (!node.ok()) return node.status();
     ++summary_.nodes;
+    if (!node->domains.empty()) domains_.emplace_back(node->id, std::move(node->domains));
     return AsDataLoss(
         editor_.LoadNode(node->id, std::move(node->spec), std::move(node->status), node->revision),
         RecordKind::kNode, key);
+  }
+
+  absl::Status TakeHyperNode(absl::string_view key, absl::string_view value) {
+    absl::StatusOr<StoredHyperNode> domain = DecodeHyperNodeRecord(key, value, &unknown_);
+    if (!domain.ok()) return domain.status();
+    ++summary_.hyper_nodes;
+    return AsDataLoss(editor_.LoadHyperNode(domain->id, std::move(domain->spec), domain->revision),
+                      RecordKind::kHyperNode, key);
   }
 
   absl::Status TakeJob(absl::string_view key, absl::string_view value) {
@@ -134,6 +148,7 @@ class Loader {
   absl::FunctionRef<void(StoredRequest)> request_;
   Preserved* const preserved_;
   std::string unknown_;
+  std::vector<std::pair<NodeId, std::vector<HyperNodeId>>> domains_;  // HyperNodes come later
   NextIds ids_;
   bool has_ids_ = false;
   LoadSummary summary_;

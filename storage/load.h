@@ -18,6 +18,7 @@ namespace berth {
 struct LoadSummary {
   size_t queues = 0;  // without a root that was never changed
   size_t nodes = 0;
+  size_t hyper_nodes = 0;
   size_t jobs = 0;
   size_t job_statuses = 0;
   size_t tasks = 0;

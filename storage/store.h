@@ -26,7 +26,7 @@ enum class RecordKind : uint8_t {
   kMeta,  // format version, cluster id, last sequence and hash
   kQueue,
   kNode,
-  kHyperNode,  // reserved
+  kHyperNode,
   kJobSpec,    // written once per job: hot part, then cold part
   kJobStatus,  // only when it differs from a job just submitted
   kTask,       // only when it differs from a task just submitted

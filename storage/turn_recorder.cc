@@ -28,7 +28,10 @@ constexpr size_t kMaxFieldHead = 6;    // tag below 16 and a 32-bit length
 constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is not there yet
 
 NextIds IdsOf(const ClusterState& state) {
-  return {.job = state.next_job_id(), .node = state.next_node_id(), .queue = state.next_queue_id()};
+  return {.job = state.next_job_id(),
+          .node = state.next_node_id(),
+          .queue = state.next_queue_id(),
+          .hyper_node = state.next_hyper_node_id()};
 }
 
 }  // namespace
@@ -219,6 +222,7 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
                  std::back_inserter(queues));
   for (QueueId id : queues) PutQueue(id);
   for (NodeId id : dirty.nodes) PutNode(id);
+  for (HyperNodeId id : dirty.hyper_nodes) PutHyperNode(id);
   std::vector<JobId> jobs;
   std::set_union(dirty.jobs.begin(), dirty.jobs.end(), dirty.new_jobs.begin(), dirty.new_jobs.end(),
                  std::back_inserter(jobs));
@@ -239,7 +243,14 @@ void TurnRecorder::PutNode(NodeId id) {
   const Node* node = state_.nodes().Find(id);
   if (node == nullptr) return PutDelete(RecordKind::kNode, NodeKey(id));
   PutValue(RecordKind::kNode, NodeKey(id),
-           EncodeNodeRecord(node->spec, node->status, node->revision));
+           EncodeNodeRecord(node->spec, node->status, node->domains, node->revision));
+}
+
+void TurnRecorder::PutHyperNode(HyperNodeId id) {
+  const HyperNode* domain = state_.hyper_nodes().Find(id);
+  if (domain == nullptr) return PutDelete(RecordKind::kHyperNode, HyperNodeKey(id));
+  PutValue(RecordKind::kHyperNode, HyperNodeKey(id),
+           EncodeHyperNodeRecord(domain->spec, domain->revision));
 }
 
 // Its deletion, if it is gone, was recorded with the event.

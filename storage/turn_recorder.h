@@ -94,6 +94,7 @@ class TurnRecorder {
   void PutChanged(const Dirty& dirty);
   void PutQueue(QueueId id);
   void PutNode(NodeId id);
+  void PutHyperNode(HyperNodeId id);
   void PutJob(JobId id);
   void PutTask(TaskKey key);
   void PutNextIds();

@@ -210,6 +210,10 @@ sim::v1::ExpectedNode ActualNode(const sim::v1::NodeResult& node,
   actual.set_cordoned(node.cordoned());
   actual.set_draining(node.draining());
   actual.set_refusals(node.refusals());
+  for (const auto& [kind, unused] : expected.domains()) {
+    const auto found = node.domains().find(kind);
+    (*actual.mutable_domains())[kind] = found == node.domains().end() ? "none" : found->second;
+  }
   return actual;
 }
 

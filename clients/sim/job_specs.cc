@@ -124,13 +124,16 @@ sim::v1::Group MainGroup(const sim::v1::Job& job) {
   *group.mutable_node_selector() = job.node_selector();
   *group.mutable_tolerations() = job.tolerations();
   group.set_partition_size(job.partition_size());
+  *group.mutable_partition_topology() = job.partition_topology();
+  group.set_communication(job.communication());
   return group;
 }
 
 absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path) {
   const bool both = job.replicas() != 0 || job.min_available() != 0 || job.gpus() != 0 ||
                     job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
-                    job.partition_size() != 0;
+                    job.partition_size() != 0 || job.has_partition_topology() ||
+                    job.communication() != 0;
   if (!both) return absl::OkStatus();
   return Wrong(path, "a job with groups says in them what its tasks are");
 }
@@ -175,6 +178,10 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.min_available = from.min_available() == 0 ? group.replicas : from.min_available();
   group.partition_size = from.partition_size();
   group.strategy = ToStrategy(from.strategy());
+  group.topology = ToTopology(from.topology());
+  group.partition_topology = ToTopology(from.partition_topology());
+  group.affinity_tier = from.affinity_tier();
+  group.communication = from.communication();
   auto shape = ToShape(from, path);
   if (!shape.ok()) return shape.status();
   group.shape = *std::move(shape);
@@ -258,6 +265,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.on_node_loss = ToNodeLossPolicy(job.on_node_loss());
   spec.suspended = job.suspended();
   spec.strategy = ToStrategy(job.strategy());
+  spec.topology = ToTopology(job.topology());
   spec.labels = {job.labels().begin(), job.labels().end()};
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;

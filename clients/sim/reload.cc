@@ -34,6 +34,13 @@ class Loading {
       const Node& node = from_.nodes().At(id);
       status_.Update(editor_.LoadNode(id, node.spec, node.status, node.revision));
     }
+    for (HyperNodeId id : Shuffled(from_.hyper_nodes(), numbers_)) {
+      const HyperNode& domain = from_.hyper_nodes().At(id);
+      status_.Update(editor_.LoadHyperNode(id, domain.spec, domain.revision));
+    }
+    for (NodeId id : Shuffled(from_.nodes(), numbers_)) {
+      status_.Update(editor_.LoadNodeDomains(id, from_.nodes().At(id).domains));
+    }
     const std::vector<JobId> jobs = Shuffled(from_.jobs(), numbers_);
     for (JobId id : jobs) {
       const Job& job = from_.jobs().At(id);
@@ -43,8 +50,8 @@ class Loading {
     for (const auto& [id, reservation] : from_.reservations()) {
       status_.Update(editor_.LoadReservation(id, reservation));
     }
-    status_.Update(
-        editor_.LoadNextIds(from_.next_job_id(), from_.next_node_id(), from_.next_queue_id()));
+    status_.Update(editor_.LoadNextIds(from_.next_job_id(), from_.next_node_id(),
+                                       from_.next_queue_id(), from_.next_hyper_node_id()));
     editor_.FinishLoad();
     return status_;
   }

@@ -11,8 +11,6 @@ namespace {
 YamlReadOptions Options(YamlPositions* positions) {
   YamlReadOptions options;
   options.positions = positions;
-  const std::string later = "HyperNodes are not built yet (UNIMPLEMENTED)";
-  options.hints = {{"hyperNodes", later}, {"hyper_nodes", later}, {"topology", later}};
   return options;
 }
 

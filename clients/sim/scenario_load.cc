@@ -204,11 +204,30 @@ absl::Status RegisterNodes(const sim::v1::Node& node, bool healthy, const std::s
   return absl::OkStatus();
 }
 
+absl::Status ChangeHyperNodes(const RepeatedPtrField<sim::v1::HyperNode>& hyper_nodes,
+                              const std::vector<std::string>& deleted, const std::string& path,
+                              SimCluster* cluster) {
+  std::vector<HyperNodeSpec> specs;
+  for (int i = 0; i < hyper_nodes.size(); ++i) {
+    const std::string here = Item(path.c_str(), i);
+    auto some = ToHyperNodeSpecs(hyper_nodes[i], here);
+    if (!some.ok()) return some.status();
+    for (HyperNodeSpec& spec : *some) specs.push_back(std::move(spec));
+  }
+  const auto names = ExpandPlaces(deleted);
+  if (!names.ok()) return Under(path, names.status());
+  if (specs.empty() && names->empty()) return absl::OkStatus();
+  return Under(path, cluster->ChangeHyperNodes(specs, *names));
+}
+
 absl::Status LoadScenario(const sim::v1::Scenario& scenario, SimCluster* cluster) {
   const absl::StatusOr<std::vector<int>> order = QueueOrderOf(scenario);
   if (!order.ok()) return order.status();
   auto status = LoadQueues(scenario, *order, cluster);
   if (status.ok()) status = LoadNodes(scenario, cluster);
+  if (status.ok()) {
+    status = ChangeHyperNodes(scenario.hyper_nodes(), {}, "hyper_nodes", cluster);
+  }
   if (status.ok()) status = SubmitJobs(scenario.jobs(), "jobs", cluster);
   if (status.ok()) status = SteerNodes(scenario, cluster);
   if (status.ok()) status = BoundQueues(scenario, *order, cluster);

@@ -1,9 +1,10 @@
 // From a scenario to a cluster in the state that it describes.
 //
 // The state is brought about by events, in the order in which it could have come about: queues
-// (still without bounds), nodes, jobs by age and name with what their tasks have been through, then
-// nominations, and at last what would have stood in the way: unhealthy devices, cordons, silence,
-// limits, closed queues. So everything passes the checks of Apply, and names decide about ids.
+// (still without bounds), nodes, HyperNodes, jobs by age and name with what their tasks have been
+// through, then nominations, and at last what would have stood in the way: unhealthy devices,
+// cordons, silence, limits, closed queues. So everything passes the checks of Apply, and names
+// decide about ids.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_LOAD_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_LOAD_H_
 
@@ -32,6 +33,10 @@ absl::Status UpdateQueue(const sim::v1::Queue& queue, const std::string& path, S
 // Registers every node of the pattern, again if it is known.
 absl::Status RegisterNodes(const sim::v1::Node& node, bool healthy, const std::string& path,
                            SimCluster* cluster);
+// All at once: made, or changed where they are known; and these deleted.
+absl::Status ChangeHyperNodes(
+    const google::protobuf::RepeatedPtrField<sim::v1::HyperNode>& hyper_nodes,
+    const std::vector<std::string>& deleted, const std::string& path, SimCluster* cluster);
 // Submits jobs in the order of age and name, with what their tasks are already.
 absl::Status SubmitJobs(const google::protobuf::RepeatedPtrField<sim::v1::Job>& jobs,
                         const std::string& path, SimCluster* cluster);

@@ -146,6 +146,10 @@ sim::v1::NodeResult NodeOf(const ClusterState& state, const Node& node) {
   result.set_draining(node.status.draining);
   result.set_tasks(static_cast<int32_t>(node.tasks.size()));
   result.set_refusals(node.status.refusals);
+  for (HyperNodeId id : node.domains) {
+    const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
+    (*result.mutable_domains())[domain.kind] = domain.name;
+  }
   AddAmounts(state.interner(), FreeOf(node), result.mutable_free());
   return result;
 }

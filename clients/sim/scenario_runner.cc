@@ -27,6 +27,7 @@ sim::v1::Scenario Shuffled(const sim::v1::Scenario& scenario, uint64_t seed) {
   sim::v1::Scenario result = scenario;
   Random random(seed);
   ShuffleList(result.mutable_nodes(), &random);
+  ShuffleList(result.mutable_hyper_nodes(), &random);
   ShuffleList(result.mutable_queues(), &random);
   ShuffleList(result.mutable_jobs(), &random);
   return result;

@@ -106,6 +106,10 @@ class Taking {
       auto status = RegisterNodes(set.nodes(i), /*healthy=*/false, here, &cluster_);
       if (!status.ok()) return status;
     }
+    auto tree = ChangeHyperNodes(set.hyper_nodes(),
+                                 {set.delete_hyper_nodes().begin(), set.delete_hyper_nodes().end()},
+                                 path_ + ".set.hyper_nodes", &cluster_);
+    if (!tree.ok()) return tree;
     for (int i = 0; i < set.queues_size(); ++i) {
       auto status =
           UpdateQueue(set.queues(i), absl::StrCat(path_, ".set.queues[", i, "]"), &cluster_);

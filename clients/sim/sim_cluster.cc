@@ -27,6 +27,27 @@ absl::Status Ours(const char* what, const absl::Status& status) {
 
 }  // namespace
 
+absl::Status SimCluster::Happen(EventBody body) {
+  const auto* registered = std::get_if<NodeRegistered>(&body);
+  const NodeId node = registered == nullptr ? NodeId{} : registered->id;
+  if (auto status = HappenAt(now_, std::move(body)); !status.ok()) return status;
+  if (node == NodeId{}) return absl::OkStatus();
+  for (EventBody& event : membership_.Follow(state_, {node})) {
+    if (auto status = HappenAt(now_, std::move(event)); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SimCluster::ChangeHyperNodes(absl::Span<const HyperNodeSpec> changed,
+                                          absl::Span<const std::string> deleted) {
+  auto events = membership_.Plan(state_, changed, deleted);
+  if (!events.ok()) return events.status();
+  for (EventBody& event : *events) {
+    if (auto status = HappenAt(now_, std::move(event)); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SimCluster::HappenAt(Time time, EventBody body) {
   const Event event{time, std::move(body)};
   if (auto status = berth::Apply(state_, event); !status.ok()) return status;

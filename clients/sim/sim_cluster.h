@@ -21,6 +21,7 @@
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
+#include "server/planning/membership.h"
 
 namespace berth {
 
@@ -47,8 +48,12 @@ class SimCluster {
   void SetPolicies(Policies policies) { policies_ = std::move(policies); }
 
   // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
-  absl::Status Happen(EventBody body) { return HappenAt(now_, std::move(body)); }
+  // A node that registers joins its HyperNodes.
+  absl::Status Happen(EventBody body);
   absl::Status HappenAt(Time time, EventBody body);
+  // HyperNodes as in Membership::Plan, with its errors.
+  absl::Status ChangeHyperNodes(absl::Span<const HyperNodeSpec> changed,
+                                absl::Span<const std::string> deleted);
   // The tasks of this job end by themselves after that long.
   void SetRunTime(JobId job, Duration run_time) { run_times_[job] = run_time; }
   // A queue's decayed past, of which events tell only how it goes on.
@@ -85,6 +90,7 @@ class SimCluster {
   absl::StatusOr<bool> Answer();
 
   ClusterState state_;
+  Membership membership_;
   Policies policies_;
   SimOptions options_;
   Time now_;

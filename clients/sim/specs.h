@@ -30,6 +30,11 @@ absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const Cluster
 absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& name,
                                   const ClusterState& state, Time start, const std::string& path);
 
+// Every HyperNode of the pattern.
+absl::StatusOr<std::vector<HyperNodeSpec>> ToHyperNodeSpecs(const sim::v1::HyperNode& hyper_node,
+                                                            const std::string& path);
+TopologyConstraint ToTopology(const v1::TopologyConstraint& topology);
+
 // "cpu" in cores, "memory" in bytes, others as they are; "unlimited" is kMaxAmount where `bounded`,
 // and otherwise left out.
 using AmountTexts = google::protobuf::Map<std::string, std::string>;

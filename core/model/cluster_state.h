@@ -95,6 +95,8 @@ class ClusterState {
   const HyperNode* DomainOf(const Node& node, absl::string_view kind) const;
   // Goes up with every change of a HyperNode and of who is in it.
   uint64_t topology_version() const { return topology_version_; }
+  // Goes up when HyperNodes come, go, or have other members: what they claim may be different.
+  uint64_t members_version() const { return members_version_; }
 
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
@@ -157,6 +159,7 @@ class ClusterState {
   absl::flat_hash_map<std::string, HyperNodeId> claimants_;  // by the name that is claimed
   absl::flat_hash_map<std::pair<std::string, std::string>, TierUse> tier_names_;  // (kind, name)
   uint64_t topology_version_ = 0;
+  uint64_t members_version_ = 0;
 
   Time usage_charged_ = absl::InfinitePast();
 

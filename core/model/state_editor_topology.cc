@@ -76,12 +76,14 @@ void StateEditor::SetHyperNode(HyperNodeId id, HyperNodeSpec spec) {
   if (domain == nullptr) {
     domain = &state_.hyper_nodes_.Emplace(id);
     domain->id = id;
+    ++state_.members_version_;
     if (state_.next_hyper_node_id_ <= id) state_.next_hyper_node_id_ = HyperNodeId{id.value + 1};
     domain->spec = std::move(spec);
     BERTH_CHECK(state_.hyper_node_names_.emplace(domain->spec.name, id).second);
     SetParent(*domain, state_.ClaimantOf(domain->spec.name));
   } else {
     BERTH_CHECK(domain->spec.name == spec.name && domain->spec.kind == spec.kind);
+    if (domain->spec.members != spec.members) ++state_.members_version_;
     Claim(*domain, false);
     NameTier(domain->spec, false);
     state_.hyper_node_names_.erase(domain->spec.name);
@@ -102,6 +104,7 @@ void StateEditor::EraseHyperNode(HyperNodeId id) {
   NameTier(domain.spec, false);
   state_.hyper_node_names_.erase(domain.spec.name);
   state_.hyper_nodes_.Erase(id);
+  ++state_.members_version_;
   if (facts()) state_.dirty_.hyper_nodes.push_back(id);
   TopologyChanged();
 }

@@ -72,9 +72,9 @@ TEST_CASE("records that contradict each other are refused", "[model]") {
   task.node = NodeId{5};
   CHECK(message(editor.LoadTask({JobId{1}, 1}, task, "")) == "task 1 of job 1: no node 5");
   CHECK(message(editor.LoadTask({JobId{1}, 2}, task, "")) == "task 2 of job 1: no such task");
-  CHECK(message(editor.LoadNextIds(JobId{1}, NodeId{5}, QueueId{5})) ==
+  CHECK(message(editor.LoadNextIds(JobId{1}, NodeId{5}, QueueId{5}, HyperNodeId{1})) ==
         "an id is larger than the last one given out");
-  REQUIRE(editor.LoadNextIds(JobId{10}, NodeId{5}, QueueId{5}).ok());
+  REQUIRE(editor.LoadNextIds(JobId{10}, NodeId{5}, QueueId{5}, HyperNodeId{1}).ok());
   editor.FinishLoad();
   CHECK(state.next_job_id() == JobId{10});
   CHECK(CheckConsistency(state).ok());

@@ -119,6 +119,12 @@ inline ClusterState Reload(const ClusterState& state) {
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     status.Update(editor.LoadNode(id, node.spec, node.status, node.revision));
   });
+  state.hyper_nodes().ForEach([&](HyperNodeId id, const HyperNode& domain) {
+    status.Update(editor.LoadHyperNode(id, domain.spec, domain.revision));
+  });
+  state.nodes().ForEach([&](NodeId id, const Node& node) {
+    status.Update(editor.LoadNodeDomains(id, node.domains));
+  });
   state.jobs().ForEach([&](JobId id, const Job& job) {
     status.Update(editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision));
   });
@@ -132,8 +138,8 @@ inline ClusterState Reload(const ClusterState& state) {
       status.Update(editor.LoadTask({id, t}, job.tasks[t], state.TaskMessage({id, t})));
     }
   });
-  status.Update(
-      editor.LoadNextIds(state.next_job_id(), state.next_node_id(), state.next_queue_id()));
+  status.Update(editor.LoadNextIds(state.next_job_id(), state.next_node_id(), state.next_queue_id(),
+                                   state.next_hyper_node_id()));
   editor.LoadUsageCharged(state.usage_charged());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());

@@ -64,14 +64,31 @@ TEST_CASE("node records round-trip") {
   for (int i = 0; i < kRounds; ++i) {
     const NodeSpec spec = random.AnyNodeSpec();
     const NodeStatus status = random.AnyNodeStatus();
-    const std::string value = EncodeNodeRecord(spec, status, 1ull << 60);
+    const std::vector<HyperNodeId> domains =
+        random.List([&] { return HyperNodeId{random.Uint32()}; });
+    const std::string value = EncodeNodeRecord(spec, status, domains, 1ull << 60);
     const auto back = DecodeNodeRecord(NodeKey(NodeId{3}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->id == NodeId{3});
     CHECK(back->spec == spec);
     CHECK(back->status == status);
+    CHECK(back->domains == domains);
     CHECK(back->revision == 1ull << 60);
-    CHECK(EncodeNodeRecord(back->spec, back->status, back->revision) == value);
+    CHECK(EncodeNodeRecord(back->spec, back->status, back->domains, back->revision) == value);
+  }
+}
+
+TEST_CASE("HyperNode records round-trip") {
+  RandomValues random(8);
+  for (int i = 0; i < kRounds; ++i) {
+    const HyperNodeSpec spec = random.AnyHyperNodeSpec();
+    const std::string value = EncodeHyperNodeRecord(spec, 17);
+    const auto back = DecodeHyperNodeRecord(HyperNodeKey(HyperNodeId{4}), value, nullptr);
+    REQUIRE(back.ok());
+    CHECK(back->id == HyperNodeId{4});
+    CHECK(back->spec == spec);
+    CHECK(back->revision == 17);
+    CHECK(EncodeHyperNodeRecord(back->spec, back->revision) == value);
   }
 }
 
@@ -137,7 +154,7 @@ TEST_CASE("request records and next ids round-trip") {
   CHECK(back->time == request.time);
   CHECK(back->answer == "answer");
 
-  const NextIds ids{JobId{1ull << 40}, NodeId{2}, QueueId{3}};
+  const NextIds ids{JobId{1ull << 40}, NodeId{2}, QueueId{3}, HyperNodeId{4}};
   CHECK(DecodeNextIds(EncodeNextIds(ids), nullptr).value() == ids);
 }
 
@@ -203,6 +220,12 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<JobSubmitted>(round_trip(submitted)).spec == submitted.spec);
     const auto changed = std::get<JobStatusChanged>(random.AnyBody(20));
     CHECK(std::get<JobStatusChanged>(round_trip(changed)).status == changed.status);
+    const auto domain = std::get<HyperNodeChanged>(random.AnyBody(25));
+    CHECK(std::get<HyperNodeChanged>(round_trip(domain)).spec == domain.spec);
+    const auto joined = std::get<NodesJoined>(random.AnyBody(27));
+    CHECK(std::get<NodesJoined>(round_trip(joined)).nodes == joined.nodes);
+    const auto left = std::get<NodesLeft>(random.AnyBody(28));
+    CHECK(std::get<NodesLeft>(round_trip(left)).nodes == left.nodes);
   }
 }
 
@@ -225,6 +248,11 @@ TEST_CASE("what no version of this one wrote is refused, naming kind, key and re
 
   CHECK(DecodeNodeRecord(NodeKey(NodeId{5}), "\xff\xff", nullptr).status().message() ==
         "node 5: not a valid record");
+  pb::HyperNodeRecord domain;
+  domain.mutable_spec()->add_members()->set_match(static_cast<pb::MemberMatch>(7));
+  CHECK(DecodeHyperNodeRecord(HyperNodeKey(HyperNodeId{5}), domain.SerializeAsString(), nullptr)
+            .status()
+            .message() == "hyper_node 5: unknown match of member 7");
   CHECK(DecodeQueueRecord("xyz", "", nullptr).status().message() ==
         "queue 0x78797a: the key has 3 bytes instead of 4");
 
@@ -295,7 +323,8 @@ TEST_CASE("fields of a newer version survive a rewrite by this one") {
   const auto node = DecodeNodeRecord(NodeKey(NodeId{1}), newer.SerializeAsString(), &unknown);
   REQUIRE(node.ok());
   CHECK_FALSE(unknown.empty());
-  const std::string rewritten = EncodeNodeRecord(node->spec, node->status, 9) + unknown;
+  const std::string rewritten =
+      EncodeNodeRecord(node->spec, node->status, node->domains, 9) + unknown;
 
   pb::NodeRecord again;
   REQUIRE(again.ParseFromString(rewritten));

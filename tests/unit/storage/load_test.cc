@@ -433,12 +433,34 @@ TEST_CASE("records that do not fit each other are refused by name") {
     batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
                              EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, "")});
     batch.records.push_back({RecordKind::kMeta, std::string(kNextIdsKey),
-                             EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}})});
+                             EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}, HyperNodeId{1}})});
     reason = "meta next_ids: ";
   }
-  SECTION("a kind that is not used yet") {
-    batch.records.push_back({RecordKind::kHyperNode, "h", ""});
-    reason = "hyper_node 0x68: ";
+  SECTION("a HyperNode of no tier") {
+    HyperNodeSpec spec;
+    spec.name = "rack";
+    spec.tier = 0;
+    batch.records.push_back(
+        {RecordKind::kHyperNode, HyperNodeKey(HyperNodeId{3}), EncodeHyperNodeRecord(spec, 1)});
+    reason = "hyper_node 3: HyperNode rack: its tier must be 1 to 100, not 0";
+  }
+  SECTION("two HyperNodes that claim a third") {
+    for (uint32_t id : {3u, 4u}) {
+      HyperNodeSpec spec;
+      spec.name = absl::StrCat("pod-", id);
+      spec.tier = 2;
+      spec.members = {{.type = HyperNodeMember::Type::kHyperNode, .text = "rack"}};
+      batch.records.push_back(
+          {RecordKind::kHyperNode, HyperNodeKey(HyperNodeId{id}), EncodeHyperNodeRecord(spec, 1)});
+    }
+    reason = "hyper_node 4: HyperNode rack is a member of pod-3 and of pod-4: one parent each";
+  }
+  SECTION("a node in a HyperNode that is not there") {
+    NodeSpec spec;
+    spec.name = "n";
+    batch.records.push_back(
+        {RecordKind::kNode, NodeKey(NodeId{2}), EncodeNodeRecord(spec, {}, {HyperNodeId{7}}, 1)});
+    reason = "node 2: node 2: no HyperNode 7";
   }
   REQUIRE(store.Append({&batch}).ok());
   ClusterState state;
@@ -496,7 +518,7 @@ TEST_CASE("fsck finds records that are not what the log says") {
     QueueSpec spec;
     spec.name = "from nowhere";
     const NextIds ids{world.cluster.state().next_job_id(), world.cluster.state().next_node_id(),
-                      QueueId{1000}};
+                      QueueId{1000}, world.cluster.state().next_hyper_node_id()};
     batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}),
                       EncodeQueueRecord(spec, true, {}, absl::InfinitePast(), 1)},
                      {RecordKind::kMeta, std::string(kNextIdsKey), EncodeNextIds(ids)}};

@@ -57,13 +57,19 @@ class RandomCluster {
   uint64_t next_id(const IdMap<JobId, Job>&) { return state_.next_job_id().value; }
   uint64_t next_id(const IdMap<NodeId, Node>&) { return state_.next_node_id().value; }
   uint64_t next_id(const IdMap<QueueId, Queue>&) { return state_.next_queue_id().value; }
+  uint64_t next_id(const IdMap<HyperNodeId, HyperNode>&) {
+    return state_.next_hyper_node_id().value;
+  }
 
   EventBody Next() {
     if (state_.queues().size() < 3) return NewQueue();
     if (state_.nodes().size() < 3) return NewNode();
-    switch (random_.Below(24)) {
+    switch (random_.Below(26)) {
       case 0:
         return QueueEvent();
+      case 24:
+      case 25:
+        return TopologyEvent();
       case 20:
       case 21:
         return Nominate();
@@ -132,6 +138,52 @@ class RandomCluster {
       default:
         return QueueOpened{queue->id, random_.Below(4) != 0};
     }
+  }
+
+  // Two kinds; names from few, so that members often name what comes later or is gone.
+  HyperNodeSpec SomeHyperNode(std::string name, std::string kind) {
+    HyperNodeSpec spec;
+    spec.name = std::move(name);
+    spec.kind = std::move(kind);
+    spec.tier = 1 + random_.Count(3);
+    if (random_.Coin()) spec.tier_name = absl::StrCat("tier-", spec.tier);
+    spec.health = random_.Any(DomainHealth::kDegraded);
+    spec.members = {{.text = "n1"}};
+    if (spec.tier > 1 && random_.Coin()) {
+      spec.members.push_back(
+          {.type = HyperNodeMember::Type::kHyperNode, .text = absl::StrCat("h", random_.Below(9))});
+    }
+    return spec;
+  }
+
+  EventBody TopologyEvent() {
+    const HyperNode* domain = Pick(state_.hyper_nodes());
+    const uint64_t dice = random_.Below(8);
+    if (domain == nullptr || dice == 0) {
+      return HyperNodeChanged{
+          state_.next_hyper_node_id(),
+          SomeHyperNode(absl::StrCat("h", random_.Below(9)), random_.Coin() ? "network" : "nv")};
+    }
+    if (dice == 1) {
+      return HyperNodeChanged{domain->id, SomeHyperNode(domain->spec.name, domain->spec.kind)};
+    }
+    if (dice == 2) return HyperNodeDeleted{domain->id};
+    if (dice == 3) return NodesLeft{domain->id, domain->nodes};
+    const NodeId node = Pick(state_.nodes())->id;
+    NodesJoined joined{domain->id, {node}};
+    if (const auto other = state_.nodes().NextFrom(NodeId{node.value + 1})) {
+      joined.nodes.push_back(*other);
+    }
+    return joined;
+  }
+
+  TopologyConstraint SomeTopology() {
+    if (random_.Below(4) != 0) return {};
+    return {.mode = random_.Coin() ? TopologyMode::kHard : TopologyMode::kSoft,
+            .highest_tier = random_.Count(3),
+            .highest_tier_name = "",
+            .kind = random_.Coin() ? "network" : "nv",
+            .patience = {}};
   }
 
   NodeSpec SomeNode(std::string name) {
@@ -205,6 +257,10 @@ class RandomCluster {
       group.strategy = random_.Any(Strategy::kColocate);
       if (i > 0 && random_.Coin()) group.near_groups = {0};
       if (random_.Below(4) == 0) group.apart_from = {static_cast<uint32_t>(i)};
+      group.affinity_tier = random_.Count(3);
+      group.communication = random_.Count(100);
+      group.topology = SomeTopology();
+      if (group.partition_size > 0) group.partition_topology = SomeTopology();
       spec.min_available += group.min_available;
       spec.groups.push_back(group);
     }
@@ -217,6 +273,7 @@ class RandomCluster {
     if (random_.Coin()) spec.walltime = absl::Minutes(5);
     spec.preemptible = random_.Coin();
     spec.strategy = random_.Any(Strategy::kColocate);
+    spec.topology = SomeTopology();
     spec.user = absl::StrCat("u", random_.Below(3));
     if (random_.Coin()) spec.checkpoint_interval = absl::Minutes(10);
     if (random_.Coin()) spec.deadline = now_ + absl::Minutes(random_.Below(60));

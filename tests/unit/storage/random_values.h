@@ -152,6 +152,35 @@ class RandomValues {
             .backoff_until = AnyTime()};
   }
 
+  HyperNodeSpec AnyHyperNodeSpec() {
+    return {.name = Text(),
+            .kind = Coin() ? kNetworkKind : Text(),
+            .tier = Int32(),
+            .tier_name = Text(),
+            .members = List([this] {
+              return HyperNodeMember{.type = Any(HyperNodeMember::Type::kHyperNode),
+                                     .match = Any(HyperNodeMember::Match::kLabel),
+                                     .text = Text()};
+            }),
+            .bandwidth_gbps = Int64(),
+            .latency_us = Int64(),
+            .health = Any(DomainHealth::kDegraded),
+            .health_reason = Text(),
+            .source = Text()};
+  }
+  std::vector<NodeId> NodeIds() {
+    return List([this] { return NodeId{Uint32()}; });
+  }
+
+  TopologyConstraint AnyTopology() {
+    if (Coin()) return {};
+    return {.mode = Any(TopologyMode::kSoft),
+            .highest_tier = Int32(),
+            .highest_tier_name = Text(),
+            .kind = Coin() ? kNetworkKind : Text(),
+            .patience = AnyDuration()};
+  }
+
   LifecyclePolicy AnyPolicy() {
     return {.event = Any(PolicyEvent::kTimeout),
             .exit_codes = List([this] { return Int32(); }),
@@ -189,7 +218,11 @@ class RandomValues {
             .partition_size = Int32(),
             .strategy = Any(Strategy::kColocate),
             .near_groups = Indexes(),
-            .apart_from = Indexes()};
+            .apart_from = Indexes(),
+            .affinity_tier = Int32(),
+            .topology = AnyTopology(),
+            .partition_topology = AnyTopology(),
+            .communication = Int32()};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -209,6 +242,7 @@ class RandomValues {
     spec.suspended = Coin();
     spec.preemptible = Coin();
     spec.strategy = Any(Strategy::kColocate);
+    spec.topology = AnyTopology();
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.deadline = AnyTime();
@@ -335,8 +369,16 @@ class RandomValues {
         return TasksUnnominated{job, Indexes()};
       case 23:
         return JobReserved{job, AnyReservation()};
-      default:
+      case 24:
         return UsageCharged{AnyDuration(), AnyDuration()};
+      case 25:
+        return HyperNodeChanged{HyperNodeId{Uint32()}, AnyHyperNodeSpec()};
+      case 26:
+        return HyperNodeDeleted{HyperNodeId{Uint32()}};
+      case 27:
+        return NodesJoined{HyperNodeId{Uint32()}, NodeIds()};
+      default:
+        return NodesLeft{HyperNodeId{Uint32()}, NodeIds()};
     }
   }
 
