@@ -10,9 +10,9 @@
 namespace berth {
 
 struct DiscoverFlags {
-  std::string from;     // XML file or folder; "" = this machine
-  std::string output;   // "table" (or "") or "json"
-  std::string compare;  // a saved `nvidia-smi topo -m`; "" = none
+  std::string from{};     // XML file or folder; "" = this machine
+  std::string output{};   // "table" (or "") or "json"
+  std::string compare{};  // a saved `nvidia-smi topo -m`; "" = none
 };
 
 // What to print. With `compare` the differences are printed instead; FAILED_PRECONDITION with them

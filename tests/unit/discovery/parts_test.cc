@@ -118,7 +118,7 @@ TEST_CASE("each end of a link may be silent; unknown places have no class") {
 // A function with two compute nodes, one with none, one with one: linked by XGMI.
 Machine AmdMachine() {
   Machine machine;
-  for (uint8_t bus : {0x0c, 0x15, 0x1e}) {
+  for (const uint8_t bus : {uint8_t{0x0c}, uint8_t{0x15}, uint8_t{0x1e}}) {
     machine.pci.push_back({.address = {.bus = bus}, .vendor = kVendorAmd, .device = 0x74a1});
     machine.gpus.push_back({.vendor = "amd",
                             .pci = {.bus = bus},
