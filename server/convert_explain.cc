@@ -167,6 +167,58 @@ void RenderWait(const Remedy& remedy, v1::Remedy* out) {
   ToProto(remedy.time, out->mutable_wait_until());
 }
 
+v1::TopologyScope::Level LevelToApi(ScopeFit::Level level) {
+  if (level == ScopeFit::Level::kJob) return v1::TopologyScope::JOB;
+  return level == ScopeFit::Level::kGroup ? v1::TopologyScope::GROUP : v1::TopologyScope::PARTITION;
+}
+
+// "groups[1].partition.topology.mode"
+std::string TopologyPath(const Remedy& remedy, absl::string_view field) {
+  if (remedy.level == ScopeFit::Level::kJob) return absl::StrCat("topology.", field);
+  const bool partition = remedy.level == ScopeFit::Level::kPartition;
+  return GroupPath(remedy.group, absl::StrCat(partition ? "partition." : "", "topology.", field));
+}
+
+void RenderWiderTier(const Remedy& remedy, v1::Remedy* out) {
+  out->set_kind(v1::Remedy::WIDER_TIER);
+  out->set_field(TopologyPath(remedy, "highest_tier"));
+  out->set_value(absl::StrCat(remedy.value));
+  out->set_detail(absl::StrCat(remedy.text, remedy.starts_now ? " has room for it" : " could hold it"));
+}
+
+void RenderSoftTopology(const Remedy& remedy, v1::Remedy* out) {
+  out->set_kind(v1::Remedy::SOFT_TOPOLOGY);
+  out->set_field(TopologyPath(remedy, "mode"));
+  out->set_value("SOFT");
+  out->set_detail("it would be spread over more than it asks for");
+}
+
+int32_t TierToApi(int32_t tier) { return tier == kRootTier ? 0 : tier; }
+
+void RenderDomain(const ClusterState& state, const DomainCount& domain, v1::DomainFit* out) {
+  const HyperNode* hyper_node = state.hyper_nodes().Find(domain.domain);
+  if (hyper_node != nullptr) out->set_hyper_node(hyper_node->spec.name);
+  out->set_tier(TierToApi(domain.tier));
+  out->set_fit_now(domain.fit_now);
+  out->set_fit_empty(domain.fit_empty);
+  out->set_degraded(domain.degraded);
+}
+
+void RenderScope(const ClusterState& state, const Job& job, const ScopeFit& scope,
+                 v1::TopologyScope* out) {
+  out->set_level(LevelToApi(scope.level));
+  if (scope.level != ScopeFit::Level::kJob) out->set_group(job.groups[scope.group].name);
+  out->set_kind(scope.kind);
+  out->set_highest_tier(TierToApi(scope.highest_tier));
+  out->set_needed_tasks(scope.needed_tasks);
+  out->set_domains(scope.domains);
+  out->set_domains_now(scope.domains_now);
+  out->set_domains_empty(scope.domains_empty);
+  for (const DomainCount& domain : scope.best) RenderDomain(state, domain, out->add_best());
+  if (scope.domains > 0) RenderDomain(state, scope.largest, out->mutable_largest());
+  out->set_lowest_tier_empty(TierToApi(scope.lowest_tier_empty.value_or(0)));
+}
+
 }  // namespace
 
 void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResult& plan,
@@ -205,6 +257,10 @@ void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remed
       return RenderPreemptible(out);
     case RemedyKind::kSmallerTasks:
       return RenderSmallerTasks(state, job, remedy, out);
+    case RemedyKind::kWiderTier:
+      return RenderWiderTier(remedy, out);
+    case RemedyKind::kSoftTopology:
+      return RenderSoftTopology(remedy, out);
     case RemedyKind::kWait:
       return RenderWait(remedy, out);
   }
@@ -231,6 +287,9 @@ void RenderExplanation(const ClusterState& state, const Job& job, const Explanat
   out->set_queue_jobs(explanation.queue_jobs);
   for (const GroupConstraints& group : explanation.groups) {
     RenderConstraints(job, group, out->add_groups());
+  }
+  for (const ScopeFit& scope : explanation.topology) {
+    RenderScope(state, job, scope, out->add_topology());
   }
   for (const Holder& holder : explanation.holders) {
     RenderHolder(state, holder, out->add_holders());

@@ -253,6 +253,8 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
       return v1::WaitReason::BEHIND_HEAD;
     case WaitCode::kReserved:
       return v1::WaitReason::RESERVED;
+    case WaitCode::kWaitsForBetterTier:
+      return v1::WaitReason::WAITS_FOR_BETTER_TIER;
   }
   return v1::WaitReason::CODE_UNSPECIFIED;
 }

@@ -72,6 +72,10 @@ void FillScheduling(Scheduling& scheduling) {
   if (!share.has_usage_weight()) share.set_usage_weight(defaults.fair_share.usage_weight);
   FillBackfill(defaults.backfill, *scheduling.mutable_backfill());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
+  config::v1::Topology& topology = *scheduling.mutable_topology();
+  if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
+    topology.set_degraded(config::v1::Topology::AVOID);
+  }
 }
 
 void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
@@ -85,6 +89,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckRange({share, "usage_weight"}, scheduling.fair_share().usage_weight(), 0, 1000, findings);
   CheckBackfill({path, "backfill"}, scheduling.backfill(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
+  const FieldPath topology(path, "topology");
+  CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
   CheckRange({path, "preemptible_below_priority"}, scheduling.preemptible_below_priority(),
              -kMaxPriority, kMaxPriority + 1, findings);
 }

@@ -119,6 +119,35 @@ std::string GroupText(const v1::GroupConstraints& group, const Session& session)
   return text;
 }
 
+// "job", "group worker", "each partition of worker"
+std::string ScopeName(const v1::TopologyScope& scope) {
+  if (scope.level() == v1::TopologyScope::JOB) return "job";
+  const bool group = scope.level() == v1::TopologyScope::GROUP;
+  return absl::StrCat(group ? "group " : "each partition of ", scope.group());
+}
+
+std::string TierText(int32_t tier) { return tier == 0 ? "any" : absl::StrCat(tier); }
+
+std::string ScopeText(const v1::TopologyScope& scope, const Session& session) {
+  std::string text = absl::StrCat(
+      Count(scope.needed_tasks(), "task"), " in one HyperNode of kind ", scope.kind(),
+      ", highest tier ", TierText(scope.highest_tier()), ": ", scope.domains_now(), " of ",
+      Count(scope.domains(), "HyperNode"), " have room now, ", scope.domains_empty(),
+      " if they were empty\n");
+  if (scope.best().empty()) return text;
+  Table table({{"HYPERNODE"}, {"TIER"}, {"ROOM", Column::kRight}, {"EMPTY", Column::kRight}, {""}});
+  for (const v1::DomainFit& domain : scope.best()) {
+    table.AddRow({{domain.hyper_node().empty() ? "(all nodes)" : domain.hyper_node()},
+                  {TierText(domain.tier())},
+                  {absl::StrCat(domain.fit_now())},
+                  {absl::StrCat(domain.fit_empty())},
+                  {domain.degraded() ? "degraded" : ""}});
+  }
+  TableStyle style = session.table_style();
+  style.headers = true;
+  return absl::StrCat(text, table.Render(style));
+}
+
 std::string HolderTable(const v1::ExplainJobResponse& answer, const Session& session) {
   if (answer.holders().empty()) return "";
   const std::string& resource = answer.reasons().empty() ? "" : answer.reasons(0).resource();
@@ -166,6 +195,9 @@ std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session&
                                  group.needed_tasks() == 1 ? " waits" : " wait", ", room now for ",
                                  group.tasks_left(), ")"),
                     GroupText(group, session));
+  }
+  for (const v1::TopologyScope& scope : answer.topology()) {
+    page.AddSection("Topology of " + ScopeName(scope), ScopeText(scope, session));
   }
   const std::string resource = answer.reasons().empty() ? "" : answer.reasons(0).resource();
   page.AddSection(absl::StrCat(resource, " is held by"), HolderTable(answer, session));

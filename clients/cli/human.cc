@@ -96,6 +96,8 @@ std::string ReasonText(const v1::WaitReason& reason) {
       return absl::StrCat("behind job ", reason.job());
     case v1::WaitReason::RESERVED:
       return absl::StrCat("kept for job ", reason.job(), ": ", Needs(reason));
+    case v1::WaitReason::WAITS_FOR_BETTER_TIER:
+      return "a better tier of its topology will be free soon";
     default:
       return "";
   }

@@ -135,6 +135,9 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.fair_share(), &result.fair_share);
   Configure(config.backfill(), &result.backfill);
   Configure(config.eviction(), &result.eviction);
+  if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {
+    result.topology.degraded = DegradedDomains::kExclude;
+  }
   const auto policies = Policies::Create(result);
   if (!policies.ok()) return Under(path, policies.status());
   return result;

@@ -42,6 +42,9 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());
   policies.eviction = EvictionFrom(scheduling.eviction());
+  if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {
+    policies.topology.degraded = DegradedDomains::kExclude;
+  }
   return policies;
 }
 
