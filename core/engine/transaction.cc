@@ -11,7 +11,10 @@
 namespace berth {
 
 Transaction::Transaction(ClusterState& state, Time now)
-    : state_(state), now_(now), editor_(state, EditMode::kTentative) {
+    : state_(state),
+      now_(now),
+      editor_(state, EditMode::kTentative),
+      first_class_(state.pending().next_class()) {
   editor_.RememberClasses();
 }
 
@@ -256,7 +259,7 @@ bool Transaction::Adoptable() const {
 std::vector<EventBody> Transaction::Adopt() {
   BERTH_CHECK(placed_.empty() && Adoptable());
   editor_.Sync();
-  editor_.KeepClasses();
+  editor_.KeepClasses(first_class_);
   StateEditor facts(state_);
   for (const EventBody& decision : decisions_) {
     const auto& bound = std::get<TasksBound>(decision);

@@ -127,6 +127,7 @@ class Transaction {
   ClusterState& state_;
   const Time now_;
   StateEditor editor_;
+  const ClassId first_class_;  // of those made since
   // What was edited, in order; the values before, by kind, likewise.
   std::vector<Edited> edits_;
   std::vector<TaskBefore> tasks_;

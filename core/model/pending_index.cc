@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -27,6 +28,19 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key, bool fact) {
   // A more important job may take room from others where those before it could not.
   if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
   return id;
+}
+
+ClassId PendingIndex::Renew(ClassId id) {
+  Reopen(id);
+  PendingClass& old = classes_.At(id);
+  const ClassId fresh = next_class_;
+  ++next_class_.value;
+  if (!old.jobs.empty()) Unlist(old, *old.jobs.begin());
+  by_demand_[old.demand] = fresh;
+  const PendingClass& renewed = classes_.Insert(fresh, std::move(old));
+  classes_.Erase(id);
+  if (!renewed.jobs.empty()) Enlist(fresh, renewed);
+  return fresh;
 }
 
 void PendingIndex::Return(ClassId id, OrderKey key) {

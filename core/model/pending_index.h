@@ -164,6 +164,7 @@ class PendingIndex {
   // jobs.
   const PendingClass& Class(ClassId id) const { return classes_.At(id); }
   const PendingClass* FindClass(ClassId id) const { return classes_.Find(id); }
+  ClassId next_class() const { return next_class_; }
   const IdMap<ClassId, PendingClass>& classes() const { return classes_; }
   // Classes that Block was told of since the last StateEditor::ForgetMissed, in that order: those
   // for whose sake others may have to go. May repeat, and hold classes that are no longer there or
@@ -179,6 +180,8 @@ class PendingIndex {
 
   // `fact`: not a trial, nor its undoing.
   ClassId Add(const Demand& demand, OrderKey key, bool fact);
+  // The same jobs and demand as a class that has just come, of which nothing is known.
+  ClassId Renew(ClassId id);
   // A job of the class that was only taken out for a while.
   void Return(ClassId id, OrderKey key);
   void Remove(ClassId id, OrderKey key);

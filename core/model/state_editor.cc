@@ -512,9 +512,18 @@ void StateEditor::RestoreClasses() {
   origins_.clear();
 }
 
-void StateEditor::KeepClasses() {
+void StateEditor::KeepClasses(ClassId first) {
   for (const Origin& origin : origins_) state_.jobs_.At(origin.job).class_remembered = false;
   origins_.clear();
+  const ClassId end = state_.pending_.next_class();
+  for (ClassId id = first; id < end; ++id.value) {
+    const PendingClass* made = state_.pending_.FindClass(id);
+    if (made == nullptr || made->jobs.empty()) continue;
+    const ClassId fresh = state_.pending_.Renew(id);
+    for (const OrderKey& key : state_.pending_.Class(fresh).jobs) {
+      state_.jobs_.At(key.job).pending_class = fresh;
+    }
+  }
 }
 
 void StateEditor::RefreshTimer(Job& job) {

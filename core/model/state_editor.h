@@ -48,8 +48,10 @@ class StateEditor {
   void RememberClasses() { remembers_classes_ = true; }
   // Every edit so far has been undone.
   void RestoreClasses();
-  // Those that were not are facts now: every job stays in the class in which it is.
-  void KeepClasses();
+  // Those that were not are facts now: every job stays in the class in which it is. Classes that
+  // were made since, `first` and later, are as if the facts had made them: had all been undone,
+  // what was found out about them would be gone.
+  void KeepClasses(ClassId first);
   // The job will soon be edited.
   void Prefetch(JobId id) const;
   // Between these, the order of FreeIndex does not follow edits, and nobody may look at it.

@@ -1,5 +1,6 @@
 // Properties of planning on random small clusters. Seeds are fixed: a failure repeats.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "core/engine/node_search.h"
 #include "core/engine/transaction.h"
@@ -460,10 +461,12 @@ std::string Remains(ClusterState& state) {
   times("timers", state.timers());
   times("short", state.short_jobs());
   absl::StrAppend(&text, " ready ", state.pending().ready_count());
-  state.pending().classes().ForEach([&](ClassId id, const PendingClass& c) {
+  std::map<JobId, std::string> classes;  // by their first job: the numbers of classes say nothing
+  state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
     const int code = c.blocked == nullptr ? -1 : c.blocked->code;
-    absl::StrAppend(&text, " ", id.value, ":", c.jobs.size(), ":", code);
+    if (!c.jobs.empty()) classes[c.jobs.begin()->job] = absl::StrCat(c.jobs.size(), ":", code);
   });
+  for (const auto& [job, of] : classes) absl::StrAppend(&text, " ", job.value, ":", of);
   for (const FreeIndex::Key& key : state.free().nodes())
     absl::StrAppend(&text, " ", key.node.value);
   return text;
