@@ -27,9 +27,12 @@ QueueId RandomEvents::AnyQueue() {
 
 EventBody RandomEvents::Next() {
   world_.now += absl::Milliseconds(Up(3000));
-  switch (Up(23)) {
+  switch (Up(25)) {
     case 0:
       return QueueEvent();
+    case 23:
+    case 24:
+      return TopologyEvent();
     case 20:
     case 21:
     case 22:
@@ -107,6 +110,48 @@ NodeSpec RandomEvents::RandomNode(const std::string& name) {
     std::swap(spec.devices[i - 1], spec.devices[random_.Below(i)]);
   }
   return spec;
+}
+
+// Claims, tiers and kinds are random: some are refused.
+HyperNodeSpec RandomEvents::RandomHyperNode(std::string name, std::string kind) {
+  HyperNodeSpec spec;
+  spec.name = std::move(name);
+  spec.kind = std::move(kind);
+  spec.tier = 1 + Up(3);
+  spec.tier_name = Chance(2) ? "tier" + std::to_string(spec.tier) : "";
+  spec.health = Chance(4) ? DomainHealth::kDegraded : DomainHealth::kOk;
+  spec.members = {{.text = "n" + std::to_string(Up(8))}};
+  if (Chance(2)) {
+    spec.members.push_back({.type = HyperNodeMember::Type::kHyperNode,
+                            .text = "h" + std::to_string(Up(8))});
+  }
+  return spec;
+}
+
+EventBody RandomEvents::TopologyEvent() {
+  const HyperNodeId next = world_.state.next_hyper_node_id();
+  const HyperNodeId id = AnyOf(world_.state.hyper_nodes(), next, random_);
+  const HyperNode* domain = world_.state.hyper_nodes().Find(id);
+  if (domain == nullptr || Chance(6)) {
+    const std::string name = "h" + std::to_string(Up(8));
+    return HyperNodeChanged{next, RandomHyperNode(name, Chance(2) ? "network" : "nvlink")};
+  }
+  switch (Up(6)) {
+    case 0:
+      return HyperNodeChanged{id, RandomHyperNode(domain->spec.name, domain->spec.kind)};
+    case 1:
+      return HyperNodeDeleted{id};
+    case 2:
+      return NodesLeft{id, domain->nodes};
+    default:
+      break;
+  }
+  const NodeId node = AnyNode();
+  NodesJoined joined{id, {node}};
+  if (const auto other = world_.state.nodes().NextFrom(NodeId{node.value + 1}); Chance(2) && other) {
+    joined.nodes.push_back(*other);
+  }
+  return joined;
 }
 
 EventBody RandomEvents::NodeEvent() {

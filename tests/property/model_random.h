@@ -23,6 +23,7 @@ class RandomEvents {
  private:
   EventBody QueueEvent();
   EventBody NodeEvent();
+  EventBody TopologyEvent();
   EventBody JobEvent();
   EventBody StatusEvent();
   EventBody BindEvent();
@@ -33,6 +34,7 @@ class RandomEvents {
   Placement PlaceFor(const Job& job, uint32_t task);
   void SetShares(QueueSpec& spec);
   NodeSpec RandomNode(const std::string& name);
+  HyperNodeSpec RandomHyperNode(std::string name, std::string kind);
   JobSpec RandomJob(const std::string& name);
   bool Chance(uint64_t one_in) { return random_.Below(one_in) == 0; }
   int Up(int bound) { return static_cast<int>(random_.Below(static_cast<uint64_t>(bound))); }
