@@ -301,10 +301,11 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
   for (size_t i = 0; i < kShards; ++i) {
     simulation->shards_.push_back(std::make_unique<SimShard>(seed + i, boot_id));
   }
+  const std::string rack_label = kRackLabel;
   for (size_t i = 0; i < planned->size(); ++i) {
     const PlannedNode& node = (*planned)[i];
     v1::NodeInventory inventory = SimInventory(node.name, *node.nodes);
-    if (!node.rack.empty()) (*inventory.mutable_labels())[kRackLabel] = node.rack;
+    if (!node.rack.empty()) (*inventory.mutable_labels())[rack_label] = node.rack;
     simulation->shards_[i % kShards]->Add(node.name, std::move(inventory), *node.behaviour,
                                           channels[i % connections]);
   }

@@ -85,7 +85,7 @@ class JsonWriter {
     }
     out += "]";
   }
-  std::string NewLine() const { return "\n" + std::string(depth_, ' '); }
+  std::string NewLine() const { return absl::StrCat("\n", std::string(depth_, ' ')); }
 
   size_t depth_ = 0;
   bool first_ = true;
