@@ -1,6 +1,7 @@
 // Leases: silence, fencing, the brake, and a server that slept.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {
@@ -157,7 +158,7 @@ TEST_CASE("lease: many silent together are not fenced, until few are") {
   World world;
   std::vector<std::unique_ptr<Agent>> agents;
   for (int i = 0; i < 10; ++i) {
-    agents.push_back(std::make_unique<Agent>(&world, "n" + std::to_string(i)));
+    agents.push_back(std::make_unique<Agent>(&world, absl::StrCat("n", i)));
     agents.back()->Connect();
   }
   std::vector<JobId> jobs;
