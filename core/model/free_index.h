@@ -171,8 +171,9 @@ class FreeIndex {
     }
     while (true) {
       if (any_below && !VisitDown(orders, Room(low, cpu_millis), top, cpu_millis, visit)) return;
+      if (devices > 0) return;
       const std::optional<int> more = LevelAbove(orders, high);
-      if (devices > 0 || !more.has_value()) return;
+      if (!more.has_value()) return;
       low = high = *more;
       top = Room(high, kMostCpu);
       any_below = true;
