@@ -510,6 +510,7 @@ void StateEditor::RestoreClasses() {
     if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
   }
   origins_.clear();
+  state_.pending_.DropEmpty();  // what was found out about classes that were tried only is forgotten
 }
 
 void StateEditor::KeepClasses(ClassId first) {

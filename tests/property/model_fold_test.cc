@@ -10,8 +10,8 @@
 namespace berth {
 namespace {
 
-constexpr uint64_t kSeeds = 40;
-constexpr int kEvents = 400;
+constexpr uint64_t kSeeds = 60;
+constexpr int kEvents = 440;
 
 // Random edits as a planner makes them, undone in reverse order.
 void TryAndUndo(World& world, RandomEvents& events) {

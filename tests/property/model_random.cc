@@ -27,11 +27,10 @@ QueueId RandomEvents::AnyQueue() {
 
 EventBody RandomEvents::Next() {
   world_.now += absl::Milliseconds(Up(3000));
-  switch (Up(25)) {
+  switch (Up(24)) {
     case 0:
       return QueueEvent();
     case 23:
-    case 24:
       return TopologyEvent();
     case 20:
     case 21:

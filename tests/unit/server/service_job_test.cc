@@ -330,10 +330,6 @@ TEST_CASE("service: what is not built says so by name") {
   const absl::Status what_if =
       Call(*world.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest(), &answered);
   CHECK(what_if.message() == "answering what-if questions is not built yet");
-  v1::ListHyperNodesResponse listed;
-  const absl::Status hyper = Call(*world.hyper_nodes, &v1::HyperNodeService::Stub::ListHyperNodes,
-                                  v1::ListHyperNodesRequest(), &listed);
-  CHECK(hyper.message() == "listing HyperNodes is not built yet");
   v1::BackupResponse backup;
   const absl::Status no_backup =
       Call(*world.cluster, &v1::ClusterService::Stub::Backup, v1::BackupRequest(), &backup);
