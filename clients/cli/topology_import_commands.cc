@@ -61,7 +61,7 @@ absl::Status CheckOptions(const ImportCommand& command) {
 absl::Status ReadTexts(const std::vector<std::string>& files, std::vector<SourceText>* texts) {
   for (const std::string& file : files) {
     auto text = ReadTextFile(file, kMaxTopologyBytes);
-    if (!text.ok()) return text.status();
+    if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
     texts->push_back({file == "-" ? "stdin" : file, *std::move(text)});
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +25,7 @@ std::string ToString(const PciAddress& address) {
 
 absl::optional<PciAddress> ParsePciAddress(absl::string_view text) {
   std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  if (parts.size() == 2 && !absl::StrContains(parts[1], '.')) return absl::nullopt;
   if (parts.size() == 2) parts.insert(parts.begin(), "0");
   if (parts.size() != 3) return absl::nullopt;
   const std::pair<absl::string_view, absl::string_view> slot =

@@ -53,15 +53,15 @@ TEST_CASE("topology show draws every tree with what is free") {
   cli.script.Answer("GetClusterInfo", info);
   CHECK(cli.Run({"topology", "show"}) == 0);
   CHECK(cli.out() ==
-        "DOMAIN         TIER        NODES  DEVICES  FREE    IN USE            HEALTH\n"
-        "network                       18\n"
-        "  spine-1      2              16  gpu 128  gpu 64  [#######-------]  Ok\n"
-        "    rack-01    1 rack  7/8 ready  gpu 64   gpu 0   [##############]  Ok\n"
-        "    rack-02    1               8  gpu 64   gpu 64  [--------------]  Degraded: lane 3\n"
-        "  (in none)                    2\n"
-        "nvlink                        18\n"
-        "  nvl-1        1               2  -        -       -                 Ok\n"
-        "  (in none)                   16\n");
+        "DOMAIN       TIER        NODES  DEVICES  FREE    IN USE            HEALTH\n"
+        "network                     18\n"
+        "  spine-1    2              16  gpu 128  gpu 64  [#######-------]  Ok\n"
+        "    rack-01  1 rack  7/8 ready  gpu 64   gpu 0   [##############]  Ok\n"
+        "    rack-02  1               8  gpu 64   gpu 64  [--------------]  Degraded: lane 3\n"
+        "  (in none)                  2\n"
+        "nvlink                      18\n"
+        "  nvl-1      1               2  -        -       -                 Ok\n"
+        "  (in none)                 16\n");
   CHECK(cli.Run({"topology", "show", "--kind", "network", "-o", "name"}) == 0);
   CHECK(cli.script.Requests<v1::ListHyperNodesRequest>("ListHyperNodes")[1].kind() == "network");
   CHECK_THAT(cli.out(), Contains("hypernode/rack-01\nhypernode/rack-02\nhypernode/spine-1\n"));

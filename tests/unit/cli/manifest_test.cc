@@ -406,13 +406,13 @@ members:
 - type: Node
   exact: n1
 - type: Node
-  regex: n1[0-9]
+  regex: "n1[0-9]"
 - type: Node
-  label: rack=r1,row=2
+  label: "rack=r1,row=2"
 - type: HyperNode
   exact: shelf
 health: Degraded
-healthReason: lane 3
+healthReason: "lane 3"
 )";
   const auto manifests = Read(kText);
   REQUIRE(manifests[0].kind == Manifest::Kind::kHyperNode);
@@ -433,7 +433,8 @@ std::string VolcanoMember(const std::string& member) {
 TEST_CASE("a Volcano HyperNode becomes a Berth HyperNode") {
   const auto members = [](const std::string& member) {
     std::string text;
-    for (const auto& one : Read(VolcanoMember(member))[0].hyper_node.spec().members()) {
+    const auto read = Read(VolcanoMember(member));
+    for (const auto& one : read[0].hyper_node.spec().members()) {
       text += one.ShortDebugString() + "\n";
     }
     return text;
@@ -466,7 +467,7 @@ TEST_CASE("what Berth cannot honour of a Volcano HyperNode is refused with its p
   CHECK(error("{type: Pod, selector: {exactMatch: {name: n}}}") ==
         "f.yaml:8:12: type \"Pod\" is not Node or HyperNode");
   CHECK(error("{type: HyperNode, selector: {regexMatch: {pattern: n}}}") ==
-        "f.yaml:8:33: Berth takes HyperNodes as members by exactMatch only");
+        "f.yaml:8:23: Berth takes HyperNodes as members by exactMatch only");
   CHECK(error("{type: Node, selector: {labelMatch: {matchExpressions: [{key: a, operator: "
               "Exists}]}}}") ==
         "f.yaml:8:61: operator Exists cannot be expressed: only In with values");

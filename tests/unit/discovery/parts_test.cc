@@ -70,7 +70,7 @@ TEST_CASE("JSON is JSON, with every device") {
 TEST_CASE("the table draws the tree and the matrix") {
   const std::string table = RenderTable(Sample());
   CHECK_THAT(table, Contains("sample  3.0 GiB\npackage 0  Sample CPU\n"));
-  CHECK_THAT(table, Contains("      │  └─ gpu0  0000:03:00.0  Sample H100  80.0 GiB  GPU-1111"));
+  CHECK_THAT(table, Contains("│     │  └─ gpu0  0000:03:00.0  Sample H100  80.0 GiB  GPU-1111"));
   CHECK_THAT(table, Contains("\ngpu2  PXB   PXB   X "));
   Machine machine = Sample();
   machine.gpus[0].model = "a\x1b[31mb";

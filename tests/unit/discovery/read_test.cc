@@ -139,7 +139,7 @@ TEST_CASE("hwloc XML: one GPU per function, vendor and class together, ROCm name
   CHECK(machine.gpus[5].vendor == "amd");
   CHECK(machine.gpus[5].partition == 0);
   CHECK(machine.gpus[6].partition == 1);
-  CHECK(machine.gpus[6].model == "Sample MI300A");
+  CHECK(machine.gpus[6].model == "Instinct MI300A");
   CHECK(machine.gpus[6].uuid == "PCI-0000:c1:00.0-p1");
 }
 
