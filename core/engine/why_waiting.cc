@@ -105,6 +105,7 @@ WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass
   reason.job = verdict.job;
   const bool reserved = reason.code == WaitCode::kReserved;
   reason.until = StartOf(state, reserved ? verdict.job : job.id);
+  if (reason.code == WaitCode::kWaitsForBetterTier) reason.until = verdict.revisit;
   return reason;
 }
 

@@ -165,7 +165,7 @@ TEST_CASE("a list of known devices that is damaged is told, not obeyed") {
              Contains("the list of known devices is not used"));
 }
 
-TEST_CASE("--discover as a table, as JSON, and compared with nvidia-smi") {
+TEST_CASE("discovery as a table and as JSON; compared with nvidia-smi") {
   const TemporaryFolder folder;
   const std::string file = folder.Write("machine.xml", kTwoSockets);
   const auto text = [&](DiscoverFlags flags) {
