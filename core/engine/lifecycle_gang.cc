@@ -115,7 +115,7 @@ Step BlameNodes(const Look& look) {
   Step step;
   BlameNodesOf(look, blamed, &step);
   const std::string message =
-      absl::StrCat(TaskName(look.job, blamed[0]), " was not prepared", OnNode(look, blamed[0]));
+      absl::StrCat(TaskLabel(look.job, blamed[0]), " was not prepared", OnNode(look, blamed[0]));
   const bool timed_out = look.job.tasks[blamed[0]].state == TaskState::kBound;
   const ReleaseReason reason =
       timed_out ? ReleaseReason::kPrepareTimeout : ReleaseReason::kGangBroken;
@@ -137,7 +137,7 @@ Step LeaveDraining(const Look& look) {
   });
   if (leaving.empty()) return {};
   const std::string message =
-      absl::StrCat(TaskName(look.job, leaving[0]), " had to leave ",
+      absl::StrCat(TaskLabel(look.job, leaving[0]), " had to leave ",
                    look.state.nodes().At(look.job.tasks[leaving[0]].node).spec.name);
   return Displace(look, leaving, ReleaseReason::kDrain, message);
 }

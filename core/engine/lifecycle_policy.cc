@@ -54,10 +54,10 @@ int32_t ExitCode(const Task& task) {
 std::string Message(const Look& look, const Incident& incident) {
   switch (incident.event) {
     case PolicyEvent::kTaskFailed:
-      return absl::StrCat(TaskName(look.job, incident.task), " exited with ",
+      return absl::StrCat(TaskLabel(look.job, incident.task), " exited with ",
                           ExitCode(look.job.tasks[incident.task]), OnNode(look, incident.task));
     case PolicyEvent::kNodeLost:
-      return absl::StrCat(TaskName(look.job, incident.task), " was lost",
+      return absl::StrCat(TaskLabel(look.job, incident.task), " was lost",
                           OnNode(look, incident.task));
     case PolicyEvent::kTaskCompleted:
       return absl::StrCat("group ", look.job.groups[incident.group].name, " completed");

@@ -28,7 +28,7 @@ bool RunsAgain(const Job& job, uint32_t task, bool rerun_all) {
 
 }  // namespace
 
-std::string TaskName(const Job& job, uint32_t task) {
+std::string TaskLabel(const Job& job, uint32_t task) {
   const Group& group = job.groups[GroupOf(job, task)];
   return absl::StrCat(group.name, "-", task - group.first_task);
 }

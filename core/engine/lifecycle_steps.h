@@ -16,7 +16,7 @@ namespace berth {
 using TaskList = std::vector<uint32_t>;  // indexes, ascending
 
 // "worker-3"
-std::string TaskName(const Job& job, uint32_t task);
+std::string TaskLabel(const Job& job, uint32_t task);
 // " on n12", or "" if it never had a node.
 std::string OnNode(const Look& look, uint32_t task);
 

@@ -10,10 +10,6 @@
 namespace berth {
 namespace {
 
-bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
-  return std::find(groups.begin(), groups.end(), group) != groups.end();
-}
-
 // Which groups of the job have tasks there.
 using Groups = absl::InlinedVector<bool, 8>;
 
@@ -71,6 +67,10 @@ class Places {
 };
 
 }  // namespace
+
+bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
 
 bool MayNeighbour(const ClusterState& state, TopologyTrees& trees, const Job& job, uint32_t group,
                   const Node& node) {

@@ -7,11 +7,15 @@
 #define BERTH_CORE_ENGINE_NEIGHBOURS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/model/cluster_state.h"
 #include "core/topology/tree.h"
 
 namespace berth {
+
+// `groups` (near_groups or apart_from of a group) has this one in it.
+bool Names(const std::vector<uint32_t>& groups, uint32_t group);
 
 // A task of the group may be on the node, beside what of its job is there or near. From both sides:
 // it keeps away also where another's group says so. A place is the highest domain of at most the

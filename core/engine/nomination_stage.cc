@@ -135,7 +135,7 @@ Outlook OutlookOf(const ClusterState& state, const Job& job,
   return std::max(worst, LimitsOutlook(state, job, nominated));
 }
 
-void Look(Cycle& cycle, Placer& placer, const Job& job) {
+void LookAt(Cycle& cycle, Placer& placer, const Job& job) {
   const std::vector<uint32_t> nominated = NominatedTasks(job);
   cycle.CountWork(nominated.size());
   Outlook outlook = OutlookOf(cycle.state(), job, nominated);
@@ -160,7 +160,7 @@ void RunNominations(Cycle& cycle) {
   const std::vector<JobId> jobs(cycle.state().nominated_jobs().begin(),
                                 cycle.state().nominated_jobs().end());
   Placer placer(cycle);
-  for (JobId id : jobs) Look(cycle, placer, cycle.state().jobs().At(id));
+  for (JobId id : jobs) LookAt(cycle, placer, cycle.state().jobs().At(id));
 }
 
 namespace {

@@ -30,6 +30,18 @@ std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<
 
 }  // namespace
 
+PolicyConfig::PolicyConfig() = default;
+PolicyConfig::PolicyConfig(const PolicyConfig&) = default;
+PolicyConfig::PolicyConfig(PolicyConfig&&) noexcept = default;
+PolicyConfig& PolicyConfig::operator=(const PolicyConfig&) = default;
+PolicyConfig& PolicyConfig::operator=(PolicyConfig&&) noexcept = default;
+PolicyConfig::~PolicyConfig() = default;
+
+Policies::Policies() = default;
+Policies::Policies(Policies&&) noexcept = default;
+Policies& Policies::operator=(Policies&&) noexcept = default;
+Policies::~Policies() = default;
+
 Policies Policies::Default() {
   absl::StatusOr<Policies> policies = Create(PolicyConfig{});
   BERTH_CHECK(policies.ok());

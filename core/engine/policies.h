@@ -108,6 +108,13 @@ class Action {
 
 // Names, in order. A name that the registry does not have is an error of Policies::Create.
 struct PolicyConfig {
+  PolicyConfig();
+  PolicyConfig(const PolicyConfig&);
+  PolicyConfig(PolicyConfig&&) noexcept;
+  PolicyConfig& operator=(const PolicyConfig&);
+  PolicyConfig& operator=(PolicyConfig&&) noexcept;
+  ~PolicyConfig();
+
   std::vector<std::string> actions = {"allocate", "backfill", "consolidate",
                                       "reclaim",  "preempt",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
@@ -123,6 +130,10 @@ struct PolicyConfig {
 // The configured set. Movable; must outlive the cycles that use it.
 class Policies {
  public:
+  Policies();  // no policy at all
+  Policies(Policies&&) noexcept;
+  Policies& operator=(Policies&&) noexcept;
+  ~Policies();
   static Policies Default();
   // INVALID_ARGUMENT naming every name that is unknown or given twice.
   static absl::StatusOr<Policies> Create(const PolicyConfig& config);

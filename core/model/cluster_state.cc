@@ -21,6 +21,9 @@ ClusterState::ClusterState() {
   root.deserved_bound = root.limit;
   queue_names_.emplace(root.spec.name, kRootQueue);
 }
+ClusterState::ClusterState(ClusterState&&) noexcept = default;
+ClusterState& ClusterState::operator=(ClusterState&&) noexcept = default;
+ClusterState::~ClusterState() = default;
 
 const Job* ClusterState::FindJob(absl::string_view name) const {
   const auto found = job_names_.find(name);

@@ -59,6 +59,10 @@ class PlanningCache {
 class ClusterState {
  public:
   ClusterState();  // one queue: the root
+  // Compiled once, as they are long.
+  ClusterState(ClusterState&&) noexcept;
+  ClusterState& operator=(ClusterState&&) noexcept;
+  ~ClusterState();
 
   // Facts.
   const IdMap<JobId, Job>& jobs() const { return jobs_; }

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -193,13 +194,28 @@ struct NodesLeft {  // they are in none of its kind any more
   std::vector<NodeId> nodes;  // ascending
 };
 
-using EventBody =
+using AnyFact =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
                  NodesJoined, NodesLeft>;
+
+// One of the facts. Copying, moving and destroying them is compiled once, in event.cc: in every
+// file that handles events it would be a third of its object.
+class EventBody : public AnyFact {
+ public:
+  EventBody();
+  template <typename Fact>
+    requires(!std::is_base_of_v<AnyFact, Fact> && std::is_constructible_v<AnyFact, Fact>)
+  EventBody(Fact fact);  // NOLINT(google-explicit-constructor): as of a variant
+  EventBody(const EventBody& other);
+  EventBody(EventBody&& other) noexcept;
+  EventBody& operator=(const EventBody& other);
+  EventBody& operator=(EventBody&& other) noexcept;
+  ~EventBody();
+};
 
 struct Event {
   Time time;
