@@ -55,10 +55,10 @@ absl::Status ExpandAmounts(AmountTexts* amounts, const std::string& path) {
 
 absl::Status ExpandTasks(sim::v1::ExpectedJob* job) {
   Map<std::string, sim::v1::ExpectedTask> tasks;
-  for (const auto& [pattern, task] : job->tasks()) {
+  for (const std::string& pattern : NamesIn(job->tasks())) {
     auto names = ExpandNamePattern(pattern);
     if (!names.ok()) return names.status();
-    for (const std::string& name : *names) tasks[name] = task;
+    for (const std::string& name : *names) tasks[name] = job->tasks().at(pattern);
   }
   job->mutable_tasks()->swap(tasks);
   return absl::OkStatus();
@@ -66,10 +66,10 @@ absl::Status ExpandTasks(sim::v1::ExpectedJob* job) {
 
 absl::Status ExpandCounts(sim::v1::ExpectedJob* job) {
   Map<std::string, int32_t> counts;
-  for (const auto& [state, count] : job->count()) {
+  for (const std::string& state : NamesIn(job->count())) {
     const auto* value = FindEnumValue(v1::TaskState_descriptor(), state);
     if (value == nullptr) return Wrong("count", "no task state \"", state, "\"");
-    counts[EnumText(value)] = count;
+    counts[EnumText(value)] = job->count().at(state);
   }
   job->mutable_count()->swap(counts);
   return absl::OkStatus();
@@ -99,14 +99,16 @@ absl::StatusOr<Expectation> WrittenOut(const Expectation& expected) {
   for (std::string& decision : *result.mutable_decisions()) {
     if (status.ok()) status = ExpandDecision(&decision);
   }
-  for (auto& [name, job] : *result.mutable_jobs()) {
-    if (status.ok()) status = Under("jobs." + name, ExpandJob(&job));
+  for (const std::string& name : NamesIn(result.jobs())) {
+    if (status.ok()) status = Under("jobs." + name, ExpandJob(&result.mutable_jobs()->at(name)));
   }
-  for (auto& [name, queue] : *result.mutable_queues()) {
-    if (status.ok()) status = Under("queues." + name, ExpandQueue(&queue));
+  for (const std::string& name : NamesIn(result.queues())) {
+    if (!status.ok()) break;
+    status = Under("queues." + name, ExpandQueue(&result.mutable_queues()->at(name)));
   }
-  for (auto& [name, node] : *result.mutable_nodes()) {
-    if (status.ok()) status = ExpandAmounts(node.mutable_free(), "nodes." + name);
+  for (const std::string& name : NamesIn(result.nodes())) {
+    if (!status.ok()) break;
+    status = ExpandAmounts(result.mutable_nodes()->at(name).mutable_free(), "nodes." + name);
   }
   if (!status.ok()) return status;
   return result;
@@ -258,10 +260,7 @@ std::string ExpectationText(const Expectation& expectation, int indent) {
   const auto list = [&](const char* name, const auto& map) {
     if (map.empty()) return;
     absl::StrAppend(&text, margin, "  ", name, ":\n");
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : map) keys.push_back(key);
-    std::sort(keys.begin(), keys.end(), NaturalLess);
-    for (const std::string& key : keys) {
+    for (const std::string& key : NamesIn(map)) {
       absl::StrAppend(&text, margin, "    ", key, ": ", FlowText(map.at(key)), "\n");
     }
   };

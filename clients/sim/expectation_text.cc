@@ -23,6 +23,20 @@ std::string KeyOf(const Message& entry) {
   return entry.GetReflection()->GetString(entry, entry.GetDescriptor()->map_key());
 }
 
+// Of a map of strings, in order of keys: its own order is another in each run.
+std::vector<std::pair<std::string, const Message*>> EntriesOf(const Message& message,
+                                                              const FieldDescriptor* field) {
+  const auto* reflection = message.GetReflection();
+  std::vector<std::pair<std::string, const Message*>> entries;
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    const Message& entry = reflection->GetRepeatedMessage(message, field, i);
+    entries.emplace_back(KeyOf(entry), &entry);
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return NaturalLess(a.first, b.first); });
+  return entries;
+}
+
 // The entry of that key in a map of strings; null if there is none.
 const Message* FindEntry(const Message& message, const FieldDescriptor* field,
                          const std::string& key) {
@@ -50,16 +64,11 @@ std::string ValueText(const Message& message, const FieldDescriptor* field, int 
 }
 
 std::string MapText(const Message& message, const FieldDescriptor* field) {
-  const auto* reflection = message.GetReflection();
-  std::vector<std::pair<std::string, std::string>> entries;
-  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-    const Message& entry = reflection->GetRepeatedMessage(message, field, i);
-    entries.emplace_back(KeyOf(entry), ValueText(entry, entry.GetDescriptor()->map_value(), -1));
-  }
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return NaturalLess(a.first, b.first); });
   std::vector<std::string> parts;
-  for (const auto& [key, value] : entries) parts.push_back(absl::StrCat(key, ": ", value));
+  for (const auto& [key, entry] : EntriesOf(message, field)) {
+    const std::string value = ValueText(*entry, entry->GetDescriptor()->map_value(), -1);
+    parts.push_back(absl::StrCat(key, ": ", value));
+  }
   return absl::StrCat("{", absl::StrJoin(parts, ", "), "}");
 }
 
@@ -79,12 +88,11 @@ std::string FieldText(const Message& message, const FieldDescriptor* field) {
 
 void DiffMap(const Message& expected, const Message& actual, const FieldDescriptor* field,
              const std::string& path, std::vector<std::string>* lines) {
-  const auto* reflection = expected.GetReflection();
-  for (int i = 0; i < reflection->FieldSize(expected, field); ++i) {
-    const Message& entry = reflection->GetRepeatedMessage(expected, field, i);
+  for (const auto& [key, found] : EntriesOf(expected, field)) {
+    const Message& entry = *found;
     const FieldDescriptor* value = entry.GetDescriptor()->map_value();
-    const std::string here = absl::StrCat(path, ".", KeyOf(entry));
-    const Message* other = FindEntry(actual, field, KeyOf(entry));
+    const std::string here = absl::StrCat(path, ".", key);
+    const Message* other = FindEntry(actual, field, key);
     if (other == nullptr) {
       lines->push_back(absl::StrCat(here, ": there is none"));
     } else if (IsMessage(value)) {

@@ -1,6 +1,5 @@
 #include "clients/sim/names.h"
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "support/name_pattern.h"
@@ -9,18 +8,6 @@ namespace berth {
 namespace {
 
 constexpr int kMaxTimes = 100'000;
-
-bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
-
-// Takes the digits at the front, without leading zeros.
-absl::string_view TakeNumber(absl::string_view* text) {
-  size_t end = 0;
-  while (end < text->size() && IsDigit((*text)[end])) ++end;
-  absl::string_view digits = text->substr(0, end);
-  text->remove_prefix(end);
-  while (digits.size() > 1 && digits[0] == '0') digits.remove_prefix(1);
-  return digits;
-}
 
 absl::Status ExpandItem(absl::string_view item, std::vector<std::string>* places) {
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -40,22 +27,6 @@ absl::Status ExpandItem(absl::string_view item, std::vector<std::string>* places
 }
 
 }  // namespace
-
-bool NaturalLess(absl::string_view a, absl::string_view b) {
-  absl::string_view x = a, y = b;
-  while (!x.empty() && !y.empty()) {
-    if (IsDigit(x[0]) && IsDigit(y[0])) {
-      const absl::string_view m = TakeNumber(&x), n = TakeNumber(&y);
-      if (m.size() != n.size()) return m.size() < n.size();
-      if (m != n) return m < n;
-      continue;
-    }
-    if (x[0] != y[0]) return x[0] < y[0];
-    x.remove_prefix(1);
-    y.remove_prefix(1);
-  }
-  return x.size() != y.size() ? x.size() < y.size() : a < b;
-}
 
 absl::StatusOr<std::vector<std::string>> ExpandPlaces(const std::vector<std::string>& items) {
   std::vector<std::string> places;

@@ -2,6 +2,7 @@
 #ifndef BERTH_CLIENTS_SIM_NAMES_H_
 #define BERTH_CLIENTS_SIM_NAMES_H_
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,11 +10,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/natural_order.h"
 
 namespace berth {
 
-// n2 before n10: digits are compared as numbers. A total order.
-bool NaturalLess(absl::string_view a, absl::string_view b);
+// The keys of a map, in order of names: maps of messages have none.
+template <class Map>
+std::vector<std::string> NamesIn(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  std::sort(names.begin(), names.end(), NaturalLess);
+  return names;
+}
 
 // Items may be patterns ("n[0-3]") and say how many times each ("n[0-3]*2": n0 n0 n1 n1 ...).
 absl::StatusOr<std::vector<std::string>> ExpandPlaces(const std::vector<std::string>& items);

@@ -55,6 +55,14 @@ absl::Status SimCluster::HappenAt(Time time, EventBody body) {
   return absl::OkStatus();
 }
 
+void SimCluster::SetPolicies(Policies policies) {
+  policies_ = std::move(policies);
+  StateEditor editor(state_);
+  editor.ForgetVerdicts();
+  editor.ForgetMissed();
+  wake_at_ = now_;
+}
+
 int64_t SimCluster::tasks() const {
   int64_t count = 0;
   for (size_t i = 0; i < kTaskStates; ++i) count += state_.tasks_in(static_cast<TaskState>(i));

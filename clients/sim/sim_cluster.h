@@ -45,7 +45,8 @@ class SimCluster {
   uint64_t cycles() const { return cycles_; }
   int64_t tasks() const;  // of all jobs
   const Policies& policies() const { return policies_; }
-  void SetPolicies(Policies policies) { policies_ = std::move(policies); }
+  // As a reload of berthd's configuration: who was blocked by the old ones is looked at again.
+  void SetPolicies(Policies policies);
 
   // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
   // A node that registers joins its HyperNodes.

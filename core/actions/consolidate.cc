@@ -62,6 +62,7 @@ class Besides final : public VictimSource {
     }
     return std::nullopt;
   }
+  bool CouldGive(const Job& job) const override { return job.id != job_; }
   Time protected_until() const override { return all_.protected_until(); }
 
  private:

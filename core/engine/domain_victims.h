@@ -1,11 +1,13 @@
 // Victims for a gang that a hard topology constraint keeps in one domain: whoever goes for it goes
-// from one domain, in which the gang is then placed. Domains in order: the lowest tier first,
-// healthy ones first, then where most of the gang fits already, then where least is lost. Left out
-// are those that could not hold it if they were empty, and those where those who may be evicted
-// leave too little; so nobody goes for a gang that no domain can hold. At most kMaxDomains are
-// really tried.
+// from one domain, in which the gang is then placed. Domains are tried in the order of
+// DomainOptions; of those that it holds alike, up to kMaxCompared with a plan are compared, and
+// that is decided which costs least (VictimCost). So nobody goes for a gang that no domain can
+// hold.
 //
 //   racks a {1 of 4 free} b {3 of 4 free}, gang of 4 in one rack: one has to go, from b
+//
+// Bounds: a domain in which the gang was placed for a try, in vain or not, counts towards
+// kMaxTried; one that the victims' own rules or the counts deny, towards kMaxLookedAt.
 //
 // Other gangs are planned for as a whole (VictimPlan), with what their own scopes need counted.
 #ifndef BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
@@ -18,8 +20,9 @@
 
 namespace berth {
 
-inline constexpr int kMaxDomains = 16;
-inline constexpr int kMaxCompared = 4;  // of equally good ones
+inline constexpr int kMaxLookedAt = 256;
+inline constexpr int kMaxTried = 16;
+inline constexpr int kMaxCompared = 4;  // plans for equally good ones
 
 // A source of units, from the beginning, of the jobs that are useful.
 using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;

@@ -186,6 +186,9 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   Reservations& reservations = cycle_.reservations();
   if (!reservations.WithinBoundsAfter(job_, use, ended_)) return std::nullopt;
   if (reservations.Outgrows(job_, use, window, ended_).has_value()) return std::nullopt;
+  if (reservations.TakesGuarantee(job_, request_, window, true, true).has_value()) {
+    return std::nullopt;
+  }
   ++trials_;
   Transaction& transaction = cycle_.transaction();
   const Transaction::Mark mark = transaction.mark();

@@ -77,9 +77,9 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   std::make_heap(entry->heap.begin(), entry->heap.end(), later);
   const bool leaf = queue.children.empty() && queue.id != job_.queue;
   if (leaf) {
-    entry->victims =
-        std::make_unique<QueueVictims>(pool_, state_, queue.id, JobId{},
-                                       std::numeric_limits<int64_t>::max(), useful_);
+    entry->victims = std::make_unique<QueueVictims>(pool_, state_, queue.id, JobId{},
+                                                    std::numeric_limits<int64_t>::max(), useful_);
+    leaves_[queue.id] = entry.get();
   }
   entries_.push_back(std::move(entry));
   return entries_.back().get();
@@ -142,6 +142,17 @@ bool ReclaimVictims::StandsNoWorse(const Entry* side, const Resources& given) co
   return Compare(theirs, ours) >= 0;
 }
 
+// Some of what the job asks for; how much, is asked of each unit.
+bool ReclaimVictims::Owes(const Entry* leaf) const {
+  const Entry* side = SideOf(leaf);
+  return OwesDeserved(side, request_) || OwesFairShare(side, request_);
+}
+
+bool ReclaimVictims::CouldGive(const Job& job) const {
+  const auto leaf = leaves_.find(job.queue);
+  return leaf != leaves_.end() && job.id != job_.id && Owes(leaf->second);
+}
+
 bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit,
                              const Resources& given) const {
   if (unit.job == job_.id) return false;
@@ -179,10 +190,8 @@ ReclaimVictims::Entry* ReclaimVictims::NextLeaf() const {
 std::optional<VictimUnit> ReclaimVictims::Next() {
   while (!root_->heap.empty()) {
     Entry* leaf = NextLeaf();
-    const Entry* side = SideOf(leaf);
-    const bool owes = OwesDeserved(side, request_) || OwesFairShare(side, request_);
     std::optional<VictimUnit> unit;
-    if (owes) unit = leaf->victims->Next();
+    if (Owes(leaf)) unit = leaf->victims->Next();
     if (!unit.has_value()) {
       protected_until_ = std::min(protected_until_, leaf->victims->protected_until());
       Drop(leaf);

@@ -46,6 +46,7 @@ class ReclaimVictims final : public VictimSource {
                  UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
+  bool CouldGive(const Job& job) const override;
   Time protected_until() const override;
 
  private:
@@ -75,6 +76,7 @@ class ReclaimVictims final : public VictimSource {
   bool OwesFairShare(const Entry* side, const Resources& given) const;
   bool OwesDeserved(const Entry* side, const Resources& given) const;
   bool StandsNoWorse(const Entry* side, const Resources& given) const;
+  bool Owes(const Entry* leaf) const;
   bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given) const;
   void Take(Entry* leaf, const Resources& given);
   void Drop(Entry* entry);
@@ -90,7 +92,8 @@ class ReclaimVictims final : public VictimSource {
   absl::InlinedVector<size_t, 4> asked_;  // the resources of the request
   std::vector<QueueId> own_path_;         // the job's queue and those above it
   std::vector<std::unique_ptr<Entry>> entries_;
-  absl::flat_hash_map<QueueId, Entry*> own_below_;  // of those above: the next one down
+  absl::flat_hash_map<QueueId, Entry*> own_below_;     // of those above: the next one down
+  absl::flat_hash_map<QueueId, const Entry*> leaves_;  // that may give; looked up only
   Entry* root_ = nullptr;
   absl::flat_hash_map<JobId, std::vector<uint32_t>> passed_over_;  // surplus tasks
   Time protected_until_ = absl::InfiniteFuture();  // by leaves that have nothing more to give

@@ -85,6 +85,14 @@ class Reservations {
   bool WithinBoundsAfter(const Job& job, const QueueUse& use,
                          const std::vector<QueueUse>& ended) const;
 
+  // The request more, for `window`, takes nothing of what is set aside for the guarantees of other
+  // queues (GuaranteeVerdictAfter) at any start of another's reservation in the window, nor, with
+  // `at_begin`, at window.begin, these reservations counted as use of their queues; nullopt if so,
+  // else whose would be in the way: at window.begin the job's own. `once_released`: at window.begin
+  // what is being released now has gone; later it has anyway. O(queues) for each moment.
+  std::optional<QueueBar> TakesGuarantee(const Job& job, const Resources& request,
+                                         const Window& window, bool at_begin, bool once_released);
+
   // What was placed in this cycle was decided to start, and ends at `end`.
   void Started(const Job& job, const QueueUse& use, Time end);
 
@@ -105,6 +113,8 @@ class Reservations {
   Resources RunningAt(const Node& node, const Job& job, Time at) const;
   Resources ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const;
   const EndedUse& EndedBy(Time at);
+  bool AnyGuarantee();
+  std::map<QueueId, Resources> GoneBy(Time at, bool once_released);
   QueueUse ClaimOf(const Job& job, const Reservation& reservation) const;
   QueueUse ClaimsBelow(QueueId queue, JobId except, Time at) const;
 
@@ -113,6 +123,7 @@ class Reservations {
   const Time now_;
   uint64_t version_ = 0;
   bool indexed_ = false;
+  std::optional<bool> any_guarantee_;                       // queues do not change within a cycle
   absl::flat_hash_map<NodeId, std::vector<Claim>> claims_;  // by job within a node
   std::map<JobId, QueueUse> uses_;                          // each reservation's
   absl::btree_map<Time, EndedUse> ended_;  // by a start: of the jobs that end by then

@@ -135,25 +135,38 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
 
 bool VictimPlan::Find() {
   if (!TakeUntilEnough()) return false;
+  tried_ = true;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
   if (!attempt.has_value()) return false;
   Retry(&*attempt);
   if (!EarlyEnough(*attempt)) return false;
+  if (goal_.must_move && !AllMove(*attempt)) return false;
   found_ = std::move(attempt);
   return true;
 }
 
-int64_t VictimPlan::LossFound() const {
-  int64_t loss = 0;
-  for (size_t i : found_->kept) loss += units_[i].loss;
-  return loss;
+bool VictimPlan::DecideFound() {
+  const uint64_t bound = cycle_.counters().tasks_placed;
+  if (!Decide(*found_)) return false;
+  // Places for which it waits count as well.
+  cycle_.counters().tasks_placed = bound + found_->places.size();
+  return true;
 }
 
-int64_t VictimPlan::TasksFound() const {
-  int64_t tasks = 0;
-  for (size_t i : found_->kept) tasks += static_cast<int64_t>(units_[i].tasks.size());
-  return tasks;
+VictimCost VictimPlan::CostFound() const {
+  std::map<int32_t, VictimCost::Of, std::greater<>> by_priority;
+  for (size_t i : found_->kept) {
+    const VictimUnit& unit = units_[i];
+    const int32_t priority = goal_.must_move ? 0 : state_.jobs().At(unit.job).priority;
+    VictimCost::Of& of = by_priority[priority];
+    of.priority = priority;
+    of.loss += unit.loss;
+    of.tasks += static_cast<int64_t>(unit.tasks.size());
+  }
+  VictimCost cost;
+  for (const auto& [priority, of] : by_priority) cost.by_priority.push_back(of);
+  return cost;
 }
 
 bool VictimPlan::TakeMore(size_t count) {
@@ -293,6 +306,15 @@ bool VictimPlan::EarlyEnough(const Attempt& attempt) const {
   return start + cycle_.policies().eviction().min_gain < reserved->second.start;
 }
 
+// As each place that one takes may be wanting to the next, only deciding tells.
+bool VictimPlan::AllMove(const Attempt& attempt) {
+  if (attempt.kept.empty()) return true;
+  const Transaction::Mark mark = transaction_.mark();
+  const bool all = Decide(attempt);
+  transaction_.RollbackTo(mark);
+  return all;
+}
+
 bool VictimPlan::Decide(const Attempt& attempt) {
   const Transaction::Mark mark = transaction_.mark();
   const JobId id = goal_.job.id;
@@ -314,7 +336,6 @@ bool VictimPlan::Decide(const Attempt& attempt) {
     return false;
   }
   cycle_.CountWork(attempt.places.size());
-  cycle_.counters().tasks_placed += attempt.places.size();
   transaction_.Sync();
   return true;
 }

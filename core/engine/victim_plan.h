@@ -51,6 +51,19 @@ struct VictimPlanGoal {
   std::function<std::string(const Job& victim)> why;
 };
 
+// What a plan takes: of the victims of the highest priority first, and so on down. Less is better:
+// no job goes, however little it loses, if those of lower priorities make room as well.
+struct VictimCost {
+  struct Of {
+    int32_t priority = 0;
+    int64_t loss = 0;   // VictimUnit::loss
+    int64_t tasks = 0;  // that go
+    auto operator<=>(const Of&) const = default;
+  };
+  std::vector<Of> by_priority;  // highest first
+  auto operator<=>(const VictimCost&) const = default;
+};
+
 class VictimPlan {
  public:
   static constexpr size_t kMaxRetries = 32;
@@ -66,10 +79,11 @@ class VictimPlan {
   // The same in two steps, so that plans can be compared. Find changes nothing; the state must be
   // the same when what it found is decided.
   bool Find();
-  bool DecideFound() { return Decide(*found_); }
-  // Of what was found: what is lost (VictimUnit::loss), and tasks that go.
-  int64_t LossFound() const;
-  int64_t TasksFound() const;
+  bool DecideFound();
+  // Of what was found. Where victims only move, their priorities count alike.
+  VictimCost CostFound() const;
+  // The counts granted it, so that the gang was really placed, with success or not.
+  bool tried() const { return tried_; }
 
  private:
   struct Attempt {
@@ -88,6 +102,7 @@ class VictimPlan {
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
   bool EarlyEnough(const Attempt& attempt) const;
+  bool AllMove(const Attempt& attempt);
   bool Decide(const Attempt& attempt);
   bool BindNow();
   bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole);
@@ -102,6 +117,7 @@ class VictimPlan {
   FitCount count_;
   std::vector<VictimUnit> units_;  // taken so far, in order
   int64_t tasks_ = 0;              // of these
+  bool tried_ = false;
   std::optional<Attempt> found_;
 };
 

@@ -53,6 +53,9 @@ class VictimSource {
  public:
   virtual ~VictimSource() = default;
   virtual std::optional<VictimUnit> Next() = 0;
+  // Before the first: a unit of the job, if it has any, may be handed out at all. May be too
+  // hopeful, as what was handed out before bears on it; never the other way round.
+  virtual bool CouldGive(const Job& job) const = 0;
   // When a unit that was passed over for its age may be taken; InfiniteFuture if there was none.
   virtual Time protected_until() const = 0;
 };
@@ -141,6 +144,9 @@ class QueueVictims final : public VictimSource {
         useful_(std::move(useful)) {}
 
   std::optional<VictimUnit> Next() override;
+  bool CouldGive(const Job& job) const override {
+    return job.queue == queue_ && job.id != besides_ && job.priority < bound_;
+  }
   Time protected_until() const override { return protected_until_; }
 
  private:

@@ -31,7 +31,7 @@ bool MayUse(const WholeScope& scope, DomainIndex domain) {
 
 DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bool insist,
                          std::optional<DomainIndex> only)
-    : insist_(insist) {
+    : insist_(insist), leave_out_(LeavesOutDegraded(cycle, job)) {
   if (!HasTopology(job)) return;
   const std::vector<ScopeNeed> tasks = ScopeNeedsOf(job, needs, 0);
   const bool of_job =
@@ -85,7 +85,7 @@ void DomainBound::Add(Cycle& cycle, const TopologyTree& tree, const std::vector<
     scope.needs.push_back({.fits = need.fits,
                            .units = need.units,
                            .of_node = {view.of_node.begin(), view.of_node.end()},
-                           .room = DomainRoom(view, need.unit, {}, /*leave_out=*/false)});
+                           .room = DomainRoom(view, need.unit, {}, leave_out_)});
   }
   const size_t domains = tree.domains().size();
   scope.holds.assign(domains, false);
@@ -118,6 +118,7 @@ bool DomainBound::Useful(NodeId node) const {
 void DomainBound::Set(NodeId node, ShapeId shape, int64_t fits) {
   for (Scope& scope : scopes_) {
     const DomainIndex lowest = scope.tree->LowestOf(node);
+    if (leave_out_ && scope.tree->At(lowest).degraded) continue;
     bool changed = false;
     for (Need& need : scope.needs) {
       if (need.fits.shape != shape) continue;

@@ -73,7 +73,8 @@ class DomainBound {
   void Look(Scope& scope, DomainIndex domain);
 
   const bool insist_;
-  bool whole_ = false;  // the first scope is that of all that is placed
+  const bool leave_out_;  // degraded domains
+  bool whole_ = false;    // the first scope is that of all that is placed
   bool impossible_ = false;
   std::vector<Scope> scopes_;
   int64_t lacking_ = 0;  // scopes that no domain holds

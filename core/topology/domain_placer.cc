@@ -38,6 +38,10 @@ bool IsNear(const Job& job, uint32_t index) {
 
 TopologyTrees& TreesOf(Cycle& cycle) { return CacheOf(cycle.transaction().editor()).trees; }
 
+bool LeavesOutDegraded(Cycle& cycle, const Job& job) {
+  return cycle.policies().topology().degraded == DegradedDomains::kExclude && !HasMembers(job);
+}
+
 FitView FitsOf(Cycle& cycle, const TopologyTree& tree, const FitKey& key) {
   EngineCache& cache = CacheOf(cycle.transaction().editor());
   NodeSearch& search = cycle.search();
@@ -70,8 +74,7 @@ DomainPlacer::DomainPlacer(Cycle& cycle, const Job& job, const Window& window, b
       window_(window),
       heedless_(heedless),
       insist_(insist),
-      leave_out_(cycle.policies().topology().degraded == DegradedDomains::kExclude &&
-                 !HasMembers(job)) {}
+      leave_out_(LeavesOutDegraded(cycle, job)) {}
 
 bool DomainPlacer::PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within) {
   return InScope(*job_.topology, needs, 0, static_cast<uint32_t>(job_.tasks.size()), within,

@@ -34,6 +34,8 @@ namespace berth {
 // Asks the cache of the cycle's state.
 FitView FitsOf(Cycle& cycle, const TopologyTree& tree, const FitKey& key);
 TopologyTrees& TreesOf(Cycle& cycle);
+// By configuration, degraded domains are no places for new gangs; the job is one.
+bool LeavesOutDegraded(Cycle& cycle, const Job& job);
 
 // For one job and one try.
 class DomainPlacer {

@@ -56,10 +56,11 @@ void TopologyTree::Add(const ClusterState& state, const Members& members, HyperN
   const HyperNode& hyper_node = state.hyper_nodes().At(id);
   const auto own = static_cast<DomainIndex>(domains_.size());
   index_.emplace(id, own);
-  domains_.push_back({.id = id,
-                      .tier = hyper_node.spec.tier,
-                      .parent = parent,
-                      .degraded = hyper_node.spec.health == DomainHealth::kDegraded});
+  domains_.push_back(
+      {.id = id,
+       .tier = hyper_node.spec.tier,
+       .parent = parent,
+       .degraded = At(parent).degraded || hyper_node.spec.health == DomainHealth::kDegraded});
   const auto joined = members.nodes.find(id);
   AddNodes(state, joined == members.nodes.end() ? std::vector<NodeId>() : joined->second, own);
   for (HyperNodeId child : hyper_node.children) Add(state, members, child, own);

@@ -41,7 +41,7 @@ struct Domain {
   DomainIndex end = 0;               // below it, itself included: [own index, end)
   // Positions of nodes: [first_node, own_end) joined it itself, [first_node, end_node) all below.
   uint32_t first_node = 0, own_end = 0, end_node = 0;
-  bool degraded = false;
+  bool degraded = false;  // it, or one above it
 
   uint32_t size() const { return end_node - first_node; }
   bool leaf(DomainIndex own) const { return end == own + 1; }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/natural_order.h"
 #include "core/model/hyper_node_check.h"
 
 namespace berth {
@@ -50,7 +50,7 @@ class Tree {
 
   bool Lower(HyperNodeId a, HyperNodeId b) const {
     const HyperNodeSpec &left = Spec(a), &right = Spec(b);
-    return std::tie(left.tier, left.name) < std::tie(right.tier, right.name);
+    return left.tier != right.tier ? left.tier < right.tier : NaturalLess(left.name, right.name);
   }
 
  private:
@@ -125,10 +125,11 @@ class Planner {
       : state_(state), index_(index), before_(state), after_(state), moves_(state) {
     for (const HyperNodeSpec& spec : changed) order_.push_back({HyperNodeId{}, &spec});
     std::sort(order_.begin(), order_.end(), [](const Changed& a, const Changed& b) {
-      return std::tie(a.spec->tier, a.spec->name) < std::tie(b.spec->tier, b.spec->name);
+      if (a.spec->tier != b.spec->tier) return a.spec->tier < b.spec->tier;
+      return NaturalLess(a.spec->name, b.spec->name);
     });
     deleted_.assign(deleted.begin(), deleted.end());
-    std::sort(deleted_.begin(), deleted_.end());
+    std::sort(deleted_.begin(), deleted_.end(), NaturalLess);
   }
 
   absl::StatusOr<std::vector<EventBody>> Run() {

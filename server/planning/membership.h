@@ -27,7 +27,8 @@ class Membership {
  public:
   // The events that make these changes, all at once and in any order given, in the order in which
   // they must be applied: first the tree, then who joins and leaves. `changed` are new or replace
-  // those of their names; `deleted` exist.
+  // those of their names; `deleted` exist. New ones get ids by tier, then by name, numbers in names
+  // as numbers.
   //
   // Beside what CheckHyperNodes says: INVALID_ARGUMENT for a selector that is none,
   // FAILED_PRECONDITION for a node that is there and that two HyperNodes of a kind would claim of

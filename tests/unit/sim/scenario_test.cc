@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "clients/sim/names.h"
 #include "clients/sim/output.h"
 #include "clients/sim/scenario_file.h"
@@ -87,6 +88,38 @@ TEST_CASE("differences are told with both sides") {
   CHECK(absl::StrContains(all, "jobs.k.state: expected Running"));
   CHECK(absl::StrContains(all, "nodes.n7: there is none"));
   CHECK(absl::StrContains(all, "bind j n0"));
+}
+
+// Maps of messages have another order in each run; four runs would hardly agree by chance.
+TEST_CASE("differences come in order of names, in every run") {
+  std::string text = "steps: [cycle]\nexpect:\n  jobs: {";
+  for (int i = 12; i > 0; --i) absl::StrAppend(&text, "j", i, ": Running, ");
+  text += "j0: {tasks: {\"main-[0-9]\": Running}, count: {Running: 3, Pending: 2, Lost: 1}}}\n";
+  const auto documents = ReadScenarios(text, "f");
+  const auto run = CheckScenario(Only(documents).scenario, {});
+  INFO(run.status().message());
+  REQUIRE(run.ok());
+  const auto& lines = run->result.mismatches();
+  REQUIRE(lines.size() == 12 + 10 + 3);
+  CHECK(lines[0] == "expect: jobs.j0.tasks.main-0: there is none");
+  CHECK(lines[9] == "expect: jobs.j0.tasks.main-9: there is none");
+  CHECK(absl::StrContains(lines[10], "jobs.j0.count.Lost"));
+  CHECK(absl::StrContains(lines[13], "jobs.j1.state"));
+  CHECK(absl::StrContains(lines[14], "jobs.j2.state"));
+  CHECK(absl::StrContains(lines[24], "jobs.j12.state"));
+}
+
+// As berthd does when its configuration is loaded anew: else it would wait for the rack's nodes.
+TEST_CASE("a new configuration has blocked jobs looked at again") {
+  const ScenarioRun run =
+      Ran("config: {actions: [allocate], topology: {degraded: EXCLUDE}}\n"
+          "nodes: [{name: \"n[0-1]\", gpus: 1}]\n"
+          "hyperNodes: [{name: rack, tierName: rack, nodes: \"n[0-1]\", health: Degraded}]\n"
+          "jobs: [{name: j, replicas: 2, gpus: 1, topology: {mode: Hard, highestTierName: rack}}]\n"
+          "steps:\n- settle\n- expect: {jobs: {j: Pending}}\n"
+          "- set: {config: {actions: [allocate], topology: {degraded: AVOID}}}\n- cycle\n"
+          "expect: {decisions: [\"bind j n[0-1]\"]}\n");
+  CHECK(run.result.mismatches().empty());
 }
 
 TEST_CASE("a step that is not refused is a difference") {

@@ -1,0 +1,153 @@
+#include "core/engine/domain_options.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/topology/domain_placer.h"
+#include "core/topology/scope.h"
+
+namespace berth {
+
+DomainOptions::DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const WholeScope& scope,
+                             const VictimSource& source)
+    : cycle_(cycle),
+      state_(cycle.state()),
+      goal_(goal),
+      scope_(scope),
+      tree_(*scope.tree),
+      leave_out_(LeavesOutDegraded(cycle, goal.job)),
+      needs_(UnitNeedsOf(state_, TreesOf(cycle), goal.job, ScopeNeedsOf(goal.job, goal.needs, 0),
+                         *scope.tree, /*insist=*/false)) {
+  FindWhoMayLeave(source);
+  PutIntoLevels();
+  CountRoom();
+  PutInOrder();
+}
+
+void DomainOptions::FindWhoMayLeave(const VictimSource& source) {
+  UnitMaker maker(state_, cycle_.policies().eviction(), cycle_.now());
+  cycle_.CountWork(tree_.nodes().size());
+  std::vector<VictimUnit> units;
+  for (NodeId node : tree_.nodes()) {
+    for (TaskKey key : state_.nodes().At(node).tasks) {
+      const auto [found, fresh] = may_leave_.try_emplace(key.job);
+      const Job& job = state_.jobs().At(key.job);
+      if (!fresh || key.job == goal_.job.id || !source.CouldGive(job)) continue;
+      units.clear();
+      maker.AddUnitsOf(job, &units);
+      if (units.empty()) continue;
+      found->second.priority = job.priority;
+      found->second.tasks.assign(job.tasks.size(), false);
+      for (const VictimUnit& unit : units) {
+        for (uint32_t task : unit.tasks) found->second.tasks[task] = true;
+      }
+    }
+  }
+  protected_until_ = maker.TakeProtectedUntil();
+}
+
+// Those that must move lose little: whoever loses least goes, whatever its priority.
+void DomainOptions::PutIntoLevels() {
+  std::vector<int32_t> priorities;
+  for (const auto& [id, may] : may_leave_) {
+    if (!may.tasks.empty()) priorities.push_back(goal_.must_move ? 0 : may.priority);
+  }
+  std::sort(priorities.begin(), priorities.end());
+  priorities.erase(std::unique(priorities.begin(), priorities.end()), priorities.end());
+  const size_t each = (priorities.size() + kMaxLevels - 1) / kMaxLevels;
+  for (auto& [id, may] : may_leave_) {
+    if (may.tasks.empty()) continue;
+    const auto at =
+        std::lower_bound(priorities.begin(), priorities.end(), goal_.must_move ? 0 : may.priority);
+    may.level = 1 + static_cast<size_t>(at - priorities.begin()) / each;
+    levels_ = std::max(levels_, may.level + 1);
+  }
+}
+
+// levels_: it stays.
+size_t DomainOptions::LevelAtWhichGone(TaskKey key) const {
+  if (key.job == goal_.job.id) return levels_;
+  if (state_.jobs().At(key.job).tasks[key.task].state == TaskState::kReleasing) return 0;
+  const MayLeave& may = may_leave_.at(key.job);
+  return may.level > 0 && may.tasks[key.task] ? may.level : levels_;
+}
+
+// Tasks that would fit there, level by level.
+void DomainOptions::CountNode(NodeId id, const FitKey& key,
+                              std::vector<std::vector<int64_t>>* of_domain) const {
+  if (!state_.free().Has(id)) return;
+  const Node& node = state_.nodes().At(id);
+  std::vector<bool> changes(levels_ + 1, false);
+  for (TaskKey there : node.tasks) changes[LevelAtWhichGone(there)] = true;
+  int64_t fits = 0;
+  for (size_t level = 0; level < levels_; ++level) {
+    if (level == 0 || changes[level]) {
+      Resources free = node.capacity;
+      DeviceSet used = node.devices_reserved;
+      free -= node.reserved;
+      for (TaskKey there : node.tasks) {
+        if (LevelAtWhichGone(there) <= level) continue;
+        const Job& job = state_.jobs().At(there.job);
+        free -= state_.interner().Shape(job.groups[GroupOf(job, there.task)].shape).resources;
+        used |= job.tasks[there.task].devices;
+      }
+      for (const DeviceKindSet& kind : node.kinds) {
+        DeviceSet unused = kind.devices;
+        unused -= used;
+        free[kind.kind] = unused.Count();
+      }
+      for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
+      const int64_t most = key.one_per_node ? 1 : kMaxTasksPerJob;
+      fits = cycle_.search().FitsIn(key.shape, {node, free, used}, most);
+    }
+    (*of_domain)[level][tree_.LowestOf(id)] += fits;
+  }
+}
+
+void DomainOptions::CountRoom() {
+  rooms_.resize(levels_);
+  for (const UnitNeed& need : needs_) {
+    std::vector<std::vector<int64_t>> of_domain(levels_);
+    for (auto& level : of_domain) level.assign(tree_.domains().size(), 0);
+    cycle_.CountWork(tree_.nodes().size());
+    for (NodeId node : tree_.nodes()) CountNode(node, need.fits, &of_domain);
+    for (size_t level = 0; level < levels_; ++level) {
+      std::vector<int64_t>& sums = of_domain[level];
+      for (size_t d = sums.size(); d-- > 1;) sums[tree_.domains()[d].parent] += sums[d];
+      const FitView view{.tree = &tree_, .of_node = {}, .of_domain = sums};
+      rooms_[level].emplace_back(view, need.unit, Region{}, leave_out_);
+    }
+  }
+}
+
+size_t DomainOptions::LevelOf(DomainIndex domain) const {
+  for (size_t level = 0; level < levels_; ++level) {
+    bool holds = true;
+    for (size_t i = 0; i < needs_.size() && holds; ++i) {
+      holds = rooms_[level][i].Units(domain) >= needs_[i].units;
+    }
+    if (holds) return level;
+  }
+  return kMaxLevels + 1;
+}
+
+void DomainOptions::PutInOrder() {
+  const DomainRoom now(FitsOf(cycle_, tree_, needs_[0].fits), needs_[0].unit, {}, leave_out_);
+  for (DomainIndex d = 0; d < tree_.domains().size(); ++d) {
+    const size_t level = MayUse(scope_, d) ? LevelOf(d) : kMaxLevels + 1;
+    if (level > kMaxLevels) continue;
+    const Domain& domain = tree_.At(d);
+    options_.push_back({.domain = d,
+                        .tier = domain.tier,
+                        .degraded = domain.degraded,
+                        .level = level,
+                        .fits = now.Tasks(d),
+                        .id = domain.id});
+  }
+  std::sort(options_.begin(), options_.end(), [](const Option& a, const Option& b) {
+    return std::tuple(a.tier, a.degraded, a.level, -a.fits, a.id) <
+           std::tuple(b.tier, b.degraded, b.level, -b.fits, b.id);
+  });
+}
+
+}  // namespace berth
