@@ -93,6 +93,7 @@ Figures Measure(int64_t nodes, const Case& of) {
           {"slowest_us", *std::max_element(us.begin(), us.end())},
           {"us_per_task", Median(us) / of.tasks},
           {"nodes", static_cast<double>(nodes)},
+          {"state", cluster.StateDigest()},
           {"tasks", static_cast<double>(of.tasks)},
           {"percent_used",
            static_cast<double>(cluster.GpusHeld()) * 100 / static_cast<double>(cluster.Gpus())}};
@@ -103,6 +104,7 @@ Figures Measure(int64_t nodes, const Case& of) {
 std::vector<Row> CoreTopology(const Options& options) {
   std::vector<Row> rows;
   for (const Case& of : kCases) {
+    if (!options.Wants(of.name)) continue;
     Case scaled = of;
     scaled.tasks = static_cast<int32_t>(Scaled(options, of.tasks, of.tasks / 16));
     const int64_t nodes = Scaled(options, 16'384, 1'024);
