@@ -14,7 +14,8 @@ namespace {
 enum class Outcome : uint8_t {
   kStarts,
   kWaits,     // with `allocate` alone: nothing is kept for later
-  kReserves,  // in a whole cycle: its queue may not take anything from others
+  kReserves,  // in a whole cycle: its queue may take nothing from others
+  kInVain,    // likewise: it might, but nobody has more than their share
   kReclaims,  // in a whole cycle: its queue is entitled to all that others have borrowed
 };
 struct Case {
@@ -34,6 +35,7 @@ constexpr Case kCases[] = {
     {"gang_4096", 4'096, "hall", 30},
     {"no_domain", 1'000, "spine", 95, Outcome::kWaits},
     {"no_domain_whole_cycle", 1'000, "spine", 95, Outcome::kReserves},
+    {"reclaim_in_vain", 1'000, "spine", 95, Outcome::kInVain},
     {"reclaim", 1'000, "spine", 95, Outcome::kReclaims},
 };
 
@@ -69,8 +71,9 @@ void CheckOutcome(const Plan& plan, JobId id, int32_t tasks, Outcome outcome) {
   const bool starts = Decides<TasksBound>(plan, id, places);
   const bool reserves = Decides<JobReserved>(plan, id, kept);
   const bool reclaims = Decides<TasksNominated>(plan, id, places);
+  const bool waits_for_ends = outcome == Outcome::kReserves || outcome == Outcome::kInVain;
   if (starts != (outcome == Outcome::kStarts) || reclaims != (outcome == Outcome::kReclaims) ||
-      (outcome == Outcome::kReserves && !reserves)) {
+      (waits_for_ends && !reserves)) {
     Fail("of the gang became something else than expected");
   }
 }
@@ -92,6 +95,7 @@ Figures Measure(int64_t nodes, const Case& of) {
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 32);
   QueueSpec own{.name = "trainers"};
   if (of.entitled()) own.deserved = {{"gpu", gpus}};
+  if (of.outcome == Outcome::kReserves) own.weight = 0;
   const QueueId trainers = cluster.AddQueue(std::move(own));
   cluster.AddNodes(nodes);
   cluster.AddTree();
