@@ -151,6 +151,21 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   return old;
 }
 
+void StateEditor::LiftTask(TaskKey key) {
+  const Job& job = state_.jobs_.At(key.job);
+  const Task& task = job.tasks[key.task];
+  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
+  BERTH_CHECK(!facts() && Occupies(task.state));
+  Vacate(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+}
+
+void StateEditor::ReturnTask(TaskKey key) {
+  const Job& job = state_.jobs_.At(key.job);
+  const Task& task = job.tasks[key.task];
+  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
+  Occupy(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+}
+
 void StateEditor::AdoptTask(TaskKey key) {
   Touch(key.job);
   if (facts()) MarkTask(key);
@@ -510,7 +525,8 @@ void StateEditor::RestoreClasses() {
     if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
   }
   origins_.clear();
-  state_.pending_.DropEmpty();  // what was found out about classes that were tried only is forgotten
+  state_.pending_
+      .DropEmpty();  // what was found out about classes that were tried only is forgotten
 }
 
 void StateEditor::KeepClasses(ClassId first) {
