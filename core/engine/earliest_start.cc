@@ -12,6 +12,17 @@
 namespace berth {
 namespace {
 
+// Of the node's tasks, but for the job's own, those that are gone by then.
+void AddGoneBy(Time at, const ClusterState& state, NodeId node, JobId own,
+               std::vector<TaskKey>* gone) {
+  for (TaskKey key : state.nodes().At(node).tasks) {
+    const Job& other = state.jobs().At(key.job);
+    const bool goes =
+        other.tasks[key.task].state == TaskState::kReleasing || PlannedEnd(other) <= at;
+    if (goes && key.job != own) gone->push_back(key);
+  }
+}
+
 class Search {
  public:
   Search(Cycle& cycle, Placer& placer, const Job& job)
@@ -42,7 +53,6 @@ class Search {
     Resources free;    // of amounts; negative where others wait for what is being released
     DeviceSet well;    // and not kept for others
     DeviceSet unused;  // of these
-    absl::InlinedVector<TaskKey, 8> gone;
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
 
@@ -89,6 +99,7 @@ bool Search::Begin() {
     found->needed += need.count;
   }
   slot_.assign(state_.next_node_id().value, kNew);
+  left_.reserve(state_.nodes().size());
   CountWhatFitsNow();
   return true;
 }
@@ -147,7 +158,6 @@ void Search::TaskGoes(const Job& job, uint32_t index) {
   if (left == nullptr) return;
   left->free += state_.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
   left->unused |= Intersection(task.devices, left->well);
-  left->gone.push_back({job.id, index});
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const int64_t fit = FitIn(shapes_[i], *left);
     const int64_t before = std::exchange(left->fit[i], fit);
@@ -209,8 +219,9 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   for (const Left& left : left_) {
     const bool helps =
         std::any_of(left.fit.begin(), left.fit.end(), [](int64_t n) { return n > 0; });
-    if (helps && bound_.Useful(left.node))
-      gone.insert(gone.end(), left.gone.begin(), left.gone.end());
+    if (helps && bound_.Useful(left.node)) {
+      AddGoneBy(window.begin, state_, left.node, job_.id, &gone);
+    }
   }
   std::sort(gone.begin(), gone.end());
   cycle_.transaction().Lift(gone);
@@ -242,7 +253,9 @@ void Search::FetchAhead(Ends::const_iterator job) {
       cycle_.transaction().editor().Prefetch(job->second);
       continue;
     }
-    const uint32_t slot = slot_[state_.jobs().At(job->second).tasks[0].node.value];
+    const NodeId node = state_.jobs().At(job->second).tasks[0].node;
+    const uint32_t slot = slot_[node.value];
+    if (slot == kNew) state_.nodes().Prefetch(node, sizeof(Node));
     if (slot >= left_.size()) continue;
     const auto* left = reinterpret_cast<const char*>(&left_[slot]);
     for (size_t at = 0; at < sizeof(Left); at += 64) __builtin_prefetch(left + at, 1);
@@ -288,14 +301,8 @@ bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservati
   const Window window = cycle.reservations().WindowOf(reservation);
   std::vector<TaskKey> gone;
   for (const Placement& place : reservation.places) {
-    const Node* node = state.nodes().Find(place.node);
-    if (node == nullptr) return false;
-    for (TaskKey key : node->tasks) {
-      const Job& other = state.jobs().At(key.job);
-      const bool goes =
-          other.tasks[key.task].state == TaskState::kReleasing || PlannedEnd(other) <= window.begin;
-      if (goes && key.job != job.id) gone.push_back(key);
-    }
+    if (state.nodes().Find(place.node) == nullptr) return false;
+    AddGoneBy(window.begin, state, place.node, job.id, &gone);
   }
   std::sort(gone.begin(), gone.end());
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
