@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/inlined_vector.h"
 #include "core/engine/leaving.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_bound.h"
@@ -11,11 +12,15 @@
 namespace berth {
 namespace {
 
-// A task that is being released, or ends.
-void Go(Cycle& cycle, TaskKey key) {
-  const Task& task = cycle.state().jobs().At(key.job).tasks[key.task];
-  if (task.state == TaskState::kReleasing) return cycle.transaction().LetGo(key);
-  cycle.transaction().Vanish(key.job, {&key.task, 1});
+// Of the node's tasks, but for the job's own, those that are gone by then.
+void AddGoneBy(Time at, const ClusterState& state, NodeId node, JobId own,
+               std::vector<TaskKey>* gone) {
+  for (TaskKey key : state.nodes().At(node).tasks) {
+    const Job& other = state.jobs().At(key.job);
+    const bool goes =
+        other.tasks[key.task].state == TaskState::kReleasing || PlannedEnd(other) <= at;
+    if (goes && key.job != own) gone->push_back(key);
+  }
 }
 
 class Search {
@@ -44,11 +49,14 @@ class Search {
   };
   // A node from which something went.
   struct Left {
-    Resources allocated;
-    DeviceSet used;
-    std::vector<TaskKey> gone;
+    NodeId node;
+    Resources free;    // of amounts; negative where others wait for what is being released
+    DeviceSet well;    // and not kept for others
+    DeviceSet unused;  // of these
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
+
+  using Ends = absl::btree_set<std::pair<Time, JobId>>;
 
   bool Begin();
   void CountWhatFitsNow();
@@ -56,9 +64,10 @@ class Search {
   void JobEnds(const Job& job);
   void TaskGoes(const Job& job, uint32_t task);
   void QueuesLose(const Job& job, const QueueUse& use);
-  int64_t FitIn(const Shape& shape, const Node& node, const Resources& allocated,
-                const DeviceSet& used) const;
+  Left* LeftOf(NodeId node);
+  int64_t FitIn(const Shape& shape, const Left& left) const;
   bool EnoughFits() const;
+  void FetchAhead(Ends::const_iterator job);
   // The job's gang placed in that window; nullopt if it does not fit.
   std::optional<std::vector<Placement>> TryFrom(const Window& window);
   std::vector<Time> ClaimEnds() const;
@@ -70,11 +79,14 @@ class Search {
   const JobNeeds needs_;
   const Resources request_;
   std::vector<QueueId> chain_;   // the job's queue and those above
-  std::vector<QueueUse> ended_;  // likewise: what has gone
+  std::vector<QueueUse> ended_;  // likewise: what has gone, where bounds ask for it
   std::vector<Shape> shapes_;
-  DomainBound bound_;                       // of topology
-  absl::flat_hash_map<NodeId, Left> left_;  // looked up, and walked only into an ordered list
+  DomainBound bound_;           // of topology
+  std::vector<Left> left_;      // in the order in which something went
+  std::vector<uint32_t> slot_;  // by node id: its place in left_, or one of these
+  static constexpr uint32_t kNew = UINT32_MAX, kTakesNone = UINT32_MAX - 1;
   int trials_ = 0;
+  int64_t ends_seen_ = 0;
 };
 
 bool Search::Begin() {
@@ -86,6 +98,8 @@ bool Search::Begin() {
     if (found == shapes_.end()) found = shapes_.insert(shapes_.end(), Shape{.id = id});
     found->needed += need.count;
   }
+  slot_.assign(state_.next_node_id().value, kNew);
+  left_.reserve(state_.nodes().size());
   CountWhatFitsNow();
   return true;
 }
@@ -104,16 +118,35 @@ void Search::CountWhatFitsNow() {
   }
 }
 
-int64_t Search::FitIn(const Shape& shape, const Node& node, const Resources& allocated,
-                      const DeviceSet& used) const {
-  Resources free = node.capacity - allocated - node.reserved;
+// Null if the node takes no tasks.
+Search::Left* Search::LeftOf(NodeId id) {
+  uint32_t& slot = slot_[id.value];
+  if (slot < left_.size()) return &left_[slot];
+  if (slot == kNew && !state_.free().Has(id)) slot = kTakesNone;
+  if (slot == kTakesNone) return nullptr;
+  slot = static_cast<uint32_t>(left_.size());
+  const Node& node = state_.nodes().At(id);
+  Left& left = left_.emplace_back();
+  left.node = id;
+  left.free = node.capacity - node.allocated - node.reserved;
+  left.well = node.healthy;
+  left.well -= node.devices_reserved;
+  left.unused = left.well;
+  left.unused -= node.devices_used;
+  for (const Shape& shape : shapes_) left.fit.push_back(FitIn(shape, left));
+  return &left;
+}
+
+// Most often devices are what is missing: then the node itself, far away in memory, is not asked.
+int64_t Search::FitIn(const Shape& shape, const Left& left) const {
+  if (left.unused.Count() < state_.interner().Shape(shape.id).device_count) return 0;
+  const Node& node = state_.nodes().At(left.node);
+  Resources free = left.free;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
-  DeviceSet taken = used;
-  taken |= node.devices_reserved;
+  DeviceSet taken = node.healthy;
+  taken -= left.unused;
   for (const DeviceKindSet& kind : node.kinds) {
-    DeviceSet unused = kind.devices;
-    unused -= taken;
-    free[kind.kind] = unused.Count();
+    free[kind.kind] = Intersection(kind.devices, left.unused).Count();
   }
   return cycle_.search().FitsIn(shape.id, {node, free, taken}, shape.needed);
 }
@@ -121,29 +154,22 @@ int64_t Search::FitIn(const Shape& shape, const Node& node, const Resources& all
 void Search::TaskGoes(const Job& job, uint32_t index) {
   const Task& task = job.tasks[index];
   cycle_.CountWork(1);
-  if (!state_.free().Has(task.node)) return;
-  const Node& node = state_.nodes().At(task.node);
-  const auto [slot, fresh] = left_.try_emplace(task.node);
-  Left& left = slot->second;
-  if (fresh) {
-    left.allocated = node.allocated;
-    left.used = node.devices_used;
-    for (const Shape& shape : shapes_) {
-      left.fit.push_back(FitIn(shape, node, left.allocated, left.used));
-    }
-  }
-  left.allocated -= state_.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
-  left.used -= task.devices;
-  left.gone.push_back({job.id, index});
+  Left* left = LeftOf(task.node);
+  if (left == nullptr) return;
+  left->free += state_.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
+  left->unused |= Intersection(task.devices, left->well);
   for (size_t i = 0; i < shapes_.size(); ++i) {
-    const int64_t fit = FitIn(shapes_[i], node, left.allocated, left.used);
-    shapes_[i].fit += fit - std::exchange(left.fit[i], fit);
+    const int64_t fit = FitIn(shapes_[i], *left);
+    const int64_t before = std::exchange(left->fit[i], fit);
+    if (fit == before) continue;
+    shapes_[i].fit += fit - before;
     bound_.Set(task.node, shapes_[i].id, fit);
   }
 }
 
 void Search::QueuesLose(const Job& job, const QueueUse& use) {
   for (size_t level = 0; level < chain_.size(); ++level) {
+    if (!HasBounds(state_.queues().At(chain_[level]))) continue;
     if (IsAbove(state_, chain_[level], job.queue)) ended_[level] += use;
   }
 }
@@ -193,13 +219,15 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   Transaction& transaction = cycle_.transaction();
   const Transaction::Mark mark = transaction.mark();
   std::vector<TaskKey> gone;
-  for (const auto& [node, left] : left_) {
+  for (const Left& left : left_) {
     const bool helps =
         std::any_of(left.fit.begin(), left.fit.end(), [](int64_t n) { return n > 0; });
-    if (helps && bound_.Useful(node)) gone.insert(gone.end(), left.gone.begin(), left.gone.end());
+    if (helps && bound_.Useful(left.node)) {
+      AddGoneBy(window.begin, state_, left.node, job_.id, &gone);
+    }
   }
   std::sort(gone.begin(), gone.end());
-  for (TaskKey key : gone) Go(cycle_, key);
+  cycle_.transaction().Lift(gone);
   cycle_.CountWork(gone.size());
   std::optional<std::vector<Placement>> places;
   if (placer_.PlaceAll(job_, needs_, window) == TasksIn(needs_)) places = transaction.placed();
@@ -218,23 +246,46 @@ std::vector<Time> Search::ClaimEnds() const {
   return ends;
 }
 
+// Jobs are far apart in memory, and so is what went from their nodes: those that end next are
+// fetched some at a time; of the jobs that were fetched the last time, the nodes.
+void Search::FetchAhead(Ends::const_iterator job) {
+  constexpr int kAtOnce = 16;
+  if (ends_seen_++ % kAtOnce != 0) return;
+  for (int i = 0; i < 2 * kAtOnce && job != state_.planned_ends().end(); ++i, ++job) {
+    if (i >= kAtOnce) {
+      cycle_.transaction().editor().Prefetch(job->second);
+      continue;
+    }
+    const NodeId node = state_.jobs().At(job->second).tasks[0].node;
+    const uint32_t slot = slot_[node.value];
+    if (slot == kNew) state_.nodes().Prefetch(node, sizeof(Node));
+    if (slot >= left_.size()) continue;
+    const auto* left = reinterpret_cast<const char*>(&left_[slot]);
+    for (size_t at = 0; at < sizeof(Left); at += 64) __builtin_prefetch(left + at, 1);
+  }
+}
+
 std::optional<Reservation> Search::Run(Time before) {
   if (!Begin()) return std::nullopt;
   ReleasingGo();
   const std::vector<Time> claim_ends = ClaimEnds();
   auto claim = claim_ends.begin();
-  std::pair<Time, JobId> ended(absl::InfinitePast(), JobId{});  // trials move what iterators see
+  const Ends& ends = state_.planned_ends();
+  std::pair<Time, JobId> ended(absl::InfinitePast(), JobId{});
+  auto job = ends.begin();
   for (Time at = cycle_.now(); at < before && trials_ < kMaxPlacingTrials;) {
-    auto job = state_.planned_ends().upper_bound(ended);
-    for (; job != state_.planned_ends().end() && job->first <= at; ++job) {
+    for (; job != ends.end() && job->first <= at; ++job) {
+      FetchAhead(job);
       JobEnds(state_.jobs().At(job->second));
       ended = *job;
     }
-    const Time next = job == state_.planned_ends().end() ? absl::InfiniteFuture() : job->first;
+    const Time next = job == ends.end() ? absl::InfiniteFuture() : job->first;
     const Window window = WindowFrom(job_, at);
+    const int trials = trials_;
     if (auto places = TryFrom(window); places.has_value()) {
       return Reservation{.start = at, .end = window.end, .places = *std::move(places)};
     }
+    if (trials_ > trials) job = ends.upper_bound(ended);  // a trial moves what iterators see
     claim = std::upper_bound(claim, claim_ends.end(), at);
     at = claim == claim_ends.end() ? next : std::min(next, *claim);
   }
@@ -253,20 +304,14 @@ bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservati
   const Window window = cycle.reservations().WindowOf(reservation);
   std::vector<TaskKey> gone;
   for (const Placement& place : reservation.places) {
-    const Node* node = state.nodes().Find(place.node);
-    if (node == nullptr) return false;
-    for (TaskKey key : node->tasks) {
-      const Job& other = state.jobs().At(key.job);
-      const bool goes =
-          other.tasks[key.task].state == TaskState::kReleasing || PlannedEnd(other) <= window.begin;
-      if (goes && key.job != job.id) gone.push_back(key);
-    }
+    if (state.nodes().Find(place.node) == nullptr) return false;
+    AddGoneBy(window.begin, state, place.node, job.id, &gone);
   }
   std::sort(gone.begin(), gone.end());
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
   Transaction& transaction = cycle.transaction();
   const Transaction::Mark mark = transaction.mark();
-  for (TaskKey key : gone) Go(cycle, key);
+  transaction.Lift(gone);
   const bool possible = placer.PlaceOn(job, reservation.places, window);
   transaction.RollbackTo(mark);
   cycle.CountWork(gone.size() + reservation.places.size());

@@ -31,11 +31,6 @@ bool WithinBounds(const Queue& queue, const QueueUse& use, const QueueUse& asked
          FitsWhereAsked(use.nonpreemptible, asked.nonpreemptible, queue.deserved_bound);
 }
 
-bool HasBounds(const Queue& queue) {
-  return !queue.spec.limit.empty() || !queue.spec.deserved.empty() ||
-         queue.spec.max_running_jobs > 0;
-}
-
 QueueUse UseNow(const Queue& queue) {
   return {.all = queue.allocated,
           .nonpreemptible = queue.nonpreemptible,
@@ -43,6 +38,11 @@ QueueUse UseNow(const Queue& queue) {
 }
 
 }  // namespace
+
+bool HasBounds(const Queue& queue) {
+  return !queue.spec.limit.empty() || !queue.spec.deserved.empty() ||
+         queue.spec.max_running_jobs > 0;
+}
 
 Window WindowFrom(const Job& job, Time begin) {
   const bool runs =

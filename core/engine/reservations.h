@@ -44,6 +44,9 @@ struct Window {
 // gang that starts then, or the rest of the running one's.
 Window WindowFrom(const Job& job, Time begin);
 
+// Of what it holds, some may be too much: else it need not be counted.
+bool HasBounds(const Queue& queue);
+
 // What a queue is asked for, or has left.
 struct QueueUse {
   Resources all;

@@ -63,6 +63,9 @@ void Transaction::UndoLast() {
   } else if (kind == Edited::kReservation) {
     editor_.SetReservation(reservations_.back().job, std::move(reservations_.back().reservation));
     reservations_.pop_back();
+  } else if (kind == Edited::kLift) {
+    editor_.ReturnTask(lifted_.back());
+    lifted_.pop_back();
   } else {
     editor_.SetQueueUsage(usages_.back().queue, std::move(usages_.back().usage));
     usages_.pop_back();
@@ -152,6 +155,18 @@ void Transaction::LetGo(TaskKey key) {
     gone = NominatedTask(gone, {key.task, before.next_node, before.next_devices}, now_);
   }
   SetTask(key, gone);
+}
+
+void Transaction::Lift(absl::Span<const TaskKey> tasks) {
+  constexpr size_t kAhead = 8;
+  editor_.HoldOrder();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (i + kAhead < tasks.size()) editor_.Prefetch(tasks[i + kAhead].job);
+    editor_.LiftTask(tasks[i]);
+    lifted_.push_back(tasks[i]);
+    edits_.push_back(Edited::kLift);
+  }
+  editor_.ReleaseOrder();
 }
 
 void Transaction::Decide(EventBody decision) {
@@ -269,7 +284,8 @@ std::vector<EventBody> Transaction::Adopt() {
   edits_.clear();
   tasks_.clear();
   starts_.clear();
-  BERTH_CHECK(statuses_.empty() && nodes_.empty() && reservations_.empty() && usages_.empty());
+  BERTH_CHECK(lifted_.empty() && statuses_.empty() && nodes_.empty() && reservations_.empty() &&
+              usages_.empty());
   binds_ = 0;
   return std::exchange(decisions_, {});
 }

@@ -55,6 +55,9 @@ class Transaction {
   // For trying out only, likewise: the task, which is being released, is gone; one that moves waits
   // at its next place.
   void LetGo(TaskKey key);
+  // For trying out only, where nothing but nodes is looked at: these tasks, which occupy, are gone
+  // from their nodes. Tasks, jobs and queues stay as they are. Roll back before anything else.
+  void Lift(absl::Span<const TaskKey> tasks);
   // Decides for what was placed since the last call: one TasksBound.
   void BindPlaced(JobId job, bool gang);
   // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has none before it is
@@ -106,7 +109,7 @@ class Transaction {
     QueueId queue;
     std::vector<NamedAmount> usage;
   };
-  enum class Edited : uint8_t { kTask, kStatus, kStart, kNode, kReservation, kUsage };
+  enum class Edited : uint8_t { kTask, kStatus, kStart, kNode, kReservation, kUsage, kLift };
 
   void SetTask(TaskKey key, const Task& task);
   void SetStatus(JobId job, JobStatus status);
@@ -136,6 +139,7 @@ class Transaction {
   std::vector<NodeBefore> nodes_;
   std::vector<ReservationBefore> reservations_;
   std::vector<UsageBefore> usages_;
+  std::vector<TaskKey> lifted_;
   std::vector<EventBody> decisions_;
   std::vector<Placement> placed_;  // not yet in a decision
   uint64_t reservation_version_ = 0;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -63,54 +63,83 @@ class Ranker {
   std::vector<size_t> Run();
 
  private:
+  struct Domain {
+    HyperNodeId id;  // 0: the root
+    Path path;
+    size_t place = 0;  // among these, in the tree's order
+  };
+  struct Spot {  // of a node
+    size_t place = 0;
+    size_t domain = 0;  // the lowest that holds it, in domains_
+  };
+
   void FindPlaces(const std::string& kind);
-  const Path& PathAt(NodeId node) { return paths_[domains_[node]]; }
-  size_t FarFromLast(NodeId node);
+  size_t IndexOf(const HyperNode* lowest);
+  void OrderDomains();
+  size_t FarFromLast(NodeId node, const Spot& spot) const;
   void RankGroup(std::vector<Member> members, std::vector<size_t>* order);
 
   const ClusterState& state_;
   const Job& job_;
   const absl::Span<const Placement> placements_;
-  const std::string* kind_ = nullptr;                 // of what is known below
-  absl::flat_hash_map<NodeId, HyperNodeId> domains_;  // the lowest
-  std::map<HyperNodeId, Path> paths_;
-  absl::flat_hash_map<NodeId, size_t> places_;
+  const std::string* kind_ = nullptr;  // of what is known below
+  std::vector<Domain> domains_;
+  absl::flat_hash_map<HyperNodeId, size_t> index_of_;  // in domains_
+  absl::flat_hash_map<NodeId, Spot> spots_;
   NodeId last_;  // where the group before ended; 0: there was none
 };
 
-// Of all nodes that are used, for one kind.
+// Of all nodes that are used, for one kind. Nodes of one domain mostly come one after the other.
 void Ranker::FindPlaces(const std::string& kind) {
   if (kind_ != nullptr && *kind_ == kind) return;
   kind_ = &kind;
-  paths_.clear();
-  std::vector<std::pair<NodeId, absl::string_view>> nodes;
+  domains_.clear();
+  index_of_.clear();
+  spots_.clear();
+  struct Used {
+    size_t domain;
+    absl::string_view name;
+    NodeId id;
+  };
+  std::vector<Used> nodes;
+  nodes.reserve(placements_.size());
   for (const Placement& placement : placements_) {
     const Node* node = state_.nodes().Find(placement.node);
-    if (node == nullptr || (!nodes.empty() && nodes.back().first == node->id)) continue;
-    const HyperNode* lowest = state_.DomainOf(*node, kind);
-    const HyperNodeId domain = lowest == nullptr ? HyperNodeId{} : lowest->id;
-    domains_[node->id] = domain;
-    if (!paths_.contains(domain)) paths_.emplace(domain, PathOf(state_, lowest));
-    nodes.emplace_back(node->id, node->spec.name);
+    if (node == nullptr || (!nodes.empty() && nodes.back().id == node->id)) continue;
+    nodes.push_back({IndexOf(state_.DomainOf(*node, kind)), node->spec.name, node->id});
   }
-  std::vector<HyperNodeId> in_order;
-  for (const auto& [domain, path] : paths_) in_order.push_back(domain);
-  std::sort(in_order.begin(), in_order.end(), [&](HyperNodeId a, HyperNodeId b) {
-    return std::tie(paths_[a], a) < std::tie(paths_[b], b);
+  OrderDomains();
+  std::sort(nodes.begin(), nodes.end(), [&](const Used& a, const Used& b) {
+    if (a.domain != b.domain) return domains_[a.domain].place < domains_[b.domain].place;
+    return std::tie(a.name, a.id) < std::tie(b.name, b.id);
   });
-  absl::flat_hash_map<HyperNodeId, size_t> place_of;
-  for (size_t i = 0; i < in_order.size(); ++i) place_of[in_order[i]] = i;
-  std::sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) {
-    const size_t first = place_of[domains_[a.first]], second = place_of[domains_[b.first]];
-    return std::tie(first, a.second, a.first) < std::tie(second, b.second, b.first);
-  });
-  for (size_t i = 0; i < nodes.size(); ++i) places_[nodes[i].first] = i;
+  spots_.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) spots_[nodes[i].id] = {i, nodes[i].domain};
 }
 
-size_t Ranker::FarFromLast(NodeId node) {
-  if (last_ == NodeId{} || node == last_ || !places_.contains(node)) return 0;
-  const Path& from = PathAt(last_);
-  return 1 + from.size() - SharedWith(from, PathAt(node));
+size_t Ranker::IndexOf(const HyperNode* lowest) {
+  const HyperNodeId id = lowest == nullptr ? HyperNodeId{} : lowest->id;
+  if (!domains_.empty() && domains_.back().id == id) return domains_.size() - 1;
+  const auto [known, fresh] = index_of_.try_emplace(id, domains_.size());
+  if (fresh) domains_.push_back({.id = id, .path = PathOf(state_, lowest)});
+  return known->second;
+}
+
+void Ranker::OrderDomains() {
+  std::vector<size_t> in_order(domains_.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  std::sort(in_order.begin(), in_order.end(), [&](size_t a, size_t b) {
+    return std::tie(domains_[a].path, domains_[a].id) < std::tie(domains_[b].path, domains_[b].id);
+  });
+  for (size_t i = 0; i < in_order.size(); ++i) domains_[in_order[i]].place = i;
+}
+
+size_t Ranker::FarFromLast(NodeId node, const Spot& spot) const {
+  if (last_ == NodeId{} || node == last_) return 0;
+  const auto last = spots_.find(last_);
+  if (last == spots_.end()) return 1;
+  const Path& from = domains_[last->second.domain].path;
+  return 1 + from.size() - SharedWith(from, domains_[spot.domain].path);
 }
 
 void Ranker::RankGroup(std::vector<Member> members, std::vector<size_t>* order) {
@@ -120,10 +149,12 @@ void Ranker::RankGroup(std::vector<Member> members, std::vector<size_t>* order) 
   std::sort(members.begin(), members.end(),
             [&](const Member& a, const Member& b) { return position(a) < position(b); });
   std::map<uint32_t, size_t> first;  // of a partition: where it begins
-  for (size_t i = 0; i < members.size(); ++i) first.emplace(members[i].partition, i);
-  std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {
-    return a.partition != b.partition && first[a.partition] < first[b.partition];
-  });
+  for (size_t i = 0; i < members.size(); ++i) first.try_emplace(members[i].partition, i);
+  if (first.size() > 1) {
+    std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {
+      return a.partition != b.partition && first[a.partition] < first[b.partition];
+    });
+  }
   for (const Member& member : members) order->push_back(member.index);
   last_ = members.back().node;
 }
@@ -143,14 +174,15 @@ std::vector<size_t> Ranker::Run() {
     members.reserve(indexes.size());
     for (size_t i : indexes) {
       const Placement& placement = placements_[i];
-      const auto place = places_.find(placement.node);
+      const auto spot = spots_.find(placement.node);
+      const bool there = spot != spots_.end();
       members.push_back({.index = i,
                          .task = placement.task,
                          .partition = size == 0 ? 0 : (placement.task - group.first_task) / size,
                          .node = placement.node,
-                         .place = place == places_.end() ? placements_.size() : place->second,
+                         .place = there ? spot->second.place : placements_.size(),
                          .device = FirstDevice(placement.devices),
-                         .far = FarFromLast(placement.node)});
+                         .far = there ? FarFromLast(placement.node, spot->second) : 0});
     }
     RankGroup(std::move(members), &order);
   }

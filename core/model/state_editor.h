@@ -64,6 +64,10 @@ class StateEditor {
   JobStatus SetJobStatus(JobId id, JobStatus status);
   // That part of the status alone: nothing of the rest is copied.
   GangStart SetGangStart(JobId id, const GangStart& start);
+  // For trying out only: the task, which occupies, is gone from its node, and nothing else knows;
+  // and is there again.
+  void LiftTask(TaskKey key);
+  void ReturnTask(TaskKey key);
   // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
   void AdoptTask(TaskKey key);
   // The same of SetGangStart, and of a task; not yet the timers. The pending index knows already.

@@ -19,6 +19,8 @@ namespace berth::bench {
 struct Options {
   bool quick = false;    // a hundredth of the work, one run: does it work at all
   std::string programs;  // folder of berthd and berth-agent
+  std::string only;      // of rows with cases, this one; empty: all
+  bool Wants(const std::string& name) const { return only.empty() || only == name; }
 };
 
 // One line of output. `fields` are the parameters of the measurement, numbers and texts apart.

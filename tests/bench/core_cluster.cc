@@ -310,6 +310,10 @@ int64_t CoreCluster::Gpus() const {
   return static_cast<int64_t>(state_.nodes().size()) * kGpusPerNode;
 }
 
+double CoreCluster::StateDigest() const {
+  return static_cast<double>(Fingerprint(state_) & ((uint64_t{1} << 48) - 1));
+}
+
 std::vector<QueueId> AddTeams(CoreCluster& cluster, int64_t deserved) {
   constexpr int kDepartments = 8, kTeams = 4;
   std::vector<QueueId> teams;

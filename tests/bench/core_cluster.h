@@ -82,6 +82,8 @@ class CoreCluster {
   Time now() const { return now_; }
   int64_t GpusHeld() const;
   int64_t Gpus() const;
+  // 48 bits of its fingerprint: the same of two builds that decide the same.
+  double StateDigest() const;
 
  private:
   HyperNodeId AddDomain(HyperNodeSpec spec);

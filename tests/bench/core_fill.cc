@@ -109,6 +109,7 @@ Figures Measure(const Fill& fill) {
           {"gpus_held_percent",
            100.0 * static_cast<double>(cluster.GpusHeld()) / static_cast<double>(cluster.Gpus())},
           {"look_again_ms", fill.offered > 1 ? LookAgainMs(cluster) : 0},
+          {"state", cluster.StateDigest()},
           {"state_mib", resident_mib},
           {"peak_mib", OwnResidentMib() - before_mib}};
 }
@@ -118,6 +119,7 @@ Figures Measure(const Fill& fill) {
 std::vector<Row> CoreFill(const Options& options) {
   std::vector<Row> rows;
   for (const bool uniform : {false, true}) {
+    if (!options.Wants(uniform ? "uniform" : "mixed")) continue;
     const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9, .uniform = uniform};
     rows.push_back(FiguresRow("core.fill", "placements/s", "placements_per_s",
                               Runs(options, 5, [&fill] { return Measure(fill); })));

@@ -52,6 +52,7 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
           {"slowest_us", *std::max_element(us.begin(), us.end())},
           {"nodes", static_cast<double>(nodes)},
           {"tasks", static_cast<double>(tasks)},
+          {"state", cluster.StateDigest()},
           {"state_mib", state_mib}};
 }
 
@@ -71,6 +72,8 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   }
   cluster.Settle();
   cluster.AddNodes(nodes);
+  cluster.RunAll();
+  cluster.Advance(absl::Seconds(1));  // what has just been bound is no victim yet
   cluster.RunAll();
   const double state_mib = OwnResidentMib() - before_mib;
   constexpr int kCycles = 1001;

@@ -10,13 +10,22 @@
 namespace berth::bench {
 namespace {
 
+// What becomes of the gang.
+enum class Outcome : uint8_t {
+  kStarts,
+  kWaits,     // with `allocate` alone: nothing is kept for later
+  kReserves,  // in a whole cycle: its queue may take nothing from others
+  kInVain,    // likewise: it might, but nobody has more than their share
+  kReclaims,  // in a whole cycle: its queue is entitled to all that others have borrowed
+};
 struct Case {
   const char* name;
   int32_t tasks;
   const char* tier;
-  int64_t percent;     // of the GPUs that are in use
-  bool alone = false;  // `allocate` alone: nobody is evicted, nothing is kept for later
-  bool fits = true;
+  int64_t percent;  // of the GPUs that are in use
+  Outcome outcome = Outcome::kStarts;
+  bool fits() const { return outcome == Outcome::kStarts; }
+  bool entitled() const { return fits() || outcome == Outcome::kReclaims; }
 };
 constexpr Case kCases[] = {
     {"gang_256_pod", 256, "pod", 30},
@@ -24,12 +33,14 @@ constexpr Case kCases[] = {
     {"gang_1000", 1'000, "spine", 30},
     {"gang_2048", 2'048, "hall", 30},
     {"gang_4096", 4'096, "hall", 30},
-    {"no_domain", 1'000, "spine", 95, /*alone=*/true, /*fits=*/false},
-    {"no_domain_whole_cycle", 1'000, "spine", 95, /*alone=*/false, /*fits=*/false},
+    {"no_domain", 1'000, "spine", 95, Outcome::kWaits},
+    {"no_domain_whole_cycle", 1'000, "spine", 95, Outcome::kReserves},
+    {"reclaim_in_vain", 1'000, "spine", 95, Outcome::kInVain},
+    {"reclaim", 1'000, "spine", 95, Outcome::kReclaims},
 };
 
 Policies PoliciesFor(const Case& of) {
-  if (!of.alone) return Policies::Default();
+  if (of.outcome != Outcome::kWaits) return Policies::Default();
   PolicyConfig config;
   config.actions = {"allocate"};
   return *Policies::Create(config);
@@ -43,12 +54,28 @@ JobSpec GangOf(const std::string& name, QueueId queue, const Case& of, int32_t t
   return spec;
 }
 
-bool BoundWhole(const Plan& plan, JobId id, int32_t tasks) {
-  return std::any_of(plan.decisions.begin(), plan.decisions.end(), [&](const EventBody& decision) {
-    const auto* bound = std::get_if<TasksBound>(&decision);
-    return bound != nullptr && bound->job == id &&
-           bound->placements.size() == static_cast<size_t>(tasks);
+// Decisions of that kind about the job, of which this is true.
+template <class Decision, class Is>
+bool Decides(const Plan& plan, JobId id, Is&& is) {
+  return std::any_of(plan.decisions.begin(), plan.decisions.end(), [&](const EventBody& body) {
+    const auto* decision = std::get_if<Decision>(&body);
+    return decision != nullptr && decision->job == id && is(*decision);
   });
+}
+
+void CheckOutcome(const Plan& plan, JobId id, int32_t tasks, Outcome outcome) {
+  const auto places = [&](const auto& decision) {
+    return decision.placements.size() == static_cast<size_t>(tasks);
+  };
+  const auto kept = [](const JobReserved& d) { return !d.reservation.places.empty(); };
+  const bool starts = Decides<TasksBound>(plan, id, places);
+  const bool reserves = Decides<JobReserved>(plan, id, kept);
+  const bool reclaims = Decides<TasksNominated>(plan, id, places);
+  const bool waits_for_ends = outcome == Outcome::kReserves || outcome == Outcome::kInVain;
+  if (starts != (outcome == Outcome::kStarts) || reclaims != (outcome == Outcome::kReclaims) ||
+      (waits_for_ends && !reserves)) {
+    Fail("of the gang became something else than expected");
+  }
 }
 
 void CheckTier(const CoreCluster& cluster, JobId id, const char* tier) {
@@ -66,7 +93,10 @@ Figures Measure(int64_t nodes, const Case& of) {
   CoreCluster cluster(PoliciesFor(of));
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 32);
-  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus}}});
+  QueueSpec own{.name = "trainers"};
+  if (of.entitled()) own.deserved = {{"gpu", gpus}};
+  if (of.outcome == Outcome::kReserves) own.weight = 0;
+  const QueueId trainers = cluster.AddQueue(std::move(own));
   cluster.AddNodes(nodes);
   cluster.AddTree();
   Workload(teams, /*seed=*/17).SubmitGpus(cluster, gpus * of.percent / 100);
@@ -76,23 +106,24 @@ Figures Measure(int64_t nodes, const Case& of) {
   for (int gang = 0; gang < kGangs; ++gang) {
     cluster.Advance(absl::Minutes(1));
     cluster.Settle();
-    const int32_t tasks = of.tasks + (of.fits ? 0 : gang);  // of a size that is not known to wait
+    const int32_t tasks = of.tasks + (of.fits() ? 0 : gang);  // of a size that is not known to wait
     const JobId id = cluster.Submit(GangOf(absl::StrCat("gang-", gang), trainers, of, tasks));
     const TimedPlan timed = cluster.PlanTimed();
     us.push_back(timed.seconds * 1e6);
-    if (BoundWhole(timed.plan, id, tasks) != of.fits) Fail("bound, or not, other than expected");
+    CheckOutcome(timed.plan, id, tasks, of.outcome);
     cluster.ApplyTimed(timed.plan);
-    if (!of.fits) continue;
     if (gang == 0) cluster.Check();
-    if (gang == 0) CheckTier(cluster, id, of.tier);
+    if (gang == 0 && of.fits()) CheckTier(cluster, id, of.tier);
+    if (!of.fits()) cluster.Apply(JobCancelled{.id = id});
     cluster.RunAll();
-    cluster.Finish(id);
+    if (of.fits()) cluster.Finish(id);
   }
   return {{"us", Median(us)},
           {"first_us", us.front()},
           {"slowest_us", *std::max_element(us.begin(), us.end())},
           {"us_per_task", Median(us) / of.tasks},
           {"nodes", static_cast<double>(nodes)},
+          {"state", cluster.StateDigest()},
           {"tasks", static_cast<double>(of.tasks)},
           {"percent_used",
            static_cast<double>(cluster.GpusHeld()) * 100 / static_cast<double>(cluster.Gpus())}};
@@ -103,6 +134,7 @@ Figures Measure(int64_t nodes, const Case& of) {
 std::vector<Row> CoreTopology(const Options& options) {
   std::vector<Row> rows;
   for (const Case& of : kCases) {
+    if (!options.Wants(of.name)) continue;
     Case scaled = of;
     scaled.tasks = static_cast<int32_t>(Scaled(options, of.tasks, of.tasks / 16));
     const int64_t nodes = Scaled(options, 16'384, 1'024);

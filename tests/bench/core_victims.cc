@@ -154,6 +154,7 @@ Figures MeasureMany(int64_t nodes, int64_t jobs) {
   return {{"us", timed.seconds * 1e6 / static_cast<double>(jobs)},
           {"ms", timed.seconds * 1e3},
           {"nodes", static_cast<double>(nodes)},
+          {"state", cluster.StateDigest()},
           {"reclaims", static_cast<double>(jobs)}};
 }
 
@@ -198,6 +199,7 @@ Figures MeasureLookAgain(int64_t nodes) {
   Figures figures{
       {"ms", timed.seconds * 1e3},
       {"nodes", static_cast<double>(nodes)},
+      {"state", cluster.StateDigest()},
       {"classes", static_cast<double>(cluster.state().pending().classes().size())},
       {"decisions", static_cast<double>(timed.plan.decisions.size())},
       {"waiting_jobs", static_cast<double>(cluster.state().pending().job_count())},
@@ -216,6 +218,7 @@ std::vector<Row> CoreVictims(const Options& options) {
   const auto tasks = static_cast<int32_t>(Scaled(options, 128, 8));
   std::vector<Row> rows;
   for (const bool reclaim : {true, false}) {
+    if (!options.Wants(reclaim ? "reclaim" : "preempt")) continue;
     rows.push_back(FiguresRow("core.victims", "ms", "ms", Runs(options, 5, [=] {
                                 return reclaim ? MeasureReclaim(nodes, tasks)
                                                : MeasurePreempt(nodes, tasks);

@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   app.add_option("NAME", names, "benchmarks to run; default: all");
   app.add_flag("--list", list, "list the benchmarks");
   app.add_flag("--quick", options.quick, "a hundredth of the work, to see that it works");
+  app.add_option("--case", options.only, "of benchmarks with cases, this one alone");
   options.programs = berth::bench::OwnFolder();
   app.add_option("--programs", options.programs, "folder of berthd and berth-agent")
       ->capture_default_str();
