@@ -72,7 +72,7 @@ void Settle(ClusterState& state, Random& random) {
 
 TEST_CASE("random events keep every sum equal to the facts", "[model][property]") {
   uint64_t accepted = 0;
-  std::vector<uint64_t> accepted_by_kind(std::variant_size_v<EventBody>, 0);
+  std::vector<uint64_t> accepted_by_kind(std::variant_size_v<AnyFact>, 0);
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     World world;
     world.AddQueue("q0");

@@ -12,6 +12,7 @@
 namespace berth {
 namespace {
 
+using testing::GroupShape;
 using testing::JobShape;
 using testing::MakeJob;
 using testing::PoliciesWith;

@@ -160,7 +160,7 @@ TEST_CASE("request records and next ids round-trip") {
 
 TEST_CASE("every kind of event round-trips") {
   RandomValues random(6);
-  constexpr size_t kKinds = std::variant_size_v<EventBody>;
+  constexpr size_t kKinds = std::variant_size_v<AnyFact>;
   for (size_t kind = 0; kind < kKinds; ++kind) {
     for (int i = 0; i < 100; ++i) {
       const Time turn_time = random.AnyTime();

@@ -64,7 +64,7 @@ void Run(RandomCluster& cluster, Store& store, int turns) {
 }
 
 TEST_CASE("loading equals folding equals the live state") {
-  std::array<int, std::variant_size_v<EventBody>> accepted{};
+  std::array<int, std::variant_size_v<AnyFact>> accepted{};
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     INFO("seed " << seed);
     MemoryStore store;

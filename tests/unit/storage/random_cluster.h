@@ -25,7 +25,7 @@ class RandomCluster {
       : random_(seed), recorder_(state_, preserved) {}
 
   const ClusterState& state() const { return state_; }
-  const std::array<int, std::variant_size_v<EventBody>>& accepted() const { return accepted_; }
+  const std::array<int, std::variant_size_v<AnyFact>>& accepted() const { return accepted_; }
 
   // One turn of up to `events` tries; nullopt if nothing came of it.
   std::optional<Batch> Turn(uint64_t sequence, int events) {
@@ -398,7 +398,7 @@ class RandomCluster {
   ClusterState state_;
   TurnRecorder recorder_;
   Time now_ = absl::FromUnixSeconds(1'795'000'000);
-  std::array<int, std::variant_size_v<EventBody>> accepted_{};
+  std::array<int, std::variant_size_v<AnyFact>> accepted_{};
 };
 
 }  // namespace berth
