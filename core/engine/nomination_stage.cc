@@ -194,7 +194,7 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
   Reservations& reservations = cycle.reservations();
   const bool barred =
       reservations.Outgrows(job, use, window, LeavingOfQueues(state, job.queue)).has_value() ||
-      reservations.TakesGuarantee(job, request, window, false, true).has_value();
+      reservations.TakesGuarantee(job, request, window, /*once_released=*/true).has_value();
   if (barred) return std::nullopt;
   const std::vector<NodeId> some = count.RoomOnceReleased();
   auto places = TryOn(cycle, placer, job, some);

@@ -254,8 +254,8 @@ bool Reservations::AnyGuarantee() {
 
 // Of each queue, of what it holds now; what has ended was counted whole, so of what is being
 // released only what would run on.
-std::map<QueueId, Resources> Reservations::GoneBy(Time at, bool once_released) {
-  std::map<QueueId, Resources> gone;
+Reservations::GoneByQueue Reservations::GoneBy(Time at, bool once_released) {
+  GoneByQueue gone;
   if (at > now_) {
     for (const auto& [id, use] : EndedBy(at)) gone[id] = use.all;
   }
@@ -272,9 +272,20 @@ std::map<QueueId, Resources> Reservations::GoneBy(Time at, bool once_released) {
   return gone;
 }
 
+// Of others than the job: use that comes back.
+void Reservations::AddClaims(const Job& job, Time at, GoneByQueue* gone) const {
+  for (const auto& [id, reservation] : state_.reservations()) {
+    if (id == job.id || !WindowOf(reservation).Holds(at)) continue;
+    for (QueueId up = state_.jobs().At(id).queue;; up = state_.queues().At(up).spec.parent) {
+      (*gone)[up] -= uses_.at(id).all;
+      if (up == kRootQueue) break;
+    }
+  }
+}
+
 std::optional<QueueBar> Reservations::TakesGuarantee(const Job& job, const Resources& request,
-                                                     const Window& window, bool at_begin,
-                                                     bool once_released) {
+                                                     const Window& window, bool once_released,
+                                                     const GoneByQueue* gone_at_begin) {
   if (!AnyGuarantee()) return std::nullopt;
   Follow();
   Index();
@@ -285,16 +296,11 @@ std::optional<QueueBar> Reservations::TakesGuarantee(const Job& job, const Resou
       moments.try_emplace(std::max(claim.begin, window.begin), id);
     }
   }
-  if (at_begin) moments.try_emplace(window.begin, job.id);
+  if (gone_at_begin != nullptr) moments.try_emplace(window.begin, job.id);
   for (const auto& [at, whose] : moments) {
-    std::map<QueueId, Resources> gone = GoneBy(at, once_released);
-    for (const auto& [id, reservation] : state_.reservations()) {
-      if (id == job.id || !WindowOf(reservation).Holds(at)) continue;
-      for (QueueId up = state_.jobs().At(id).queue;; up = state_.queues().At(up).spec.parent) {
-        gone[up] -= uses_.at(id).all;
-        if (up == kRootQueue) break;
-      }
-    }
+    const bool told = gone_at_begin != nullptr && at == window.begin;
+    GoneByQueue gone = told ? *gone_at_begin : GoneBy(at, once_released);
+    AddClaims(job, at, &gone);
     const auto verdict = GuaranteeVerdictAfter(state_, job.queue, request, [&](QueueId id) {
       const auto found = gone.find(id);
       return found == gone.end() ? Resources{} : found->second;

@@ -89,12 +89,17 @@ class Reservations {
                          const std::vector<QueueUse>& ended) const;
 
   // The request more, for `window`, takes nothing of what is set aside for the guarantees of other
-  // queues (GuaranteeVerdictAfter) at any start of another's reservation in the window, nor, with
-  // `at_begin`, at window.begin, these reservations counted as use of their queues; nullopt if so,
-  // else whose would be in the way: at window.begin the job's own. `once_released`: at window.begin
-  // what is being released now has gone; later it has anyway. O(queues) for each moment.
+  // queues (GuaranteeVerdictAfter) at any start of another's reservation in the window, nor, where
+  // `gone_at_begin` says how much of each queue's use has gone by then, at window.begin; these
+  // reservations counted as use of their queues. nullopt if so, else whose would be in the way: at
+  // window.begin the job's own. `once_released`: at window.begin what is being released has gone;
+  // later it has anyway. O(queues) for each moment.
+  using GoneByQueue = std::map<QueueId, Resources>;
   std::optional<QueueBar> TakesGuarantee(const Job& job, const Resources& request,
-                                         const Window& window, bool at_begin, bool once_released);
+                                         const Window& window, bool once_released,
+                                         const GoneByQueue* gone_at_begin = nullptr);
+  // Some queue has a guarantee.
+  bool AnyGuarantee();
 
   // What was placed in this cycle was decided to start, and ends at `end`.
   void Started(const Job& job, const QueueUse& use, Time end);
@@ -116,8 +121,8 @@ class Reservations {
   Resources RunningAt(const Node& node, const Job& job, Time at) const;
   Resources ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const;
   const EndedUse& EndedBy(Time at);
-  bool AnyGuarantee();
-  std::map<QueueId, Resources> GoneBy(Time at, bool once_released);
+  GoneByQueue GoneBy(Time at, bool once_released);
+  void AddClaims(const Job& job, Time at, GoneByQueue* gone) const;
   QueueUse ClaimOf(const Job& job, const Reservation& reservation) const;
   QueueUse ClaimsBelow(QueueId queue, JobId except, Time at) const;
 
