@@ -32,7 +32,8 @@ bool LacksRoom(const BlockedVerdict& verdict) {
 }
 
 bool WaitsForEnds(const BlockedVerdict& verdict) {
-  return LacksRoom(verdict) || static_cast<WaitCode>(verdict.code) == WaitCode::kQueueLimit;
+  const auto code = static_cast<WaitCode>(verdict.code);
+  return LacksRoom(verdict) || code == WaitCode::kQueueLimit || code == WaitCode::kGuaranteeKept;
 }
 
 int32_t TasksIn(const JobNeeds& needs) {
@@ -115,7 +116,7 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   const Window window = WindowFrom(job, cycle_.now());
   auto bar = reservations.Outgrows(job, use, window, {});
   const bool bounded = bar.has_value();
-  if (!bounded) bar = reservations.TakesGuarantee(job, request, window, false, false);
+  if (!bounded) bar = reservations.TakesGuarantee(job, request, window, /*once_released=*/false);
   if (!bar.has_value()) return std::nullopt;
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kReserved);
