@@ -28,7 +28,6 @@ void Merge(std::vector<NodeId>& all, absl::Span<const NodeId> more) {
 
 void StateEditor::TopologyChanged() {
   ++state_.topology_version_;
-  ForgetNever();
   AnythingCouldHelp();
 }
 
