@@ -158,6 +158,7 @@ bool RunStages(Cycle& cycle) {
   if (!cycle.cut()) KeepReservations(cycle);
   for (const auto& action : cycle.policies().actions()) {
     if (!cycle.cut()) action->Run(cycle);
+    if (!cycle.cut()) cycle.transaction().editor().SettleNever();
   }
   return !cycle.cut();
 }

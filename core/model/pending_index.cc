@@ -37,7 +37,8 @@ ClassId PendingIndex::Renew(ClassId id) {
   ++next_class_.value;
   if (!old.jobs.empty()) Unlist(old, *old.jobs.begin());
   by_demand_[old.demand] = fresh;
-  const PendingClass& renewed = classes_.Insert(fresh, std::move(old));
+  PendingClass& renewed = classes_.Insert(fresh, std::move(old));
+  renewed.never = false;
   classes_.Erase(id);
   if (!renewed.jobs.empty()) Enlist(fresh, renewed);
   return fresh;
@@ -101,6 +102,7 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   }
   if (verdict.revisit != absl::InfiniteFuture()) revisits_.insert({verdict.revisit, id});
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
+  if (NeverDiffers(c)) judged_.push_back(id);
   missed_.push_back(id);
   if (!c.jobs.empty()) Enlist(id, c);
 }

@@ -125,6 +125,9 @@ struct PendingClass {
   Demand demand;
   absl::btree_set<OrderKey> jobs;
   std::unique_ptr<BlockedVerdict> blocked;  // null while it is in ready()
+  // By the last verdict that SettleNever has seen nothing but other nodes or domains can help. It
+  // stays until then, also while the class is looked at again: shares do not follow each look.
+  bool never = false;
 };
 
 // Where a class stands in its queue: as its first job does, but of equal priority and deadline
@@ -196,6 +199,10 @@ class PendingIndex {
   void RevisitWith(ClassId id, QueueId queue);
   void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
+  // The blocked class is to be called so, or not: SettleNever has not done it yet.
+  bool NeverDiffers(const PendingClass& c) const {
+    return c.blocked != nullptr && (c.blocked->wake == WakeOn::kChange) != c.never;
+  }
   enum List : size_t { kReady, kShort, kHeldBack };
   static List ListOf(const PendingClass& c);
   // Its list holds it by `before`; make that hold its present first key.
@@ -214,6 +221,8 @@ class PendingIndex {
   absl::btree_set<std::pair<Time, ClassId>> revisits_;
   std::vector<ClassId> missed_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
+  std::vector<ClassId> judged_;   // NeverDiffers, maybe
+  std::vector<ClassId> never_;    // likewise: `never`, maybe
   ClassId next_class_{1};         // 0 = no class
   size_t job_count_ = 0;
 };

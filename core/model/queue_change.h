@@ -14,6 +14,7 @@ struct StateEditor::QueueChange {
   int allocated = 0;               // times the request: -1, 0 or 1
   int nonpreemptible = 0;          // likewise
   int pending = 0;                 // likewise
+  int wanted = 0;                  // likewise
   int nominated = 0;               // likewise
   int leaving = 0;                 // likewise
   int nonpreemptible_leaving = 0;  // likewise

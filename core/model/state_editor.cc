@@ -250,6 +250,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, con
   if (!Ended(job.status.state)) {
     const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
     change.pending = waits(task.state) - waits(old.state);
+    if (job.wanting) change.wanted = change.pending;
   }
   change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
   if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
@@ -340,7 +341,10 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
           int64_t{change.active_jobs} * tally.In(waiting_state);
     }
   }
-  if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
+  if (change.held_jobs != 0 || change.active_jobs != 0) {
+    ChangeQueues(job.queue, change);
+    RefreshWanting(job);
+  }
 
   const bool waits = WaitsForDependencies(StartOf(job.status));
   if (WaitsForDependencies(before) != waits) ListDependencies(job, waits);
@@ -423,8 +427,10 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
   if (state_.next_job_id_ <= id) state_.next_job_id_ = JobId{id.value + 1};
 
   const Resources waiting = WaitingRequest(job);
-  ChangeQueues(job.queue,
-               QueueChange{.request = &waiting, .pending = 1, .jobs = 1, .active_jobs = 1});
+  job.wanting = true;
+  ChangeQueues(
+      job.queue,
+      QueueChange{.request = &waiting, .pending = 1, .wanted = 1, .jobs = 1, .active_jobs = 1});
   ListDependencies(job, true);
   Touch(id);
   if (!facts()) return;
@@ -446,6 +452,7 @@ void StateEditor::EraseJob(JobId id) {
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
   QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
   change.active_jobs = active ? -1 : 0;
+  change.wanted = job.wanting ? -1 : 0;
   change.held_jobs = Held(job.status.state) ? -1 : 0;
   ChangeQueues(job.queue, change);
   --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
@@ -484,7 +491,10 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
 
 void StateEditor::RefreshPending(Job& job) {
   const JobNeeds needs = NeedsOf(job);
-  if (needs.empty()) return LeavePending(job);
+  if (needs.empty()) {
+    LeavePending(job);
+    return RefreshWanting(job);
+  }
   const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs);
   if (job.pending_class != ClassId{}) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
@@ -492,6 +502,49 @@ void StateEditor::RefreshPending(Job& job) {
   }
   RememberClass(job);
   job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
+  RefreshWanting(job);
+}
+
+void StateEditor::RefreshWanting(Job& job) {
+  const JobState now = job.status.state;
+  const bool never =
+      job.pending_class != ClassId{} && state_.pending_.Class(job.pending_class).never;
+  const bool wanting = !Ended(now) && !Held(now) && !never;
+  if (wanting == job.wanting) return;
+  job.wanting = wanting;
+  const Resources waiting = WaitingRequest(job);
+  ChangeQueues(job.queue, QueueChange{.request = &waiting, .wanted = wanting ? 1 : -1});
+}
+
+void StateEditor::SetNever(ClassId id, bool never) {
+  PendingClass& c = state_.pending_.classes_.At(id);
+  c.never = never;
+  if (never) state_.pending_.never_.push_back(id);
+  for (const OrderKey& key : c.jobs) RefreshWanting(state_.jobs_.At(key.job));
+}
+
+void StateEditor::SettleNever() {
+  PendingIndex& pending = state_.pending_;
+  for (ClassId id : std::exchange(pending.judged_, {})) {
+    const PendingClass* c = pending.FindClass(id);
+    if (c != nullptr && pending.NeverDiffers(*c)) SetNever(id, !c->never);
+  }
+}
+
+void StateEditor::ForgetNever() {
+  PendingIndex& pending = state_.pending_;
+  pending.judged_.clear();
+  for (ClassId id : std::exchange(pending.never_, {})) {
+    const PendingClass* c = pending.FindClass(id);
+    if (c != nullptr && c->never) SetNever(id, false);
+  }
+}
+
+void StateEditor::ForgetVerdicts() {
+  state_.pending_.ReopenAll();
+  ForgetNever();
+  state_.planning_cache_.reset();
+  state_.free_.ClearMarks();
 }
 
 void StateEditor::LeavePending(Job& job) {
@@ -523,9 +576,11 @@ void StateEditor::RestoreClasses() {
     if (job.pending_class != ClassId{}) state_.pending_.Remove(job.pending_class, KeyOf(job));
     job.pending_class = origin.pending_class;
     if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
+    RefreshWanting(job);
   }
   origins_.clear();
-  state_.pending_.DropEmpty();  // what was found out about classes that were tried only is forgotten
+  state_.pending_
+      .DropEmpty();  // what was found out about classes that were tried only is forgotten
 }
 
 void StateEditor::KeepClasses(ClassId first) {
@@ -537,7 +592,9 @@ void StateEditor::KeepClasses(ClassId first) {
     if (made == nullptr || made->jobs.empty()) continue;
     const ClassId fresh = state_.pending_.Renew(id);
     for (const OrderKey& key : state_.pending_.Class(fresh).jobs) {
-      state_.jobs_.At(key.job).pending_class = fresh;
+      Job& job = state_.jobs_.At(key.job);
+      job.pending_class = fresh;
+      RefreshWanting(job);
     }
   }
 }

@@ -128,6 +128,9 @@ class StateEditor {
   void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
   // And when something of the queue, or below it, ends.
   void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
+  // What waits in classes whose verdict is now that they can never be placed is no demand any more,
+  // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
+  void SettleNever();
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
   // Classes that Block was told of after missed() had `from` entries were never tried: they return
@@ -153,11 +156,7 @@ class StateEditor {
   std::vector<QueueId> TakeChangedQueues();
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
   // Nothing is known any more of what cannot be placed: the policies are others.
-  void ForgetVerdicts() {
-    state_.pending_.ReopenAll();
-    state_.planning_cache_.reset();
-    state_.free_.ClearMarks();
-  }
+  void ForgetVerdicts();
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.
@@ -196,6 +195,7 @@ class StateEditor {
   void NodeCouldHelp(NodeId id);
   void AnythingCouldHelp();
   void ShareChanged(Queue& queue);
+  void DemandChangedBelow(Queue& queue);
   void KeepForChildren(Queue& parent);
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
@@ -222,6 +222,9 @@ class StateEditor {
   void RefreshPending(Job& job);
   void LeavePending(Job& job);
   void RememberClass(Job& job);
+  void SetNever(ClassId id, bool never);
+  void ForgetNever();  // nodes or domains are not what they were
+  void RefreshWanting(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);

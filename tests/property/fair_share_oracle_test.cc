@@ -75,6 +75,7 @@ class Naive {
  public:
   Naive(const ClusterState& state, const FairShareParameters& parameters)
       : state_(state), parameters_(parameters) {
+    state.jobs().ForEach([&](JobId, const Job& job) { Count(job); });
     FairShares::OfQueue& root = Start(kRootQueue);
     root.fair_share = root.deserved = root.divisible = state.capacity();
     DivideBelow(kRootQueue);
@@ -82,10 +83,32 @@ class Naive {
   const FairShares::OfQueue& At(QueueId id) { return result_[id]; }
 
  private:
+  // What waits is demand of all queues above, unless the job is on hold, one of these is closed, or
+  // it was found that it can never fit.
+  void Count(const Job& job) {
+    const JobState now = job.status.state;
+    const bool held = now == JobState::kHeld || now == JobState::kSuspended;
+    const PendingClass* of = state_.pending().FindClass(job.pending_class);
+    if (Ended(now) || held || (of != nullptr && of->never)) return;
+    Resources waits;
+    for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+      if (job.tasks[t].state != TaskState::kPending) continue;
+      waits += state_.interner().Shape(job.groups[GroupOf(job, t)].shape).resources;
+    }
+    std::vector<QueueId> path = {job.queue};
+    while (path.back() != kRootQueue) {
+      path.push_back(state_.queues().At(path.back()).spec.parent);
+    }
+    for (QueueId id : path) {
+      if (!state_.queues().At(id).open) return;
+    }
+    for (QueueId id : path) wanted_[id] += waits;
+  }
   FairShares::OfQueue& Start(QueueId id) {
     const Queue& queue = state_.queues().At(id);
     FairShares::OfQueue& of = result_[id];
-    of.demand = queue.allocated + queue.pending;
+    of.wanted = wanted_[id];
+    of.demand = queue.allocated + of.wanted;
     for (size_t k = 0; k < kMaxResourceKinds; ++k) of.guarantee.amount[k] = Guarantee(id, k);
     return of;
   }
@@ -178,6 +201,7 @@ class Naive {
 
   const ClusterState& state_;
   const FairShareParameters parameters_;
+  std::map<QueueId, Resources> wanted_;
   std::map<QueueId, FairShares::OfQueue> result_;
 };
 
@@ -209,7 +233,11 @@ class RandomTree {
   }
 
   void Change() {
-    switch (dice_.Below(9)) {
+    switch (dice_.Below(12)) {
+      case 9:
+        return Hold();
+      case 10:
+        return Open();
       case 0:
         return AddQueue();
       case 1:
@@ -235,11 +263,12 @@ class RandomTree {
     if (!queue.children.empty() || queue.id == kRootQueue) return;
     GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
     group.min_available = dice_.Chance(40) ? 1 : group.replicas;
-    group.gpus = dice_.Below(3);
+    group.gpus = dice_.Chance(10) ? 99 : dice_.Below(3);  // as many as no node has
     JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
     shape.preemptible = dice_.Chance(60);
     shape.user = dice_.Chance(50) ? "ann" : "bob";
-    cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
+    shape.suspended = dice_.Chance(5);
+    if (cluster_.state().Open(queue.id)) cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
   }
 
  private:
@@ -294,6 +323,16 @@ class RandomTree {
                          {{"cpu", dice_.Below(9) * 1'000'000}, {"gpu", dice_.Below(9999)}});
     }
   }
+  void Hold() {
+    const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
+    if (cluster_.state().jobs().Find(id) == nullptr) return;
+    (void)cluster_.Try(JobSuspended{.id = id, .suspended = dice_.Chance(60)});
+  }
+  void Open() {
+    const Queue& queue = Any();
+    if (queue.id == kRootQueue) return;
+    (void)cluster_.Try(QueueOpened{.id = queue.id, .open = !queue.open || dice_.Chance(50)});
+  }
   void End() {
     const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
     if (cluster_.state().jobs().Find(id) == nullptr) return;
@@ -319,8 +358,25 @@ void CheckSane(const ClusterState& state, const FairShares& shares) {
   });
 }
 
+// Of `pending`: what is no demand.
+bool AnyUnwanted(const ClusterState& state, const FairShares& shares) {
+  const Resources& wanted = shares.At(kRootQueue).wanted;
+  return !(wanted == state.queues().At(kRootQueue).pending);
+}
+
+// A whole cycle leaves no class whose verdict demand does not know.
+size_t CheckNever(const ClusterState& state) {
+  size_t never = 0;
+  state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
+    if (c.blocked == nullptr) return;
+    REQUIRE(c.never == (c.blocked->wake == WakeOn::kChange));
+    never += c.never ? 1 : 0;
+  });
+  return never;
+}
+
 TEST_CASE("shares kept incrementally are those of the literal rules") {
-  uint64_t divided = 0, scaled = 0, steps = 0, queues = 0;
+  uint64_t divided = 0, scaled = 0, steps = 0, queues = 0, unwanted = 0, never = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Dice dice(seed);
     PolicyConfig config;
@@ -348,10 +404,14 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
         if (!queue.children.empty()) ++queues;
       });
       CheckSane(cluster.state(), cached);
+      unwanted += AnyUnwanted(cluster.state(), cached) ? 1 : 0;
+      never += CheckNever(cluster.state());
     }
   }
   CHECK(divided * 3 < queues * 2);  // much was not divided again
   CHECK(scaled > 1000);
+  CHECK(unwanted > 500);
+  CHECK(never > 500);
   CHECK(steps > 3000);
 }
 
