@@ -123,6 +123,12 @@ void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy&
     std::string kind;
     out->set_field(DevicePath(state, job, remedy, "count", of_kind, &kind));
   }
+  if (remedy.within_quota) {
+    out->set_detail(absl::StrCat("tasks of ", remedy.text, " ", amount,
+                                 " fit into the quota of queue ",
+                                 state.queues().At(remedy.queue).spec.name));
+    return;
+  }
   out->set_detail(absl::StrCat("a node has at most ", remedy.text, " ", amount));
 }
 
@@ -183,7 +189,8 @@ void RenderWiderTier(const Remedy& remedy, v1::Remedy* out) {
   out->set_kind(v1::Remedy::WIDER_TIER);
   out->set_field(TopologyPath(remedy, "highest_tier"));
   out->set_value(absl::StrCat(remedy.value));
-  out->set_detail(absl::StrCat(remedy.text, remedy.starts_now ? " has room for it" : " could hold it"));
+  out->set_detail(
+      absl::StrCat(remedy.text, remedy.starts_now ? " has room for it" : " could hold it"));
 }
 
 void RenderSoftTopology(const Remedy& remedy, v1::Remedy* out) {

@@ -49,7 +49,8 @@ enum class RemedyKind : uint8_t {
   kShorterWalltime,  // `time` = the longest that fits before what is reserved
   kOtherQueue,       // `queue`
   kPreemptible,      // may be evicted, and borrow
-  kSmallerTasks,     // `group`, `text` = a resource, `value` = as much of it as a node has
+  kSmallerTasks,  // `group`, `text` = a resource, `value` = as much of it as a node has, or, with
+                  // `within_quota`, as keeps the gang within what `queue` has left
   kWiderTier,     // `level`, `group`, `value` = the highest tier that would do, `text` = its name
   kSoftTopology,  // `level`, `group`: the hard constraint as a soft one
   kWait,          // until `time`; nothing to change
@@ -63,6 +64,7 @@ struct Remedy {
   std::string text;
   std::string device_kind;
   QueueId queue;
+  bool within_quota = false;
   Time time = absl::InfiniteFuture();
   Duration walltime = absl::InfiniteDuration();
   // False: not at once, but it could start on an empty cluster, which it cannot as it is (of a job

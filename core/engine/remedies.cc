@@ -18,14 +18,33 @@ bool Never(const WaitReason& reason) {
   return reason.code == WaitCode::kNeverFits || reason.code == WaitCode::kNoMatchingNode;
 }
 
+// A bound of some queue, or what is kept for others, of which `free` is left.
+bool LacksQuota(const WaitReason& reason) {
+  return reason.code == WaitCode::kQueueLimit || reason.code == WaitCode::kNonPreemptibleQuota ||
+         reason.code == WaitCode::kGuaranteeKept;
+}
+
+// What each of its tasks asks for of the resource.
+int64_t AskedOf(const TaskShape& shape, absl::string_view resource) {
+  if (resource == "cpu") return shape.cpu_millis;
+  if (resource == "memory") return shape.memory_bytes;
+  int64_t count = 0;
+  for (const DeviceRequest& request : shape.devices) {
+    if (request.kind == resource) count += request.count;
+  }
+  return count;
+}
+
 class Finder {
  public:
-  Finder(ClusterState& state, const Policies& policies, const Job& job, bool never, Time now)
+  Finder(ClusterState& state, const Policies& policies, const Job& job, const WaitReason& first,
+         Time now)
       : state_(state),
         policies_(policies),
         id_(job.id),
         spec_(SpecOf(state, job)),
-        never_(never),
+        first_(first),
+        never_(Never(first)),
         now_(now) {}
 
   std::vector<Remedy> Find();
@@ -42,6 +61,7 @@ class Finder {
   void OtherModel(uint32_t group);
   void FewerTasks(uint32_t group);
   void SmallerTasks(uint32_t group);
+  void TasksWithinQuota(uint32_t group);
   void LooserTopology();
   void LooserTopology(ScopeFit::Level level, uint32_t group, const TopologyConstraint& says);
   std::set<std::string> ModelsOf(const std::string& kind) const;
@@ -51,6 +71,7 @@ class Finder {
   const Policies& policies_;
   const JobId id_;
   const JobSpec spec_;
+  const WaitReason first_;  // why it waits
   const bool never_;
   const Time now_;
   int trials_ = 0;
@@ -188,6 +209,28 @@ void Finder::SmallerTasks(uint32_t group) {
   }
 }
 
+// Of a job that is too large for what its queues may still hold: all of the group's tasks alike, so
+// that its minimum, beside that of the other groups, is not.
+//
+//   3 GPUs are left of the limit, 2 tasks of 4 GPUs wait: 1 GPU each
+void Finder::TasksWithinQuota(uint32_t group) {
+  const GroupSpec& of = spec_.groups[group];
+  if (of.min_available == 0) return;
+  int64_t left = first_.free;
+  for (const GroupSpec& other : spec_.groups) {
+    if (&other != &of) left -= other.min_available * AskedOf(other.shape, first_.resource);
+  }
+  Remedy remedy;
+  remedy.kind = RemedyKind::kSmallerTasks;
+  remedy.group = group;
+  remedy.text = first_.resource;
+  remedy.queue = first_.queue;
+  remedy.within_quota = true;
+  remedy.value = left / of.min_available;
+  const bool smaller = remedy.value < AskedOf(of.shape, first_.resource);
+  if (left > 0 && remedy.value > 0 && smaller) Offer(std::move(remedy));
+}
+
 // The next tiers up, one by one; if none helps, the constraint as a wish.
 void Finder::LooserTopology(ScopeFit::Level level, uint32_t group, const TopologyConstraint& says) {
   if (says.mode != TopologyMode::kHard) return;
@@ -228,6 +271,7 @@ std::vector<Remedy> Finder::Find() {
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) OtherModel(g);
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) FewerTasks(g);
   for (uint32_t g = 0; g < spec_.groups.size() && never_; ++g) SmallerTasks(g);
+  for (uint32_t g = 0; g < spec_.groups.size() && LacksQuota(first_); ++g) TasksWithinQuota(g);
   return std::move(found_);
 }
 
@@ -300,7 +344,7 @@ std::vector<Remedy> RemediesFor(ClusterState& state, const Policies& policies, c
                                 const WaitReason& first, Time now) {
   const bool has_places = job.occupying > 0 || TallyOf(job).Nominated() > 0;
   if (job.status.state != JobState::kPending || has_places) return {};
-  return Finder(state, policies, job, Never(first), now).Find();
+  return Finder(state, policies, job, first, now).Find();
 }
 
 }  // namespace berth

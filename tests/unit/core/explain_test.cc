@@ -12,6 +12,7 @@
 namespace berth {
 namespace {
 
+using testing::GroupShape;
 using testing::JobShape;
 using testing::MakeJob;
 using testing::PoliciesWith;
@@ -302,6 +303,57 @@ TEST_CASE("explain: a task larger than any node is told what a node has") {
   CHECK(why.remedies[0].text == "gpu");
   CHECK(why.remedies[0].value == 8);
   CHECK_FALSE(why.remedies[0].starts_now);  // all are in use
+}
+
+TEST_CASE("explain: smaller tasks stay within a quota that bars larger ones") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 4, {.cpu = 64, .gpus = 8});
+  cluster.AddQueue("limited", {.limit = {{"gpu", 10}}});
+  cluster.AddQueue("owner", {.deserved = {{"gpu", 6}}});
+  cluster.AddQueue("kept", {.guarantee = {{"gpu", 8}}});
+  JobShape uses = Gpus(1, 3);
+  uses.queue = "limited";
+  cluster.RunAll(cluster.Submit("uses", uses));
+  const auto smaller = [&](JobShape shape, WaitCode code) -> std::optional<Remedy> {
+    static int jobs = 0;
+    const JobId job = cluster.Submit(absl::StrCat("j", ++jobs), shape);
+    cluster.Settle();
+    const Explanation why = Explain(cluster.state(), cluster.policies(), job, cluster.now());
+    CHECK(why.reasons.at(0).code == code);
+    const Remedy* found = Find(why.remedies, RemedyKind::kSmallerTasks);
+    const std::optional<Remedy> remedy = found == nullptr ? std::nullopt : std::optional(*found);
+    cluster.Must(JobCancelled{.id = job});
+    cluster.Settle();
+    return remedy;
+  };
+
+  const auto in = [](const char* queue, std::vector<GroupShape> groups) {
+    JobShape shape{.queue = queue, .groups = std::move(groups)};
+    return shape;
+  };
+  // 7 of 10 are left: 3 each.
+  auto remedy = smaller(in("limited", {{.replicas = 2, .gpus = 4}}), WaitCode::kQueueLimit);
+  REQUIRE(remedy.has_value());
+  CHECK(remedy->text == "gpu");
+  CHECK(remedy->value == 3);
+  CHECK(remedy->starts_now);
+  // Beside the other group, which takes 5 of the 7; that one itself cannot be small enough.
+  remedy = smaller(in("limited", {{.replicas = 2, .gpus = 4}, {.name = "b", .gpus = 5}}),
+                   WaitCode::kQueueLimit);
+  REQUIRE(remedy.has_value());
+  CHECK(remedy->group == 0);
+  CHECK(remedy->value == 1);
+  // What is deserved bounds jobs that are not preemptible.
+  remedy = smaller(in("owner", {{.replicas = 1, .gpus = 8}}), WaitCode::kNonPreemptibleQuota);
+  REQUIRE(remedy.has_value());
+  CHECK(remedy->value == 6);
+  // 32 in all, 3 in use, 8 kept: 21 are left.
+  remedy = smaller(in("default", {{.replicas = 4, .gpus = 6}}), WaitCode::kGuaranteeKept);
+  REQUIRE(remedy.has_value());
+  CHECK(remedy->value == 5);
+  // Eight tasks cannot share seven GPUs.
+  CHECK_FALSE(
+      smaller(in("limited", {{.replicas = 8, .gpus = 1}}), WaitCode::kQueueLimit).has_value());
 }
 
 TEST_CASE("explain: shorter than until what is reserved, or waiting until then") {

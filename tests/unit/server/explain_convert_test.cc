@@ -111,6 +111,10 @@ TEST_CASE("explain: a remedy is a field of the job, the value for it, and words"
   remedy.value = int64_t{1} << 34;
   check(v1::Remedy::SMALLER_TASKS, "groups[1].resources.memory_bytes", "17179869184",
         "a node has at most memory 16Gi");
+  remedy.within_quota = true;
+  remedy.queue = scene.world.state().FindQueue("main")->id;
+  check(v1::Remedy::SMALLER_TASKS, "groups[1].resources.memory_bytes", "17179869184",
+        "tasks of memory 16Gi fit into the quota of queue main");
 
   remedy.kind = RemedyKind::kOtherQueue;
   remedy.queue = scene.world.state().FindQueue("main")->id;
