@@ -69,8 +69,9 @@ class Search {
   const Job& job_;
   const JobNeeds needs_;
   const Resources request_;
-  std::vector<QueueId> chain_;   // the job's queue and those above
-  std::vector<QueueUse> ended_;  // likewise: what has gone
+  std::vector<QueueId> chain_;         // the job's queue and those above
+  std::vector<QueueUse> ended_;        // likewise: what has gone
+  Reservations::GoneByQueue gone_of_;  // of all queues; kept where some have guarantees
   std::vector<Shape> shapes_;
   DomainBound bound_;                       // of topology
   absl::flat_hash_map<NodeId, Left> left_;  // looked up, and walked only into an ordered list
@@ -146,6 +147,11 @@ void Search::QueuesLose(const Job& job, const QueueUse& use) {
   for (size_t level = 0; level < chain_.size(); ++level) {
     if (IsAbove(state_, chain_[level], job.queue)) ended_[level] += use;
   }
+  if (!cycle_.reservations().AnyGuarantee()) return;
+  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+    gone_of_[id] += use.all;
+    if (id == kRootQueue) return;
+  }
 }
 
 // But for the job's own tasks: one that is let go waits, and would be placed itself.
@@ -158,6 +164,8 @@ void Search::ReleasingGo() {
     }
   }
   ended_ = LeavingOfQueues(state_, job_.queue);
+  if (!cycle_.reservations().AnyGuarantee()) return;
+  state_.queues().ForEach([&](QueueId id, const Queue& queue) { gone_of_[id] = queue.leaving; });
 }
 
 void Search::JobEnds(const Job& job) {
@@ -186,6 +194,10 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   Reservations& reservations = cycle_.reservations();
   if (!reservations.WithinBoundsAfter(job_, use, ended_)) return std::nullopt;
   if (reservations.Outgrows(job_, use, window, ended_).has_value()) return std::nullopt;
+  if (reservations.TakesGuarantee(job_, request_, window, /*once_released=*/true, &gone_of_)
+          .has_value()) {
+    return std::nullopt;
+  }
   ++trials_;
   Transaction& transaction = cycle_.transaction();
   const Transaction::Mark mark = transaction.mark();

@@ -188,11 +188,13 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
   if (!count.Enough() || placer.Gates(job, needs, Use::kOnceReleased).has_value()) {
     return std::nullopt;
   }
-  const QueueUse use = UseOf(job, RequestOf(state, job, needs), job.occupying == 0);
+  const Resources request = RequestOf(state, job, needs);
+  const QueueUse use = UseOf(job, request, job.occupying == 0);
+  const Window window = WindowFrom(job, cycle.now());
+  Reservations& reservations = cycle.reservations();
   const bool barred =
-      cycle.reservations()
-          .Outgrows(job, use, WindowFrom(job, cycle.now()), LeavingOfQueues(state, job.queue))
-          .has_value();
+      reservations.Outgrows(job, use, window, LeavingOfQueues(state, job.queue)).has_value() ||
+      reservations.TakesGuarantee(job, request, window, /*once_released=*/true).has_value();
   if (barred) return std::nullopt;
   const std::vector<NodeId> some = count.RoomOnceReleased();
   auto places = TryOn(cycle, placer, job, some);

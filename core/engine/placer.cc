@@ -32,7 +32,8 @@ bool LacksRoom(const BlockedVerdict& verdict) {
 }
 
 bool WaitsForEnds(const BlockedVerdict& verdict) {
-  return LacksRoom(verdict) || static_cast<WaitCode>(verdict.code) == WaitCode::kQueueLimit;
+  const auto code = static_cast<WaitCode>(verdict.code);
+  return LacksRoom(verdict) || code == WaitCode::kQueueLimit || code == WaitCode::kGuaranteeKept;
 }
 
 int32_t TasksIn(const JobNeeds& needs) {
@@ -110,15 +111,20 @@ std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& n
 std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobNeeds& needs) const {
   Reservations& reservations = cycle_.reservations();
   if (!reservations.any()) return std::nullopt;
-  const QueueUse use = UseOf(job, RequestOf(state_, job, needs), job.occupying == 0);
-  const auto bar = reservations.Outgrows(job, use, WindowFrom(job, cycle_.now()), {});
+  const Resources request = RequestOf(state_, job, needs);
+  const QueueUse use = UseOf(job, request, job.occupying == 0);
+  const Window window = WindowFrom(job, cycle_.now());
+  auto bar = reservations.Outgrows(job, use, window, {});
+  const bool bounded = bar.has_value();
+  if (!bounded) bar = reservations.TakesGuarantee(job, request, window, /*once_released=*/false);
   if (!bar.has_value()) return std::nullopt;
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kReserved);
   verdict.wake = WakeOn::kQueue;
-  verdict.queue = bar->queue;
+  verdict.queue = bar->queue;  // whatever ends below it may help
   verdict.job = bar->job;
-  verdict.detail = "the queue's bound is kept for it";
+  verdict.detail = bounded ? "the queue's bound is kept for it"
+                           : "beside it, too little would be left for guarantees of other queues";
   return verdict;
 }
 

@@ -79,7 +79,7 @@ class Placer {
 // It lacks room, and nothing else; or room is kept for others.
 bool LacksRoom(const BlockedVerdict& verdict);
 
-// It lacks what others give back when they end: room, or use of a queue that is at its limit.
+// It lacks what others give back when they end: room, the limit of a queue, or beside guarantees.
 bool WaitsForEnds(const BlockedVerdict& verdict);
 
 // How many tasks these needs are.

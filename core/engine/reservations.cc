@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/engine/device_choice.h"
+#include "core/engine/verdict.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -241,6 +242,72 @@ bool Reservations::WithinBoundsAfter(const Job& job, const QueueUse& use,
     if (!WithinBounds(queue, then, use)) return false;
     if (id == kRootQueue) return true;
   }
+}
+
+bool Reservations::AnyGuarantee() {
+  if (any_guarantee_.has_value()) return *any_guarantee_;
+  any_guarantee_ = false;
+  state_.queues().ForEach(
+      [&](QueueId, const Queue& queue) { *any_guarantee_ = *any_guarantee_ || queue.guarantees; });
+  return *any_guarantee_;
+}
+
+// Of each queue, of what it holds now; what has ended was counted whole, so of what is being
+// released only what would run on.
+Reservations::GoneByQueue Reservations::GoneBy(Time at, bool once_released) {
+  GoneByQueue gone;
+  if (at > now_) {
+    for (const auto& [id, use] : EndedBy(at)) gone[id] = use.all;
+  }
+  if (at == now_ && !once_released) return gone;
+  for (TaskKey key : state_.releasing()) {
+    const Job& job = state_.jobs().At(key.job);
+    const bool counted = at > now_ && PlannedEnd(job) <= at;
+    if (counted || job.tasks[key.task].moves) continue;
+    for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+      gone[id] += RequestOfTask(state_, job, key.task);
+      if (id == kRootQueue) break;
+    }
+  }
+  return gone;
+}
+
+// Of others than the job: use that comes back.
+void Reservations::AddClaims(const Job& job, Time at, GoneByQueue* gone) const {
+  for (const auto& [id, reservation] : state_.reservations()) {
+    if (id == job.id || !WindowOf(reservation).Holds(at)) continue;
+    for (QueueId up = state_.jobs().At(id).queue;; up = state_.queues().At(up).spec.parent) {
+      (*gone)[up] -= uses_.at(id).all;
+      if (up == kRootQueue) break;
+    }
+  }
+}
+
+std::optional<QueueBar> Reservations::TakesGuarantee(const Job& job, const Resources& request,
+                                                     const Window& window, bool once_released,
+                                                     const GoneByQueue* gone_at_begin) {
+  if (!AnyGuarantee()) return std::nullopt;
+  Follow();
+  Index();
+  std::map<Time, JobId> moments;  // and for whose sake
+  for (const auto& [id, reservation] : state_.reservations()) {
+    const Window claim = WindowOf(reservation);
+    if (id != job.id && claim.Overlaps(window)) {
+      moments.try_emplace(std::max(claim.begin, window.begin), id);
+    }
+  }
+  if (gone_at_begin != nullptr) moments.try_emplace(window.begin, job.id);
+  for (const auto& [at, whose] : moments) {
+    const bool told = gone_at_begin != nullptr && at == window.begin;
+    GoneByQueue gone = told ? *gone_at_begin : GoneBy(at, once_released);
+    AddClaims(job, at, &gone);
+    const auto verdict = GuaranteeVerdictAfter(state_, job.queue, request, [&](QueueId id) {
+      const auto found = gone.find(id);
+      return found == gone.end() ? Resources{} : found->second;
+    });
+    if (verdict.has_value()) return QueueBar{whose, verdict->queue};
+  }
+  return std::nullopt;
 }
 
 void Reservations::Started(const Job& job, const QueueUse& use, Time end) {

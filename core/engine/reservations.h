@@ -85,6 +85,19 @@ class Reservations {
   bool WithinBoundsAfter(const Job& job, const QueueUse& use,
                          const std::vector<QueueUse>& ended) const;
 
+  // The request more, for `window`, takes nothing of what is set aside for the guarantees of other
+  // queues (GuaranteeVerdictAfter) at any start of another's reservation in the window, nor, where
+  // `gone_at_begin` says how much of each queue's use has gone by then, at window.begin; these
+  // reservations counted as use of their queues. nullopt if so, else whose would be in the way: at
+  // window.begin the job's own. `once_released`: at window.begin what is being released has gone;
+  // later it has anyway. O(queues) for each moment.
+  using GoneByQueue = std::map<QueueId, Resources>;
+  std::optional<QueueBar> TakesGuarantee(const Job& job, const Resources& request,
+                                         const Window& window, bool once_released,
+                                         const GoneByQueue* gone_at_begin = nullptr);
+  // Some queue has a guarantee.
+  bool AnyGuarantee();
+
   // What was placed in this cycle was decided to start, and ends at `end`.
   void Started(const Job& job, const QueueUse& use, Time end);
 
@@ -105,6 +118,8 @@ class Reservations {
   Resources RunningAt(const Node& node, const Job& job, Time at) const;
   Resources ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const;
   const EndedUse& EndedBy(Time at);
+  GoneByQueue GoneBy(Time at, bool once_released);
+  void AddClaims(const Job& job, Time at, GoneByQueue* gone) const;
   QueueUse ClaimOf(const Job& job, const Reservation& reservation) const;
   QueueUse ClaimsBelow(QueueId queue, JobId except, Time at) const;
 
@@ -113,6 +128,7 @@ class Reservations {
   const Time now_;
   uint64_t version_ = 0;
   bool indexed_ = false;
+  std::optional<bool> any_guarantee_;                       // queues do not change within a cycle
   absl::flat_hash_map<NodeId, std::vector<Claim>> claims_;  // by job within a node
   std::map<JobId, QueueUse> uses_;                          // each reservation's
   absl::btree_map<Time, EndedUse> ended_;  // by a start: of the jobs that end by then
