@@ -198,9 +198,13 @@ void FairShares::Include(const ClusterState& state, QueueId id, Work& work) cons
 void FairShares::Collect(const ClusterState& state, const Queue& queue) {
   if (queues_.Find(queue.id) == nullptr) queues_.Insert(queue.id, OfQueue{});
   OfQueue& share = queues_.At(queue.id);
-  share.demand = queue.allocated + queue.pending;
   Resources below;
-  for (QueueId child : queue.children) below += queues_.At(child).guarantee;
+  share.wanted = queue.children.empty() && state.Open(queue.id) ? queue.wanted : Resources{};
+  for (QueueId child : queue.children) {
+    below += queues_.At(child).guarantee;
+    share.wanted += queues_.At(child).wanted;
+  }
+  share.demand = queue.allocated + share.wanted;
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     share.guarantee.amount[i] = std::max(queue.guarantee.amount[i], below.amount[i]);
   }

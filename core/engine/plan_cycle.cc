@@ -70,6 +70,8 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   RunStage(cycle, "reserve", &plan.stages, [&] { KeepReservations(cycle); });
   for (const auto& action : policies.actions()) {
     RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
+    // Not before the action is through: shares must not depend on where the budget fell.
+    if (!cycle.cut()) cycle.transaction().editor().SettleNever();
   }
   if (!cycle.cut()) ForgetMissed(cycle.transaction().editor());
   Transaction& transaction = cycle.transaction();

@@ -24,7 +24,8 @@ struct Sums {
     std::vector<TaskKey> tasks, nominated;
   };
   struct OfQueue {
-    Resources allocated, nonpreemptible, pending, nominated, leaving, nonpreemptible_leaving;
+    Resources allocated, nonpreemptible, pending, wanted, nominated, leaving,
+        nonpreemptible_leaving;
     std::set<OrderKey> occupying_jobs;
     std::map<std::string, Resources> users;
     int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0, leaving_jobs = 0;
@@ -48,6 +49,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   if (!waits_for_nothing) ++sums.tasks_by_state[static_cast<size_t>(task.state)];
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   if (task.state == TaskState::kPending && !Ended(job.status.state)) own.pending += shape.resources;
+  if (task.state == TaskState::kPending && job.wanting) own.wanted += shape.resources;
   if (task.state == TaskState::kReleasing) sums.releasing.insert({job.id, index});
   if (Reserves(task.state)) {
     sums.nominated_jobs.insert(job.id);
@@ -145,6 +147,9 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   own.active_jobs = Ended(job.status.state) ? 0 : 1;
   const JobState s = job.status.state;
   own.held_jobs = s == JobState::kHeld || s == JobState::kSuspended ? 1 : 0;
+  const PendingClass* c = state.pending().FindClass(job.pending_class);
+  const bool wanting = own.active_jobs > 0 && own.held_jobs == 0 && (c == nullptr || !c->never);
+  if (job.wanting != wanting) return Differs("whether job ", job.id.value, " is demand");
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
     if (auto status = AddTask(state, job, t, sums, own); !status.ok()) return status;
   }
@@ -161,6 +166,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
     queue.allocated += own.allocated;
     queue.nonpreemptible += own.nonpreemptible;
     queue.pending += own.pending;
+    queue.wanted += own.wanted;
     queue.nominated += own.nominated;
     queue.leaving += own.leaving;
     queue.nonpreemptible_leaving += own.nonpreemptible_leaving;
@@ -178,6 +184,7 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (state.FindQueue(queue.spec.name) != &queue) return Differs("name of ", name);
   if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
   if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
+  if (!(queue.wanted == sums.wanted)) return Differs("what is wanted of ", name);
   if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
   if (!(queue.nominated == sums.nominated)) return Differs("nominated of ", name);
   if (!(queue.leaving == sums.leaving) || queue.leaving_jobs != sums.leaving_jobs ||

@@ -390,6 +390,9 @@ struct Job {
   Strategy strategy = Strategy::kDefault;
   // Derived.
   bool has_timer = false;
+  // What waits of it is part of its queues' demand: it has neither ended nor is it on hold, and
+  // planning does not know that it can never fit (PendingClass::never).
+  bool wanting = false;
   bool class_remembered = false;  // by the editor that is planning
   ClassId pending_class;          // 0 = asks for nothing now
   int32_t occupying = 0;          // tasks

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -125,6 +126,9 @@ struct PendingClass {
   Demand demand;
   absl::btree_set<OrderKey> jobs;
   std::unique_ptr<BlockedVerdict> blocked;  // null while it is in ready()
+  // By the last verdict that SettleNever has seen nothing but other nodes or domains can help. It
+  // stays until then, also while the class is looked at again: shares do not follow each look.
+  bool never = false;
 };
 
 // Where a class stands in its queue: as its first job does, but of equal priority and deadline
@@ -191,17 +195,43 @@ class PendingIndex {
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
-  void ReopenMissed(size_t from);
+  // Between these two everything that is found out about classes is written down, and then taken
+  // back, to the last list: so what is looked at next, and in which order, is as if the trial had
+  // never been. Facts stay as they are meanwhile. Returns the classes whose `never` it took back.
+  void BeginTrial();
+  std::vector<ClassId> EndTrial();
   void Revisit(ClassId id, Time at);
   void RevisitWith(ClassId id, QueueId queue);
   void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
+  // The blocked class is to be called so, or not: SettleNever has not done it yet.
+  bool NeverDiffers(const PendingClass& c) const {
+    return c.blocked != nullptr && (c.blocked->wake == WakeOn::kChange) != c.never;
+  }
   enum List : size_t { kReady, kShort, kHeldBack };
   static List ListOf(const PendingClass& c);
   // Its list holds it by `before`; make that hold its present first key.
   void Relist(ClassId id, const OrderKey* before);
   void Enlist(ClassId id, const PendingClass& c);
   void Unlist(const PendingClass& c, const OrderKey& key);
+
+  // What BeginTrial and the changes since it wrote down.
+  struct Trial {
+    struct Before {
+      std::unique_ptr<BlockedVerdict> blocked;
+      bool never = false;
+    };
+    std::map<ClassId, Before> classes;  // those that changed, as they were
+    size_t blocked = 0, missed = 0;     // lengths of lists
+    std::vector<ClassId> judged, never;
+    std::vector<QueueId> by_queue;  // lists to which one was added, in that order
+    std::vector<ShapeId> by_room;
+    std::vector<std::pair<Time, ClassId>> revisits;  // added
+  };
+  void Remember(ClassId id, const PendingClass& c);  // before it changes
+  void ListForQueue(QueueId queue, ClassId id);
+  void ListForShape(ShapeId shape, ClassId id);
+  void ListRevisit(Time at, ClassId id);
 
   IdMap<ClassId, PendingClass> classes_;
   absl::flat_hash_map<Demand, ClassId> by_demand_;
@@ -214,7 +244,10 @@ class PendingIndex {
   absl::btree_set<std::pair<Time, ClassId>> revisits_;
   std::vector<ClassId> missed_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since
+  std::vector<ClassId> judged_;   // NeverDiffers, maybe
+  std::vector<ClassId> never_;    // likewise: `never`, maybe
   ClassId next_class_{1};         // 0 = no class
+  std::unique_ptr<Trial> trial_;  // null: there is none
   size_t job_count_ = 0;
 };
 

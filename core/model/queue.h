@@ -65,12 +65,13 @@ struct Queue {
   Resources leaving;
   Resources nonpreemptible_leaving;
   int64_t leaving_jobs = 0;
-  Resources pending;              // of tasks that wait and are not nominated, in jobs not ended
-  int64_t active_jobs = 0;        // not ended
-  int64_t running_jobs = 0;       // hold resources
-  int64_t held_jobs = 0;          // Held or Suspended
-  int64_t jobs = 0;               // all that are not deleted
-  std::vector<QueueId> children;  // by id
+  Resources pending;         // of tasks that wait and are not nominated, in jobs not ended
+  Resources wanted;          // of pending: of jobs that could be placed some time (Job::wanting)
+  int64_t active_jobs = 0;   // not ended
+  int64_t running_jobs = 0;  // hold resources
+  int64_t held_jobs = 0;     // Held or Suspended
+  int64_t jobs = 0;          // all that are not deleted
+  std::vector<QueueId> children;             // by id
   absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources, in order of service
   // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
   std::map<std::string, Resources> user_allocated;

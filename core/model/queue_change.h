@@ -8,12 +8,17 @@
 
 namespace berth {
 
+inline bool OnHold(JobState state) {
+  return state == JobState::kHeld || state == JobState::kSuspended;
+}
+
 // What one edit adds to a queue and its ancestors.
 struct StateEditor::QueueChange {
   const Resources* request = nullptr;
   int allocated = 0;               // times the request: -1, 0 or 1
   int nonpreemptible = 0;          // likewise
   int pending = 0;                 // likewise
+  int wanted = 0;                  // likewise
   int nominated = 0;               // likewise
   int leaving = 0;                 // likewise
   int nonpreemptible_leaving = 0;  // likewise

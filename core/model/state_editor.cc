@@ -1,4 +1,5 @@
-// Tasks and jobs. Queues and nodes: state_editor_cluster.cc; loading: state_load.cc.
+// Tasks and jobs. Queues and nodes: state_editor_cluster.cc; demand: state_editor_demand.cc;
+// loading: state_load.cc.
 #include "core/model/state_editor.h"
 
 #include <algorithm>
@@ -22,8 +23,6 @@ GangStart StartOf(const JobStatus& status) {
 bool WaitsForDependencies(const GangStart& status) {
   return status.starts == 0 && !Ended(status.state);
 }
-
-bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
 
 // In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
 bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
@@ -235,6 +234,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, con
   if (!Ended(job.status.state)) {
     const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };
     change.pending = waits(task.state) - waits(old.state);
+    if (job.wanting) change.wanted = change.pending;
   }
   change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
   if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
@@ -312,7 +312,7 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   ++state_.jobs_by_state_[static_cast<size_t>(now)];
 
   QueueChange change;
-  change.held_jobs = (Held(now) ? 1 : 0) - (Held(old) ? 1 : 0);
+  change.held_jobs = (OnHold(now) ? 1 : 0) - (OnHold(old) ? 1 : 0);
   change.active_jobs = (Ended(old) ? 1 : 0) - (Ended(now) ? 1 : 0);
   Resources waiting;
   if (change.active_jobs != 0) {
@@ -325,7 +325,10 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
           int64_t{change.active_jobs} * tally.In(waiting_state);
     }
   }
-  if (change.held_jobs != 0 || change.active_jobs != 0) ChangeQueues(job.queue, change);
+  if (change.held_jobs != 0 || change.active_jobs != 0) {
+    ChangeQueues(job.queue, change);
+    RefreshWanting(job);
+  }
 
   const bool waits = WaitsForDependencies(StartOf(job.status));
   if (WaitsForDependencies(before) != waits) ListDependencies(job, waits);
@@ -408,8 +411,10 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
   if (state_.next_job_id_ <= id) state_.next_job_id_ = JobId{id.value + 1};
 
   const Resources waiting = WaitingRequest(job);
-  ChangeQueues(job.queue,
-               QueueChange{.request = &waiting, .pending = 1, .jobs = 1, .active_jobs = 1});
+  job.wanting = true;
+  ChangeQueues(
+      job.queue,
+      QueueChange{.request = &waiting, .pending = 1, .wanted = 1, .jobs = 1, .active_jobs = 1});
   ListDependencies(job, true);
   Touch(id);
   if (!facts()) return;
@@ -431,7 +436,8 @@ void StateEditor::EraseJob(JobId id) {
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
   QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
   change.active_jobs = active ? -1 : 0;
-  change.held_jobs = Held(job.status.state) ? -1 : 0;
+  change.wanted = job.wanting ? -1 : 0;
+  change.held_jobs = OnHold(job.status.state) ? -1 : 0;
   ChangeQueues(job.queue, change);
   --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
@@ -453,23 +459,12 @@ void StateEditor::TakeBackJob(JobId id) {
   state_.next_job_id_ = id;
 }
 
-Resources StateEditor::WaitingRequest(const Job& job) const {
-  Resources sum;
-  for (size_t g = 0; g < job.groups.size(); ++g) {
-    const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    const int32_t waiting = job.tallies[g].In(TaskState::kPending);
-    if (waiting == 1) {
-      sum += one;  // not by the multiplication, which is slow
-    } else {
-      sum += one.Times(waiting);
-    }
-  }
-  return sum;
-}
-
 void StateEditor::RefreshPending(Job& job) {
   const JobNeeds needs = NeedsOf(job);
-  if (needs.empty()) return LeavePending(job);
+  if (needs.empty()) {
+    LeavePending(job);
+    return RefreshWanting(job);
+  }
   const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs);
   if (job.pending_class != ClassId{}) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
@@ -477,6 +472,7 @@ void StateEditor::RefreshPending(Job& job) {
   }
   RememberClass(job);
   job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
+  RefreshWanting(job);
 }
 
 void StateEditor::LeavePending(Job& job) {
@@ -508,9 +504,11 @@ void StateEditor::RestoreClasses() {
     if (job.pending_class != ClassId{}) state_.pending_.Remove(job.pending_class, KeyOf(job));
     job.pending_class = origin.pending_class;
     if (job.pending_class != ClassId{}) state_.pending_.Return(job.pending_class, KeyOf(job));
+    RefreshWanting(job);
   }
   origins_.clear();
-  state_.pending_.DropEmpty();  // what was found out about classes that were tried only is forgotten
+  state_.pending_
+      .DropEmpty();  // what was found out about classes that were tried only is forgotten
 }
 
 void StateEditor::KeepClasses(ClassId first) {
@@ -522,7 +520,9 @@ void StateEditor::KeepClasses(ClassId first) {
     if (made == nullptr || made->jobs.empty()) continue;
     const ClassId fresh = state_.pending_.Renew(id);
     for (const OrderKey& key : state_.pending_.Class(fresh).jobs) {
-      state_.jobs_.At(key.job).pending_class = fresh;
+      Job& job = state_.jobs_.At(key.job);
+      job.pending_class = fresh;
+      RefreshWanting(job);
     }
   }
 }

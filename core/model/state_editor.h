@@ -124,11 +124,15 @@ class StateEditor {
   void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
   // And when something of the queue, or below it, ends.
   void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
+  // What waits in classes whose verdict is now that they can never be placed is no demand any more,
+  // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
+  void SettleNever();
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
-  // Classes that Block was told of after missed() had `from` entries were never tried: they return
-  // to ready().
-  void ReopenMissed(size_t from) { state_.pending_.ReopenMissed(from); }
+  // What planning finds out about classes between these two is forgotten with the second, by when
+  // all tentative edits in between are undone: planning goes on as if nothing had been asked.
+  void BeginTrial() { state_.pending_.BeginTrial(); }
+  void EndTrial();
   // Nodes that came, or are not what they were (NodeSpec), since the last call; may repeat, and
   // name nodes that have gone again. They have no marks.
   std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }
@@ -149,11 +153,7 @@ class StateEditor {
   std::vector<QueueId> TakeChangedQueues();
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
   // Nothing is known any more of what cannot be placed: the policies are others.
-  void ForgetVerdicts() {
-    state_.pending_.ReopenAll();
-    state_.planning_cache_.reset();
-    state_.free_.ClearMarks();
-  }
+  void ForgetVerdicts();
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.
@@ -192,6 +192,7 @@ class StateEditor {
   void NodeCouldHelp(NodeId id);
   void AnythingCouldHelp();
   void ShareChanged(Queue& queue);
+  void DemandChangedBelow(Queue& queue);
   void KeepForChildren(Queue& parent);
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
@@ -218,6 +219,9 @@ class StateEditor {
   void RefreshPending(Job& job);
   void LeavePending(Job& job);
   void RememberClass(Job& job);
+  void SetNever(ClassId id, bool never);
+  void ForgetNever();  // nodes or domains are not what they were
+  void RefreshWanting(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);

@@ -35,8 +35,8 @@ void Drop(std::vector<TaskKey>& list, TaskKey key) {
 }  // namespace
 
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
-  // Demand is what is allocated and what is pending: a bind leaves it as it is.
-  if (change.allocated + change.pending != 0) ShareChanged(state_.queues_.At(leaf));
+  // Demand is what is allocated and what is wanted: a bind leaves it as it is.
+  if (change.allocated + change.wanted != 0) ShareChanged(state_.queues_.At(leaf));
   std::optional<Resources> kept_more;  // below, by this change
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
@@ -47,6 +47,7 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     if (keeps) kept_more = KeptFor(queue) - kept;
     AddSigned(queue.nonpreemptible, change.request, change.nonpreemptible);
     AddSigned(queue.pending, change.request, change.pending);
+    AddSigned(queue.wanted, change.request, change.wanted);
     AddSigned(queue.nominated, change.request, change.nominated);
     AddSigned(queue.leaving, change.request, change.leaving);
     AddSigned(queue.nonpreemptible_leaving, change.request, change.nonpreemptible_leaving);
@@ -254,8 +255,16 @@ void StateEditor::SetUsageCharged(Time when) {
   if (facts()) state_.dirty_.usages.push_back(kRootQueue);
 }
 
+// What waits in a closed queue, or below it, is no demand.
+void StateEditor::DemandChangedBelow(Queue& queue) {
+  ShareChanged(queue);
+  for (QueueId child : queue.children) DemandChangedBelow(state_.queues_.At(child));
+}
+
 void StateEditor::SetQueueOpen(QueueId id, bool open) {
-  state_.queues_.At(id).open = open;
+  Queue& queue = state_.queues_.At(id);
+  if (queue.open != open) DemandChangedBelow(queue);
+  queue.open = open;
   if (facts()) state_.dirty_.queues.push_back(id);
   AnythingCouldHelp();
 }
@@ -283,6 +292,7 @@ void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
   state_.new_nodes_.push_back(id);
   DeriveNode(node);
   CountCapacity(node, true);
+  ForgetNever();
   SetNodeStatus(id, std::move(status));
 }
 
@@ -318,6 +328,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   state_.free_.SetMarks(id, 0);
   state_.new_nodes_.push_back(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
+  ForgetNever();
   AnythingCouldHelp();
 }
 

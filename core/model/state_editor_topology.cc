@@ -28,6 +28,7 @@ void Merge(std::vector<NodeId>& all, absl::Span<const NodeId> more) {
 
 void StateEditor::TopologyChanged() {
   ++state_.topology_version_;
+  ForgetNever();
   AnythingCouldHelp();
 }
 

@@ -13,6 +13,7 @@
 #include "core/engine/service_order.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
+#include "tests/property/naive_shares.h"
 #include "tests/unit/core/testing/cluster.h"
 
 namespace berth {
@@ -23,163 +24,6 @@ using testing::GroupShape;
 using testing::JobShape;
 using testing::QueueShape;
 using testing::TestCluster;
-
-// ---- The naive division: one resource, literal rounds, one unit after the other at the end
-
-struct Taker {
-  QueueId queue;
-  absl::int128 cap = 0, weight = 0, got = 0;
-};
-
-absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers) {
-  std::set<size_t> active;
-  for (size_t i = 0; i < takers.size(); ++i) {
-    if (takers[i].cap > 0 && takers[i].weight > 0) active.insert(i);
-  }
-  absl::int128 rest = amount;
-  while (rest > 0 && !active.empty()) {
-    absl::int128 weights = 0;
-    for (size_t i : active) weights += takers[i].weight;
-    std::vector<size_t> full;
-    for (size_t i : active) {
-      if (rest * takers[i].weight >= takers[i].cap * weights) full.push_back(i);
-    }
-    if (full.empty()) {  // nobody is capped: round down, then unit by unit
-      std::map<size_t, absl::int128> fraction;
-      absl::int128 left = rest;
-      for (size_t i : active) {
-        takers[i].got += rest * takers[i].weight / weights;
-        left -= rest * takers[i].weight / weights;
-        fraction[i] = rest * takers[i].weight % weights;
-      }
-      for (; left > 0; --left) {
-        size_t most = fraction.begin()->first;
-        for (const auto& [i, f] : fraction) {
-          if (f > fraction[most]) most = i;
-        }
-        ++takers[most].got;
-        fraction.erase(most);
-      }
-      return amount;
-    }
-    for (size_t i : full) {
-      takers[i].got += takers[i].cap;
-      rest -= takers[i].cap;
-      active.erase(i);
-    }
-  }
-  return amount - rest;
-}
-
-class Naive {
- public:
-  Naive(const ClusterState& state, const FairShareParameters& parameters)
-      : state_(state), parameters_(parameters) {
-    FairShares::OfQueue& root = Start(kRootQueue);
-    root.fair_share = root.deserved = root.divisible = state.capacity();
-    DivideBelow(kRootQueue);
-  }
-  const FairShares::OfQueue& At(QueueId id) { return result_[id]; }
-
- private:
-  FairShares::OfQueue& Start(QueueId id) {
-    const Queue& queue = state_.queues().At(id);
-    FairShares::OfQueue& of = result_[id];
-    of.demand = queue.allocated + queue.pending;
-    for (size_t k = 0; k < kMaxResourceKinds; ++k) of.guarantee.amount[k] = Guarantee(id, k);
-    return of;
-  }
-  int64_t Guarantee(QueueId id, size_t k) const {
-    int64_t below = 0;
-    for (QueueId child : state_.queues().At(id).children) below += Guarantee(child, k);
-    return std::max(below, state_.queues().At(id).guarantee.amount[k]);
-  }
-  int64_t Wanted(QueueId id, size_t k) {
-    return std::min(result_[id].demand.amount[k], state_.queues().At(id).limit.amount[k]);
-  }
-
-  // Guarantees, then up to `want` by what is deserved beyond; in the order of `children`.
-  template <class Want>
-  std::map<QueueId, absl::int128> Entitle(const std::vector<QueueId>& children, size_t k,
-                                          int64_t amount, Want want) {
-    std::vector<Taker> floors, rest;
-    for (QueueId id : children) {
-      const Queue& queue = state_.queues().At(id);
-      const int64_t floor = std::min(result_[id].guarantee.amount[k], queue.limit.amount[k]);
-      const int64_t deserved = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
-      floors.push_back({id, floor, floor, 0});
-      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
-    }
-    const absl::int128 given = RoundsOf(amount, floors);
-    RoundsOf(amount - given, rest);
-    std::map<QueueId, absl::int128> got;
-    for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;
-    return got;
-  }
-
-  absl::int128 Weight(QueueId id, const std::vector<QueueId>& siblings, size_t k, int64_t amount) {
-    const Queue& queue = state_.queues().At(id);
-    if (parameters_.half_life <= absl::ZeroDuration()) return queue.spec.weight;
-    int64_t weights = 0;
-    for (QueueId sibling : siblings) weights += state_.queues().At(sibling).spec.weight;
-    int64_t usage = 0;
-    for (const NamedAmount& one : queue.usage) {
-      if (one.name == state_.interner().KindName(ResourceKind{static_cast<uint8_t>(k)})) {
-        usage = one.amount;
-      }
-    }
-    const absl::int128 one = absl::int128(1) << 32;
-    const absl::int128 share = queue.spec.weight * one / weights;
-    const absl::int128 used = usage * one / (absl::int128(amount) * 1024);
-    return std::max<absl::int128>(share + parameters_.usage_weight * (share - used), 1);
-  }
-
-  void DivideKind(const std::vector<QueueId>& children, size_t k, const FairShares::OfQueue& own) {
-    const int64_t there = own.divisible.amount[k], amount = own.fair_share.amount[k];
-    auto deserved = Entitle(children, k, there, [](QueueId) { return INT64_MAX; });
-    auto got = Entitle(children, k, amount, [&](QueueId id) { return Wanted(id, k); });
-    absl::int128 rest = amount;
-    std::set<int32_t> priorities;
-    for (QueueId id : children) {
-      rest -= got[id];
-      priorities.insert(state_.queues().At(id).spec.priority);
-    }
-    for (auto priority = priorities.rbegin(); priority != priorities.rend(); ++priority) {
-      std::vector<Taker> takers;
-      for (QueueId id : children) {
-        const QueueSpec& spec = state_.queues().At(id).spec;
-        if (spec.priority != *priority || spec.weight == 0 || amount == 0) continue;
-        takers.push_back({id, Wanted(id, k) - got[id], Weight(id, children, k, amount), 0});
-      }
-      rest -= RoundsOf(rest, takers);
-      for (const Taker& taker : takers) got[taker.queue] += taker.got;
-    }
-    for (QueueId id : children) {
-      const Queue& queue = state_.queues().At(id);
-      FairShares::OfQueue& of = result_[id];
-      of.fair_share.amount[k] = static_cast<int64_t>(got[id]);
-      of.deserved.amount[k] = static_cast<int64_t>(deserved[id]);
-      const int64_t said = std::max(queue.deserved.amount[k], of.guarantee.amount[k]);
-      if (deserved[id] < std::min(said, queue.limit.amount[k])) of.deserved_scaled = true;
-      const bool names = queue.deserved_bound.amount[k] != INT64_MAX;
-      of.divisible.amount[k] =
-          names ? of.deserved.amount[k] : std::min(queue.limit.amount[k], there);
-    }
-  }
-
-  void DivideBelow(QueueId parent) {
-    const std::vector<QueueId>& children = state_.queues().At(parent).children;
-    for (QueueId id : children) Start(id);
-    for (size_t k = 0; k < state_.interner().kind_count(); ++k) {
-      DivideKind(children, k, result_[parent]);
-    }
-    for (QueueId id : children) DivideBelow(id);
-  }
-
-  const ClusterState& state_;
-  const FairShareParameters parameters_;
-  std::map<QueueId, FairShares::OfQueue> result_;
-};
 
 // ---- Random trees and changes
 
@@ -209,7 +53,11 @@ class RandomTree {
   }
 
   void Change() {
-    switch (dice_.Below(9)) {
+    switch (dice_.Below(12)) {
+      case 9:
+        return Hold();
+      case 10:
+        return Open();
       case 0:
         return AddQueue();
       case 1:
@@ -235,11 +83,12 @@ class RandomTree {
     if (!queue.children.empty() || queue.id == kRootQueue) return;
     GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
     group.min_available = dice_.Chance(40) ? 1 : group.replicas;
-    group.gpus = dice_.Below(3);
+    group.gpus = dice_.Chance(10) ? 99 : dice_.Below(3);  // as many as no node has
     JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
     shape.preemptible = dice_.Chance(60);
     shape.user = dice_.Chance(50) ? "ann" : "bob";
-    cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
+    shape.suspended = dice_.Chance(5);
+    if (cluster_.state().Open(queue.id)) cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
   }
 
  private:
@@ -294,6 +143,16 @@ class RandomTree {
                          {{"cpu", dice_.Below(9) * 1'000'000}, {"gpu", dice_.Below(9999)}});
     }
   }
+  void Hold() {
+    const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
+    if (cluster_.state().jobs().Find(id) == nullptr) return;
+    (void)cluster_.Try(JobSuspended{.id = id, .suspended = dice_.Chance(60)});
+  }
+  void Open() {
+    const Queue& queue = Any();
+    if (queue.id == kRootQueue) return;
+    (void)cluster_.Try(QueueOpened{.id = queue.id, .open = !queue.open || dice_.Chance(50)});
+  }
   void End() {
     const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
     if (cluster_.state().jobs().Find(id) == nullptr) return;
@@ -319,8 +178,25 @@ void CheckSane(const ClusterState& state, const FairShares& shares) {
   });
 }
 
+// Of `pending`: what is no demand.
+bool AnyUnwanted(const ClusterState& state, const FairShares& shares) {
+  const Resources& wanted = shares.At(kRootQueue).wanted;
+  return !(wanted == state.queues().At(kRootQueue).pending);
+}
+
+// A whole cycle leaves no class whose verdict demand does not know.
+size_t CheckNever(const ClusterState& state) {
+  size_t never = 0;
+  state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
+    if (c.blocked == nullptr) return;
+    REQUIRE(c.never == (c.blocked->wake == WakeOn::kChange));
+    never += c.never ? 1 : 0;
+  });
+  return never;
+}
+
 TEST_CASE("shares kept incrementally are those of the literal rules") {
-  uint64_t divided = 0, scaled = 0, steps = 0, queues = 0;
+  uint64_t divided = 0, scaled = 0, steps = 0, queues = 0, unwanted = 0, never = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Dice dice(seed);
     PolicyConfig config;
@@ -338,7 +214,7 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
       const FairShares& cached = FreshShares(editor, cluster.state(), parameters);
       divided += cached.divisions() - before;
       ++steps;
-      Naive naive(cluster.state(), parameters);
+      testing::NaiveShares naive(cluster.state(), parameters);
       const FairShares fresh = FairSharesOf(cluster.state(), parameters);
       cluster.state().queues().ForEach([&](QueueId id, const Queue& queue) {
         INFO("queue " << queue.spec.name);
@@ -348,10 +224,14 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
         if (!queue.children.empty()) ++queues;
       });
       CheckSane(cluster.state(), cached);
+      unwanted += AnyUnwanted(cluster.state(), cached) ? 1 : 0;
+      never += CheckNever(cluster.state());
     }
   }
   CHECK(divided * 3 < queues * 2);  // much was not divided again
   CHECK(scaled > 1000);
+  CHECK(unwanted > 500);
+  CHECK(never > 500);
   CHECK(steps > 3000);
 }
 
