@@ -152,7 +152,8 @@ VictimOutcome ScopeVictims::Run() {
     chosen = PlanIn(times);
   }
   std::optional<Found> any = PlanWith(nullptr);
-  if (chosen.has_value() && any.has_value() && any->plan->CostFound() <= chosen->plan->CostFound()) {
+  if (chosen.has_value() && any.has_value() &&
+      any->plan->CostFound() <= chosen->plan->CostFound()) {
     std::swap(chosen, any);
   }
   if (chosen.has_value() && chosen->plan->DecideFound()) return {.decided = true};
