@@ -180,8 +180,8 @@ void CheckSane(const ClusterState& state, const FairShares& shares) {
 
 // Of `pending`: what is no demand.
 bool AnyUnwanted(const ClusterState& state, const FairShares& shares) {
-  const Resources& wanted = shares.At(kRootQueue).wanted;
-  return !(wanted == state.queues().At(kRootQueue).pending);
+  const Queue& root = state.queues().At(kRootQueue);
+  return !(shares.At(kRootQueue).demand == root.allocated + root.pending);
 }
 
 // A whole cycle leaves no class whose verdict demand does not know.

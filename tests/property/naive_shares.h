@@ -93,8 +93,7 @@ class NaiveShares {
   FairShares::OfQueue& Start(QueueId id) {
     const Queue& queue = state_.queues().At(id);
     FairShares::OfQueue& of = result_[id];
-    of.wanted = wanted_[id];
-    of.demand = queue.allocated + of.wanted;
+    of.demand = queue.allocated + wanted_[id];
     for (size_t k = 0; k < kMaxResourceKinds; ++k) of.guarantee.amount[k] = Guarantee(id, k);
     return of;
   }
