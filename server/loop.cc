@@ -30,12 +30,7 @@ class Loop::ActiveTurn final : public Turn {
   uint64_t revision() const override { return revision_; }
   const Policies& policies() const override { return policies_; }
 
-  ClusterState& Trial() override {
-    asked_ = true;
-    return state_;
-  }
-  // Planning's caches are not what they were.
-  bool asked() const { return asked_; }
+  ClusterState& Trial() override { return state_; }
 
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});
@@ -93,7 +88,6 @@ class Loop::ActiveTurn final : public Turn {
   const Time now_;
   TurnOutput& output_;
   std::vector<NodeId> registered_;
-  bool asked_ = false;
 };
 
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
@@ -226,11 +220,7 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   turn.PlaceRegistered();
   counters_.commands += commands.size();
 
-  if (turn.asked()) {  // what planning knows must follow from the log
-    recorder_.NoteQuestions();
-    ForgetVerdicts();
-  }
-  const bool plan = !output.events.empty() || turn.asked() || plan_again_ || now_ >= wake_at_;
+  const bool plan = !output.events.empty() || plan_again_ || now_ >= wake_at_;
   if (plan) RunCycle(turn);
   counters_.events += output.events.size();
 

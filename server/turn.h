@@ -37,9 +37,9 @@ class Turn {
   virtual uint64_t revision() const = 0;
   // Those of this turn's cycle.
   virtual const Policies& policies() const = 0;
-  // The state for questions (core/engine/dry_run.h, explain.h), which leave it as it was but for
-  // planning's caches: the turn then has a cycle, and no batch for the question's sake. What
-  // changes the cluster goes through Emit.
+  // The state for questions (core/engine/dry_run.h, explain.h), which leave it as it was, what
+  // planning remembers included: for the question's sake the turn has neither a cycle nor a batch.
+  // What changes the cluster goes through Emit.
   virtual ClusterState& Trial() = 0;
   // Applies the event and puts it into the turn's batch. On an error nothing has changed. Nodes
   // that registered join their HyperNodes before the turn's cycle, by themselves.

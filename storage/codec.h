@@ -151,7 +151,6 @@ absl::StatusOr<Event> DecodeEvent(const store::v1::LogEvent& message, Time turn_
 struct QuietCycle {
   Time time = absl::InfinitePast();
   uint64_t budget = 0;
-  bool asked = false;  // as in LoggedTurn
 };
 
 // What planning still knew beside the facts when it began anew (StateEditor::ForgetVerdicts).
@@ -173,7 +172,6 @@ struct LoggedTurn {
   bool loaded = false;                   // the first logged by a process, which loaded the state
   std::optional<Remembered> remembered;  // planning began anew, with `policies`
   std::string version;                   // with `loaded`: of the program
-  bool asked = false;  // planning forgot its verdicts right before the cycle (Turn::Trial)
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
 // The message, for watchers; DATA_LOSS if it does not parse.

@@ -385,8 +385,7 @@ std::vector<QuietCycle> GetQuietCycles(const pb::LogTurn& turn, codec::Reader& r
   for (const pb::QuietCycle& cycle : turn.quiet_cycles()) {
     cycles.push_back({.time = reader.GetTime(cycle.has_time(), cycle.time(), absl::InfinitePast(),
                                              "quiet cycle"),
-                      .budget = cycle.budget(),
-                      .asked = cycle.asked()});
+                      .budget = cycle.budget()});
   }
   return cycles;
 }
@@ -420,8 +419,7 @@ absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
       .quiet_cycles = GetQuietCycles(*message, reader),
       .loaded = message->loaded(),
       .remembered = GetRemembered(*message, reader),
-      .version = message->version(),
-      .asked = message->asked()};
+      .version = message->version()};
   absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
   if (!status.ok()) return status;
   logged.events.reserve(static_cast<size_t>(message->events_size()));

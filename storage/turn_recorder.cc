@@ -55,7 +55,6 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   now_ = now;
   cycle_budget_ = cycle_work_ = 0;
   events_ = events_before_cycle_ = 0;
-  asked_ = false;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
@@ -194,13 +193,11 @@ void TurnRecorder::AppendTail() {
     pb::QuietCycle* message = tail.add_quiet_cycles();
     codec::SetTime(cycle.time, message->mutable_time());
     message->set_budget(cycle.budget);
-    message->set_asked(cycle.asked);
   }
   if (std::exchange(loaded_, false)) {
     tail.set_loaded(true);
     tail.set_version(kBerthVersion);
   }
-  tail.set_asked(asked_);
   if (const auto remembered = std::exchange(remembered_, std::nullopt); remembered.has_value()) {
     pb::Remembered* message = tail.mutable_remembered();
     if (remembered->passed_time != absl::InfinitePast()) {
@@ -213,7 +210,7 @@ void TurnRecorder::AppendTail() {
 
 std::optional<Batch> TurnRecorder::Finish() {
   if (empty_ && quiet_cycles_.size() < kMaxQuietCycles) {
-    if (cycle_budget_ > 0) quiet_cycles_.push_back({now_, cycle_budget_, asked_});
+    if (cycle_budget_ > 0) quiet_cycles_.push_back({now_, cycle_budget_});
     return std::nullopt;
   }
   AppendTail();

@@ -56,9 +56,6 @@ class TurnRecorder {
   // only kLeaseKey.
   void Put(Record record);
 
-  // Planning has forgotten its verdicts, between the turn's events and its cycle, because questions
-  // were tried on the state.
-  void NoteQuestions() { asked_ = true; }
   // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
   // are applied.
   void NoteCycle(uint64_t budget, uint64_t work);
@@ -111,7 +108,6 @@ class TurnRecorder {
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
   uint32_t events_ = 0, events_before_cycle_ = 0;
-  bool asked_ = false;
   // For the next turn that is written.
   std::string policies_;
   std::vector<QuietCycle> quiet_cycles_;

@@ -135,8 +135,7 @@ absl::Status Replay::Take(const LoggedTurn& turn) {
     result_.set_last_turn(turn.sequence);
   }
   if (policies_.has_value() && has_cycle) {
-    Run(turn, {.time = turn.time, .budget = turn.cycle_budget, .asked = turn.asked},
-        events.subspan(before));
+    Run(turn, {.time = turn.time, .budget = turn.cycle_budget}, events.subspan(before));
     if (differs()) return absl::OkStatus();
   }
   absl::Status status = Apply(events.subspan(before), turn.sequence);
@@ -190,7 +189,6 @@ absl::Status Replay::Apply(absl::Span<const Event> events, uint64_t sequence) {
 }
 
 void Replay::Run(const LoggedTurn& turn, const QuietCycle& cycle, absl::Span<const Event> logged) {
-  if (cycle.asked) Forget();
   const Plan plan = PlanCycle(*state_, *policies_, cycle.time, cycle.budget);
   result_.set_cycles(result_.cycles() + 1);
   size_t same = 0;

@@ -2,26 +2,25 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "core/topology/domain_placer.h"
-#include "core/topology/scope.h"
 
 namespace berth {
 
-DomainOptions::DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const WholeScope& scope,
+DomainOptions::DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const TopologyTree& tree,
+                             std::vector<UnitNeed> needs, absl::FunctionRef<bool(DomainIndex)> may,
                              const VictimSource& source)
     : cycle_(cycle),
       state_(cycle.state()),
       goal_(goal),
-      scope_(scope),
-      tree_(*scope.tree),
+      tree_(tree),
       leave_out_(LeavesOutDegraded(cycle, goal.job)),
-      needs_(UnitNeedsOf(state_, TreesOf(cycle), goal.job, ScopeNeedsOf(goal.job, goal.needs, 0),
-                         *scope.tree, /*insist=*/false)) {
+      needs_(std::move(needs)) {
   FindWhoMayLeave(source);
   PutIntoLevels();
   CountRoom();
-  PutInOrder();
+  PutInOrder(may);
 }
 
 void DomainOptions::FindWhoMayLeave(const VictimSource& source) {
@@ -131,10 +130,10 @@ size_t DomainOptions::LevelOf(DomainIndex domain) const {
   return kMaxLevels + 1;
 }
 
-void DomainOptions::PutInOrder() {
+void DomainOptions::PutInOrder(absl::FunctionRef<bool(DomainIndex)> may) {
   const DomainRoom now(FitsOf(cycle_, tree_, needs_[0].fits), needs_[0].unit, {}, leave_out_);
   for (DomainIndex d = 0; d < tree_.domains().size(); ++d) {
-    const size_t level = MayUse(scope_, d) ? LevelOf(d) : kMaxLevels + 1;
+    const size_t level = may(d) ? LevelOf(d) : kMaxLevels + 1;
     if (level > kMaxLevels) continue;
     const Domain& domain = tree_.At(d);
     options_.push_back({.domain = d,
@@ -142,6 +141,7 @@ void DomainOptions::PutInOrder() {
                         .degraded = domain.degraded,
                         .level = level,
                         .fits = now.Tasks(d),
+                        .units = rooms_[level][0].Units(d),
                         .id = domain.id});
   }
   std::sort(options_.begin(), options_.end(), [](const Option& a, const Option& b) {

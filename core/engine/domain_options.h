@@ -1,16 +1,16 @@
-// DomainOptions: where victims could make room for a gang that one domain must hold, by counts
-// alone, and in which order these domains are worth a plan.
+// DomainOptions: where victims could make room for tasks of a gang that one domain must hold, by
+// counts alone, and in which order these domains are worth a plan.
 //
 // Who may go at all is put into levels: 0, nobody but what is being released; then by priority,
 // lowest first, each level with those before it. A domain's level is the first at which it would
-// hold the gang if all of that level were gone. Where none does, nobody goes; so a domain that
+// hold them if all of that level were gone. Where none does, nobody goes; so a domain that
 // cannot help costs one look at its nodes, and no plan.
 //
 //   gang of 4 in one rack    rack a: 3 free, priorities 5        level 2 (0, 1 and 5)
 //                            rack b: none free, priorities 1     level 1: goes first
 //                            rack c: none free, nobody may go    none
 //
-// Order: the lowest tier, healthy before degraded, the lowest level, most of the gang fits already.
+// Order: the lowest tier, healthy before degraded, the lowest level, most of them fits already.
 // Those that are alike in all of this are to be compared by their plans.
 #ifndef BERTH_CORE_ENGINE_DOMAIN_OPTIONS_H_
 #define BERTH_CORE_ENGINE_DOMAIN_OPTIONS_H_
@@ -20,8 +20,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "core/engine/victim_plan.h"
-#include "core/topology/domain_bound.h"
+#include "core/topology/scope.h"
 
 namespace berth {
 
@@ -35,7 +36,8 @@ class DomainOptions {
     int32_t tier = 0;
     bool degraded = false;
     size_t level = 0;
-    int64_t fits = 0;  // already
+    int64_t fits = 0;   // already: tasks
+    int64_t units = 0;  // of the first need, at its level
     HyperNodeId id;
     bool AsGoodAs(const Option& other) const {
       return tier == other.tier && degraded == other.degraded && level == other.level &&
@@ -43,8 +45,10 @@ class DomainOptions {
     }
   };
 
-  // `source` says who could be handed out (VictimSource::CouldGive); asked while this is made.
-  DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const WholeScope& scope,
+  // What a domain must hold, and of which domains of the tree it may be one. `source` says who
+  // could be handed out (VictimSource::CouldGive). Both are asked while this is made only.
+  DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const TopologyTree& tree,
+                std::vector<UnitNeed> needs, absl::FunctionRef<bool(DomainIndex)> may,
                 const VictimSource& source);
 
   const std::vector<Option>& in_order() const { return options_; }
@@ -63,14 +67,13 @@ class DomainOptions {
   void CountRoom();
   size_t LevelAtWhichGone(TaskKey key) const;
   void CountNode(NodeId id, const FitKey& key, std::vector<std::vector<int64_t>>* of_domain) const;
-  void PutInOrder();
+  void PutInOrder(absl::FunctionRef<bool(DomainIndex)> may);
   // kMaxLevels + 1: at none.
   size_t LevelOf(DomainIndex domain) const;
 
   Cycle& cycle_;
   const ClusterState& state_;
   const VictimPlanGoal& goal_;
-  const WholeScope& scope_;
   const TopologyTree& tree_;
   const bool leave_out_;  // degraded domains
   const std::vector<UnitNeed> needs_;

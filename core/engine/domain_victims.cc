@@ -7,7 +7,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/engine/domain_options.h"
+#include "core/engine/scope_victims.h"
 #include "core/topology/domain_bound.h"
+#include "core/topology/domain_placer.h"
 #include "core/topology/scope.h"
 
 namespace berth {
@@ -47,7 +49,11 @@ VictimOutcome DomainVictims::Run() {
     outcome_.protected_until = any->protected_until();
     if (none && state_.releasing().empty()) return outcome_;
   }
-  const DomainOptions options(cycle_, goal_, scope_, *make_(nullptr));
+  const DomainOptions options(
+      cycle_, goal_, *scope_.tree,
+      UnitNeedsOf(state_, TreesOf(cycle_), goal_.job, ScopeNeedsOf(goal_.job, goal_.needs, 0),
+                  *scope_.tree, /*insist=*/false),
+      [&](DomainIndex d) { return MayUse(scope_, d); }, *make_(nullptr));
   outcome_.protected_until = std::min(outcome_.protected_until, options.protected_until());
   const std::vector<DomainOptions::Option>& order = options.in_order();
   for (size_t at = 0; at < order.size() && !SpentUp();) {
@@ -88,6 +94,7 @@ VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVi
       HasTopology(goal.job) ? WholeScopeOf(cycle, goal.job, goal.needs, /*insist=*/false)
                             : std::nullopt;
   if (scope.has_value()) return DomainVictims(cycle, goal, *scope, make).Run();
+  if (HasTopology(goal.job)) return PlanScopeVictims(cycle, goal, make);
   const std::unique_ptr<VictimSource> source = make(nullptr);
   if (VictimPlan(cycle, goal, *source).Run()) return {.decided = true};
   return {.protected_until = source->protected_until()};

@@ -9,12 +9,10 @@
 // Bounds: a domain in which the gang was placed for a try, in vain or not, counts towards
 // kMaxTried; one that the victims' own rules or the counts deny, towards kMaxLookedAt.
 //
-// Other gangs are planned for as a whole (VictimPlan), with what their own scopes need counted.
+// Gangs of which several domains each must hold a part: core/engine/scope_victims.h. Those without
+// a hard constraint are planned for as a whole (VictimPlan).
 #ifndef BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
 #define BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
-
-#include <functional>
-#include <memory>
 
 #include "core/engine/victim_plan.h"
 
@@ -23,15 +21,6 @@ namespace berth {
 inline constexpr int kMaxLookedAt = 256;
 inline constexpr int kMaxTried = 16;
 inline constexpr int kMaxCompared = 4;  // plans for equally good ones
-
-// A source of units, from the beginning, of the jobs that are useful.
-using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
-
-struct VictimOutcome {
-  bool decided = false;
-  // Not decided: when a unit that was passed over for its age may be taken.
-  Time protected_until = absl::InfiniteFuture();
-};
 
 // Decides a plan if there is one; else the state is as before.
 VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make);

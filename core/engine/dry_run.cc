@@ -14,14 +14,13 @@
 namespace berth {
 namespace {
 
-// A job that is there while this lives, another being withdrawn for it; then all is as before.
+// A job that is there while this lives, another being withdrawn for it; then all is as before, what
+// planning remembers of earlier cycles included.
 class TrialJob {
  public:
   TrialJob(ClusterState& state, std::optional<JobId> withdrawn)
-      : state_(state),
-        editor_(state, EditMode::kTentative),
-        missed_(state.pending().missed().size()),
-        progress_(CacheOf(editor_).missed) {
+      : state_(state), editor_(state, EditMode::kTentative), progress_(CacheOf(editor_).missed) {
+    editor_.BeginTrial();
     if (withdrawn.has_value()) Withdraw(*withdrawn);
   }
   ~TrialJob();
@@ -48,7 +47,6 @@ class TrialJob {
 
   ClusterState& state_;
   StateEditor editor_;
-  const size_t missed_;
   const MissedProgress progress_;
   JobId id_;  // 0: none was added
   JobId withdrawn_;
@@ -77,7 +75,7 @@ TrialJob::~TrialJob() {
     if (!reservation_.places.empty()) editor_.SetReservation(withdrawn_, std::move(reservation_));
   }
   editor_.Sync();
-  editor_.ReopenMissed(missed_);
+  editor_.EndTrial();
   CacheOf(editor_).missed = progress_;
   StateEditor(state_).Sync();  // as facts: drops the classes that were for the trial only
 }

@@ -40,8 +40,8 @@ struct DryRunResult {
 };
 
 // INVALID_ARGUMENT and so on as Apply would refuse the submit. `instead_of`: as if this waiting job
-// were withdrawn for it (it may then have its name). The state is as before on return, but for
-// caches, which say no more than they may.
+// were withdrawn for it (it may then have its name). The state is as before on return, and
+// so is what planning remembers of earlier cycles: the next one is what it would have been.
 absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policies,
                                     const JobSpec& spec, Time now,
                                     std::optional<JobId> instead_of = std::nullopt,

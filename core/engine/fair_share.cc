@@ -199,12 +199,15 @@ void FairShares::Collect(const ClusterState& state, const Queue& queue) {
   if (queues_.Find(queue.id) == nullptr) queues_.Insert(queue.id, OfQueue{});
   OfQueue& share = queues_.At(queue.id);
   Resources below;
-  share.wanted = queue.children.empty() && state.Open(queue.id) ? queue.wanted : Resources{};
+  share.demand = Resources{};
+  if (queue.children.empty()) {  // only leaves have jobs
+    share.demand = queue.allocated;
+    if (state.Open(queue.id)) share.demand += queue.wanted;
+  }
   for (QueueId child : queue.children) {
     below += queues_.At(child).guarantee;
-    share.wanted += queues_.At(child).wanted;
+    share.demand += queues_.At(child).demand;
   }
-  share.demand = queue.allocated + share.wanted;
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     share.guarantee.amount[i] = std::max(queue.guarantee.amount[i], below.amount[i]);
   }

@@ -4,7 +4,7 @@
 // parent got (the root: the capacity of the ready nodes, cordoned ones included, as they come
 // back).
 //   1. Each gets min(deserved, demand, limit), but at least its guarantee, where demand is what the
-//      subtree holds and waits for (OfQueue::wanted). If that is more than A: guarantees first, and
+//      subtree holds and waits for (OfQueue::demand). If that is more than A: guarantees first, and
 //      what is left of A in proportion to what each deserves beyond its guarantee.
 //   2. What is left goes to those with unmet demand: highest priority first, in proportion to
 //      weight among equals, up to demand and limit.
@@ -55,9 +55,8 @@ int64_t Fill(int64_t amount, std::vector<Claim>& claims);
 class FairShares {
  public:
   struct OfQueue {
-    Resources wanted;  // what waits and could be placed some time: of jobs neither on hold, nor in
-                       // closed queues, nor such as can never fit
-    Resources demand;  // allocated + wanted
+    Resources demand;  // allocated, and what waits and could be placed some time: of jobs neither
+                       // on hold, nor in closed queues, nor such as can never fit
     Resources fair_share;
     Resources guarantee;  // its own, or the sum of those below where that is more
     Resources deserved;   // scaled if need be; at least the guarantee

@@ -31,6 +31,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -119,6 +120,15 @@ class VictimPlan {
   int64_t tasks_ = 0;              // of these
   bool tried_ = false;
   std::optional<Attempt> found_;
+};
+
+// A source of units, from the beginning, of the jobs that are useful.
+using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
+
+struct VictimOutcome {
+  bool decided = false;
+  // Not decided: when a unit that was passed over for its age may be taken.
+  Time protected_until = absl::InfiniteFuture();
 };
 
 }  // namespace berth

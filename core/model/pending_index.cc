@@ -92,15 +92,80 @@ void PendingIndex::Unlist(const PendingClass& c, const OrderKey& key) {
   if (list == kReady) --ready_count_;
 }
 
+void PendingIndex::Remember(ClassId id, const PendingClass& c) {
+  if (trial_ == nullptr) return;
+  const auto [before, fresh] = trial_->classes.try_emplace(id);
+  if (!fresh) return;
+  before->second.never = c.never;
+  if (c.blocked != nullptr) {
+    before->second.blocked = std::make_unique<BlockedVerdict>(*c.blocked);
+  }
+}
+
+void PendingIndex::ListForQueue(QueueId queue, ClassId id) {
+  blocked_by_queue_[queue].push_back(id);
+  if (trial_ != nullptr) trial_->by_queue.push_back(queue);
+}
+
+void PendingIndex::ListForShape(ShapeId shape, ClassId id) {
+  blocked_by_room_[shape].push_back(id);
+  if (trial_ != nullptr) trial_->by_room.push_back(shape);
+}
+
+void PendingIndex::ListRevisit(Time at, ClassId id) {
+  if (revisits_.insert({at, id}).second && trial_ != nullptr) {
+    trial_->revisits.push_back({at, id});
+  }
+}
+
+void PendingIndex::BeginTrial() {
+  BERTH_CHECK(trial_ == nullptr);
+  trial_ = std::make_unique<Trial>();
+  trial_->blocked = blocked_.size();
+  trial_->missed = missed_.size();
+  trial_->judged = judged_;
+  trial_->never = never_;
+}
+
+std::vector<ClassId> PendingIndex::EndTrial() {
+  const std::unique_ptr<Trial> trial = std::move(trial_);
+  blocked_.resize(trial->blocked);
+  missed_.resize(trial->missed);
+  judged_ = std::move(trial->judged);
+  never_ = std::move(trial->never);
+  const auto take_back = [](auto& lists, const auto& added) {
+    for (auto key = added.rbegin(); key != added.rend(); ++key) {
+      const auto list = lists.find(*key);
+      list->second.pop_back();
+      if (list->second.empty()) lists.erase(list);
+    }
+  };
+  take_back(blocked_by_queue_, trial->by_queue);
+  take_back(blocked_by_room_, trial->by_room);
+  for (const auto& revisit : trial->revisits) revisits_.erase(revisit);
+  std::vector<ClassId> judged_otherwise;
+  for (auto& [id, before] : trial->classes) {
+    PendingClass& c = classes_.At(id);
+    if (!c.jobs.empty()) Unlist(c, *c.jobs.begin());
+    c.blocked = std::move(before.blocked);
+    if (!c.jobs.empty()) Enlist(id, c);
+    if (c.never == before.never) continue;
+    c.never = before.never;
+    judged_otherwise.push_back(id);
+  }
+  return judged_otherwise;
+}
+
 void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   PendingClass& c = classes_.At(id);
+  Remember(id, c);
   if (!c.jobs.empty()) Unlist(c, *c.jobs.begin());
   if (c.blocked == nullptr) blocked_.push_back(id);
-  if (verdict.wake == WakeOn::kQueue) blocked_by_queue_[verdict.queue].push_back(id);
+  if (verdict.wake == WakeOn::kQueue) ListForQueue(verdict.queue, id);
   if (verdict.wake == WakeOn::kRoom) {
-    for (const DemandItem& item : c.demand.items) blocked_by_room_[item.shape].push_back(id);
+    for (const DemandItem& item : c.demand.items) ListForShape(item.shape, id);
   }
-  if (verdict.revisit != absl::InfiniteFuture()) revisits_.insert({verdict.revisit, id});
+  if (verdict.revisit != absl::InfiniteFuture()) ListRevisit(verdict.revisit, id);
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
   if (NeverDiffers(c)) judged_.push_back(id);
   missed_.push_back(id);
@@ -115,26 +180,23 @@ void PendingIndex::Reopen(std::vector<ClassId>& list) {
 void PendingIndex::Reopen(ClassId id) {
   PendingClass* c = classes_.Find(id);
   if (c == nullptr || c->blocked == nullptr) return;
+  Remember(id, *c);
   if (!c->jobs.empty()) Unlist(*c, *c->jobs.begin());
   c->blocked = nullptr;
   if (!c->jobs.empty()) Enlist(id, *c);
 }
 
-void PendingIndex::ReopenMissed(size_t from) {
-  for (size_t i = from; i < missed_.size(); ++i) Reopen(missed_[i]);
-  missed_.resize(std::min(from, missed_.size()));
-}
-
 void PendingIndex::Revisit(ClassId id, Time at) {
   PendingClass* c = classes_.Find(id);
   if (c == nullptr || c->blocked == nullptr || at >= c->blocked->revisit) return;
+  Remember(id, *c);
   c->blocked->revisit = at;
-  revisits_.insert({at, id});
+  ListRevisit(at, id);
 }
 
 void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
   const PendingClass* c = classes_.Find(id);
-  if (c != nullptr && c->blocked != nullptr) blocked_by_queue_[queue].push_back(id);
+  if (c != nullptr && c->blocked != nullptr) ListForQueue(queue, id);
 }
 
 void PendingIndex::ReopenDue(Time now) {
@@ -167,7 +229,9 @@ void PendingIndex::ReopenShape(ShapeId id) {
   blocked_by_room_.erase(found);
 }
 
+// Not within a trial: the job that made one empty may come back.
 void PendingIndex::DropEmpty() {
+  if (trial_ != nullptr) return;
   for (ClassId id : emptied_) {
     const PendingClass* c = classes_.Find(id);
     if (c == nullptr || !c->jobs.empty()) continue;

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -194,7 +195,11 @@ class PendingIndex {
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
-  void ReopenMissed(size_t from);
+  // Between these two everything that is found out about classes is written down, and then taken
+  // back, to the last list: so what is looked at next, and in which order, is as if the trial had
+  // never been. Facts stay as they are meanwhile. Returns the classes whose `never` it took back.
+  void BeginTrial();
+  std::vector<ClassId> EndTrial();
   void Revisit(ClassId id, Time at);
   void RevisitWith(ClassId id, QueueId queue);
   void ReopenDue(Time now);
@@ -210,6 +215,24 @@ class PendingIndex {
   void Enlist(ClassId id, const PendingClass& c);
   void Unlist(const PendingClass& c, const OrderKey& key);
 
+  // What BeginTrial and the changes since it wrote down.
+  struct Trial {
+    struct Before {
+      std::unique_ptr<BlockedVerdict> blocked;
+      bool never = false;
+    };
+    std::map<ClassId, Before> classes;  // those that changed, as they were
+    size_t blocked = 0, missed = 0;     // lengths of lists
+    std::vector<ClassId> judged, never;
+    std::vector<QueueId> by_queue;  // lists to which one was added, in that order
+    std::vector<ShapeId> by_room;
+    std::vector<std::pair<Time, ClassId>> revisits;  // added
+  };
+  void Remember(ClassId id, const PendingClass& c);  // before it changes
+  void ListForQueue(QueueId queue, ClassId id);
+  void ListForShape(ShapeId shape, ClassId id);
+  void ListRevisit(Time at, ClassId id);
+
   IdMap<ClassId, PendingClass> classes_;
   absl::flat_hash_map<Demand, ClassId> by_demand_;
   std::array<ByQueue, 3> lists_;  // by List
@@ -224,6 +247,7 @@ class PendingIndex {
   std::vector<ClassId> judged_;   // NeverDiffers, maybe
   std::vector<ClassId> never_;    // likewise: `never`, maybe
   ClassId next_class_{1};         // 0 = no class
+  std::unique_ptr<Trial> trial_;  // null: there is none
   size_t job_count_ = 0;
 };
 

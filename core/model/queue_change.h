@@ -8,6 +8,10 @@
 
 namespace berth {
 
+inline bool OnHold(JobState state) {
+  return state == JobState::kHeld || state == JobState::kSuspended;
+}
+
 // What one edit adds to a queue and its ancestors.
 struct StateEditor::QueueChange {
   const Resources* request = nullptr;

@@ -1,4 +1,5 @@
-// Tasks and jobs. Queues and nodes: state_editor_cluster.cc; loading: state_load.cc.
+// Tasks and jobs. Queues and nodes: state_editor_cluster.cc; demand: state_editor_demand.cc;
+// loading: state_load.cc.
 #include "core/model/state_editor.h"
 
 #include <algorithm>
@@ -22,8 +23,6 @@ GangStart StartOf(const JobStatus& status) {
 bool WaitsForDependencies(const GangStart& status) {
   return status.starts == 0 && !Ended(status.state);
 }
-
-bool Held(JobState state) { return state == JobState::kHeld || state == JobState::kSuspended; }
 
 // In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
 bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
@@ -149,21 +148,6 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
   return old;
-}
-
-void StateEditor::LiftTask(TaskKey key) {
-  const Job& job = state_.jobs_.At(key.job);
-  const Task& task = job.tasks[key.task];
-  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-  BERTH_CHECK(!facts() && Occupies(task.state));
-  Vacate(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
-}
-
-void StateEditor::ReturnTask(TaskKey key) {
-  const Job& job = state_.jobs_.At(key.job);
-  const Task& task = job.tasks[key.task];
-  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-  Occupy(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
 }
 
 void StateEditor::AdoptTask(TaskKey key) {
@@ -328,7 +312,7 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   ++state_.jobs_by_state_[static_cast<size_t>(now)];
 
   QueueChange change;
-  change.held_jobs = (Held(now) ? 1 : 0) - (Held(old) ? 1 : 0);
+  change.held_jobs = (OnHold(now) ? 1 : 0) - (OnHold(old) ? 1 : 0);
   change.active_jobs = (Ended(old) ? 1 : 0) - (Ended(now) ? 1 : 0);
   Resources waiting;
   if (change.active_jobs != 0) {
@@ -453,7 +437,7 @@ void StateEditor::EraseJob(JobId id) {
   QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
   change.active_jobs = active ? -1 : 0;
   change.wanted = job.wanting ? -1 : 0;
-  change.held_jobs = Held(job.status.state) ? -1 : 0;
+  change.held_jobs = OnHold(job.status.state) ? -1 : 0;
   ChangeQueues(job.queue, change);
   --state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
@@ -475,20 +459,6 @@ void StateEditor::TakeBackJob(JobId id) {
   state_.next_job_id_ = id;
 }
 
-Resources StateEditor::WaitingRequest(const Job& job) const {
-  Resources sum;
-  for (size_t g = 0; g < job.groups.size(); ++g) {
-    const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
-    const int32_t waiting = job.tallies[g].In(TaskState::kPending);
-    if (waiting == 1) {
-      sum += one;  // not by the multiplication, which is slow
-    } else {
-      sum += one.Times(waiting);
-    }
-  }
-  return sum;
-}
-
 void StateEditor::RefreshPending(Job& job) {
   const JobNeeds needs = NeedsOf(job);
   if (needs.empty()) {
@@ -503,48 +473,6 @@ void StateEditor::RefreshPending(Job& job) {
   RememberClass(job);
   job.pending_class = state_.pending_.Add(demand, KeyOf(job), facts());
   RefreshWanting(job);
-}
-
-void StateEditor::RefreshWanting(Job& job) {
-  const JobState now = job.status.state;
-  const bool never =
-      job.pending_class != ClassId{} && state_.pending_.Class(job.pending_class).never;
-  const bool wanting = !Ended(now) && !Held(now) && !never;
-  if (wanting == job.wanting) return;
-  job.wanting = wanting;
-  const Resources waiting = WaitingRequest(job);
-  ChangeQueues(job.queue, QueueChange{.request = &waiting, .wanted = wanting ? 1 : -1});
-}
-
-void StateEditor::SetNever(ClassId id, bool never) {
-  PendingClass& c = state_.pending_.classes_.At(id);
-  c.never = never;
-  if (never) state_.pending_.never_.push_back(id);
-  for (const OrderKey& key : c.jobs) RefreshWanting(state_.jobs_.At(key.job));
-}
-
-void StateEditor::SettleNever() {
-  PendingIndex& pending = state_.pending_;
-  for (ClassId id : std::exchange(pending.judged_, {})) {
-    const PendingClass* c = pending.FindClass(id);
-    if (c != nullptr && pending.NeverDiffers(*c)) SetNever(id, !c->never);
-  }
-}
-
-void StateEditor::ForgetNever() {
-  PendingIndex& pending = state_.pending_;
-  pending.judged_.clear();
-  for (ClassId id : std::exchange(pending.never_, {})) {
-    const PendingClass* c = pending.FindClass(id);
-    if (c != nullptr && c->never) SetNever(id, false);
-  }
-}
-
-void StateEditor::ForgetVerdicts() {
-  state_.pending_.ReopenAll();
-  ForgetNever();
-  state_.planning_cache_.reset();
-  state_.free_.ClearMarks();
 }
 
 void StateEditor::LeavePending(Job& job) {

@@ -133,9 +133,10 @@ class StateEditor {
   void SettleNever();
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
-  // Classes that Block was told of after missed() had `from` entries were never tried: they return
-  // to ready().
-  void ReopenMissed(size_t from) { state_.pending_.ReopenMissed(from); }
+  // What planning finds out about classes between these two is forgotten with the second, by when
+  // all tentative edits in between are undone: planning goes on as if nothing had been asked.
+  void BeginTrial() { state_.pending_.BeginTrial(); }
+  void EndTrial();
   // Nodes that came, or are not what they were (NodeSpec), since the last call; may repeat, and
   // name nodes that have gone again. They have no marks.
   std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }

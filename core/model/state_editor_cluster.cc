@@ -38,6 +38,7 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   // Demand is what is allocated and what is wanted: a bind leaves it as it is.
   if (change.allocated + change.wanted != 0) ShareChanged(state_.queues_.At(leaf));
   std::optional<Resources> kept_more;  // below, by this change
+  bool open = true;
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
     const bool keeps = change.allocated != 0 && (queue.guarantees || kept_more.has_value());
@@ -58,9 +59,12 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     if (change.running_jobs != 0) queue.running_jobs += change.running_jobs;
     if (change.held_jobs != 0) queue.held_jobs += change.held_jobs;
     if (change.leaving_jobs != 0) queue.leaving_jobs += change.leaving_jobs;
-    if (id == kRootQueue) return;
+    open = open && queue.open;
+    if (id == kRootQueue) break;
     id = queue.spec.parent;
   }
+  // Of a closed queue what is allocated is all: what comes back to it is wanted by nobody.
+  if (!open && change.allocated != 0) ShareChanged(state_.queues_.At(leaf));
 }
 
 void StateEditor::Occupy(NodeId id, TaskKey key, const Resources& request,

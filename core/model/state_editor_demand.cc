@@ -1,0 +1,75 @@
+// StateEditor: which of what waits is demand of its queues (Queue::wanted), and what planning
+// remembers of classes that bears on it.
+#include <utility>
+
+#include "core/model/queue_change.h"
+#include "core/model/state_editor.h"
+
+namespace berth {
+
+Resources StateEditor::WaitingRequest(const Job& job) const {
+  Resources sum;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
+    const int32_t waiting = job.tallies[g].In(TaskState::kPending);
+    if (waiting == 1) {
+      sum += one;  // not by the multiplication, which is slow
+    } else {
+      sum += one.Times(waiting);
+    }
+  }
+  return sum;
+}
+
+void StateEditor::RefreshWanting(Job& job) {
+  const JobState now = job.status.state;
+  const bool never =
+      job.pending_class != ClassId{} && state_.pending_.Class(job.pending_class).never;
+  const bool wanting = !Ended(now) && !OnHold(now) && !never;
+  if (wanting == job.wanting) return;
+  job.wanting = wanting;
+  const Resources waiting = WaitingRequest(job);
+  ChangeQueues(job.queue, QueueChange{.request = &waiting, .wanted = wanting ? 1 : -1});
+}
+
+void StateEditor::SetNever(ClassId id, bool never) {
+  PendingClass& c = state_.pending_.classes_.At(id);
+  state_.pending_.Remember(id, c);
+  c.never = never;
+  if (never) state_.pending_.never_.push_back(id);
+  for (const OrderKey& key : c.jobs) RefreshWanting(state_.jobs_.At(key.job));
+}
+
+void StateEditor::SettleNever() {
+  PendingIndex& pending = state_.pending_;
+  for (ClassId id : std::exchange(pending.judged_, {})) {
+    const PendingClass* c = pending.FindClass(id);
+    if (c != nullptr && pending.NeverDiffers(*c)) SetNever(id, !c->never);
+  }
+}
+
+void StateEditor::EndTrial() {
+  for (ClassId id : state_.pending_.EndTrial()) {
+    for (const OrderKey& key : state_.pending_.Class(id).jobs) {
+      RefreshWanting(state_.jobs_.At(key.job));
+    }
+  }
+}
+
+void StateEditor::ForgetNever() {
+  PendingIndex& pending = state_.pending_;
+  pending.judged_.clear();
+  for (ClassId id : std::exchange(pending.never_, {})) {
+    const PendingClass* c = pending.FindClass(id);
+    if (c != nullptr && c->never) SetNever(id, false);
+  }
+}
+
+void StateEditor::ForgetVerdicts() {
+  state_.pending_.ReopenAll();
+  ForgetNever();
+  state_.planning_cache_.reset();
+  state_.free_.ClearMarks();
+}
+
+}  // namespace berth

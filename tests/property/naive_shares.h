@@ -1,0 +1,195 @@
+// Fair shares as the rules of DESIGN give them when followed literally: from the jobs themselves,
+// one resource after the other, in rounds, one unit after the other at the end. Header only.
+#ifndef BERTH_TESTS_PROPERTY_NAIVE_SHARES_H_
+#define BERTH_TESTS_PROPERTY_NAIVE_SHARES_H_
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "core/engine/fair_share.h"
+
+namespace berth::testing {
+
+struct Taker {
+  QueueId queue;
+  absl::int128 cap = 0, weight = 0, got = 0;
+};
+
+inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers) {
+  std::set<size_t> active;
+  for (size_t i = 0; i < takers.size(); ++i) {
+    if (takers[i].cap > 0 && takers[i].weight > 0) active.insert(i);
+  }
+  absl::int128 rest = amount;
+  while (rest > 0 && !active.empty()) {
+    absl::int128 weights = 0;
+    for (size_t i : active) weights += takers[i].weight;
+    std::vector<size_t> full;
+    for (size_t i : active) {
+      if (rest * takers[i].weight >= takers[i].cap * weights) full.push_back(i);
+    }
+    if (full.empty()) {  // nobody is capped: round down, then unit by unit
+      std::map<size_t, absl::int128> fraction;
+      absl::int128 left = rest;
+      for (size_t i : active) {
+        takers[i].got += rest * takers[i].weight / weights;
+        left -= rest * takers[i].weight / weights;
+        fraction[i] = rest * takers[i].weight % weights;
+      }
+      for (; left > 0; --left) {
+        size_t most = fraction.begin()->first;
+        for (const auto& [i, f] : fraction) {
+          if (f > fraction[most]) most = i;
+        }
+        ++takers[most].got;
+        fraction.erase(most);
+      }
+      return amount;
+    }
+    for (size_t i : full) {
+      takers[i].got += takers[i].cap;
+      rest -= takers[i].cap;
+      active.erase(i);
+    }
+  }
+  return amount - rest;
+}
+
+class NaiveShares {
+ public:
+  NaiveShares(const ClusterState& state, const FairShareParameters& parameters)
+      : state_(state), parameters_(parameters) {
+    state.jobs().ForEach([&](JobId, const Job& job) { Count(job); });
+    FairShares::OfQueue& root = Start(kRootQueue);
+    root.fair_share = root.deserved = root.divisible = state.capacity();
+    DivideBelow(kRootQueue);
+  }
+  const FairShares::OfQueue& At(QueueId id) { return result_[id]; }
+
+ private:
+  // What waits is demand of all queues above, unless the job is on hold, one of these is closed, or
+  // it was found that it can never fit.
+  void Count(const Job& job) {
+    const JobState now = job.status.state;
+    const bool held = now == JobState::kHeld || now == JobState::kSuspended;
+    const PendingClass* of = state_.pending().FindClass(job.pending_class);
+    if (Ended(now) || held || (of != nullptr && of->never)) return;
+    Resources waits;
+    for (uint32_t t = 0; t < job.tasks.size(); ++t) {
+      if (job.tasks[t].state != TaskState::kPending) continue;
+      waits += state_.interner().Shape(job.groups[GroupOf(job, t)].shape).resources;
+    }
+    std::vector<QueueId> path = {job.queue};
+    while (path.back() != kRootQueue) {
+      path.push_back(state_.queues().At(path.back()).spec.parent);
+    }
+    for (QueueId id : path) {
+      if (!state_.queues().At(id).open) return;
+    }
+    for (QueueId id : path) wanted_[id] += waits;
+  }
+  FairShares::OfQueue& Start(QueueId id) {
+    const Queue& queue = state_.queues().At(id);
+    FairShares::OfQueue& of = result_[id];
+    of.demand = queue.allocated + wanted_[id];
+    for (size_t k = 0; k < kMaxResourceKinds; ++k) of.guarantee.amount[k] = Guarantee(id, k);
+    return of;
+  }
+  int64_t Guarantee(QueueId id, size_t k) const {
+    int64_t below = 0;
+    for (QueueId child : state_.queues().At(id).children) below += Guarantee(child, k);
+    return std::max(below, state_.queues().At(id).guarantee.amount[k]);
+  }
+  int64_t Wanted(QueueId id, size_t k) {
+    return std::min(result_[id].demand.amount[k], state_.queues().At(id).limit.amount[k]);
+  }
+
+  // Guarantees, then up to `want` by what is deserved beyond; in the order of `children`.
+  template <class Want>
+  std::map<QueueId, absl::int128> Entitle(const std::vector<QueueId>& children, size_t k,
+                                          int64_t amount, Want want) {
+    std::vector<Taker> floors, rest;
+    for (QueueId id : children) {
+      const Queue& queue = state_.queues().At(id);
+      const int64_t floor = std::min(result_[id].guarantee.amount[k], queue.limit.amount[k]);
+      const int64_t deserved = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
+      floors.push_back({id, floor, floor, 0});
+      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
+    }
+    const absl::int128 given = RoundsOf(amount, floors);
+    RoundsOf(amount - given, rest);
+    std::map<QueueId, absl::int128> got;
+    for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;
+    return got;
+  }
+
+  absl::int128 Weight(QueueId id, const std::vector<QueueId>& siblings, size_t k, int64_t amount) {
+    const Queue& queue = state_.queues().At(id);
+    if (parameters_.half_life <= absl::ZeroDuration()) return queue.spec.weight;
+    int64_t weights = 0;
+    for (QueueId sibling : siblings) weights += state_.queues().At(sibling).spec.weight;
+    int64_t usage = 0;
+    for (const NamedAmount& one : queue.usage) {
+      if (one.name == state_.interner().KindName(ResourceKind{static_cast<uint8_t>(k)})) {
+        usage = one.amount;
+      }
+    }
+    const absl::int128 one = absl::int128(1) << 32;
+    const absl::int128 share = queue.spec.weight * one / weights;
+    const absl::int128 used = usage * one / (absl::int128(amount) * 1024);
+    return std::max<absl::int128>(share + parameters_.usage_weight * (share - used), 1);
+  }
+
+  void DivideKind(const std::vector<QueueId>& children, size_t k, const FairShares::OfQueue& own) {
+    const int64_t there = own.divisible.amount[k], amount = own.fair_share.amount[k];
+    auto deserved = Entitle(children, k, there, [](QueueId) { return INT64_MAX; });
+    auto got = Entitle(children, k, amount, [&](QueueId id) { return Wanted(id, k); });
+    absl::int128 rest = amount;
+    std::set<int32_t> priorities;
+    for (QueueId id : children) {
+      rest -= got[id];
+      priorities.insert(state_.queues().At(id).spec.priority);
+    }
+    for (auto priority = priorities.rbegin(); priority != priorities.rend(); ++priority) {
+      std::vector<Taker> takers;
+      for (QueueId id : children) {
+        const QueueSpec& spec = state_.queues().At(id).spec;
+        if (spec.priority != *priority || spec.weight == 0 || amount == 0) continue;
+        takers.push_back({id, Wanted(id, k) - got[id], Weight(id, children, k, amount), 0});
+      }
+      rest -= RoundsOf(rest, takers);
+      for (const Taker& taker : takers) got[taker.queue] += taker.got;
+    }
+    for (QueueId id : children) {
+      const Queue& queue = state_.queues().At(id);
+      FairShares::OfQueue& of = result_[id];
+      of.fair_share.amount[k] = static_cast<int64_t>(got[id]);
+      of.deserved.amount[k] = static_cast<int64_t>(deserved[id]);
+      const int64_t said = std::max(queue.deserved.amount[k], of.guarantee.amount[k]);
+      if (deserved[id] < std::min(said, queue.limit.amount[k])) of.deserved_scaled = true;
+      const bool names = queue.deserved_bound.amount[k] != INT64_MAX;
+      of.divisible.amount[k] =
+          names ? of.deserved.amount[k] : std::min(queue.limit.amount[k], there);
+    }
+  }
+
+  void DivideBelow(QueueId parent) {
+    const std::vector<QueueId>& children = state_.queues().At(parent).children;
+    for (QueueId id : children) Start(id);
+    for (size_t k = 0; k < state_.interner().kind_count(); ++k) {
+      DivideKind(children, k, result_[parent]);
+    }
+    for (QueueId id : children) DivideBelow(id);
+  }
+
+  const ClusterState& state_;
+  const FairShareParameters parameters_;
+  std::map<QueueId, Resources> wanted_;
+  std::map<QueueId, FairShares::OfQueue> result_;
+};
+
+}  // namespace berth::testing
+
+#endif  // BERTH_TESTS_PROPERTY_NAIVE_SHARES_H_
