@@ -150,6 +150,21 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   return old;
 }
 
+void StateEditor::LiftTask(TaskKey key) {
+  const Job& job = state_.jobs_.At(key.job);
+  const Task& task = job.tasks[key.task];
+  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
+  BERTH_CHECK(!facts() && Occupies(task.state));
+  Vacate(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+}
+
+void StateEditor::ReturnTask(TaskKey key) {
+  const Job& job = state_.jobs_.At(key.job);
+  const Task& task = job.tasks[key.task];
+  const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
+  Occupy(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+}
+
 void StateEditor::AdoptTask(TaskKey key) {
   Touch(key.job);
   if (facts()) MarkTask(key);
