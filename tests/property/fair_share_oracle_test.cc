@@ -71,8 +71,10 @@ class RandomTree {
       case 5:
         return End();
       case 6:
-        cluster_.Cycle(dice_.Chance(50) ? 1 : TestCluster::kNoBudget);
+        Cycle(dice_.Chance(50) ? 1 : TestCluster::kNoBudget);
         return;
+      case 7:
+        return Cycle(TestCluster::kNoBudget);
       default:
         return Submit();
     }
@@ -83,7 +85,7 @@ class RandomTree {
     if (!queue.children.empty() || queue.id == kRootQueue) return;
     GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
     group.min_available = dice_.Chance(40) ? 1 : group.replicas;
-    group.gpus = dice_.Chance(10) ? 99 : dice_.Below(3);  // as many as no node has
+    group.gpus = dice_.Chance(20) ? 99 : dice_.Below(3);  // as many as no node has
     JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
     shape.preemptible = dice_.Chance(60);
     shape.user = dice_.Chance(50) ? "ann" : "bob";
@@ -91,7 +93,11 @@ class RandomTree {
     if (cluster_.state().Open(queue.id)) cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
   }
 
+  // The last cycle was not cut short.
+  bool whole() const { return whole_; }
+
  private:
+  void Cycle(uint64_t budget) { whole_ = !cluster_.Cycle(budget).exhausted; }
   void AddNode() {
     cluster_.AddNode(absl::StrCat("n", ++nodes_),
                      {.cpu = dice_.Between(1, 30), .gpus = dice_.Below(9)});
@@ -157,13 +163,14 @@ class RandomTree {
     const JobId id{static_cast<uint64_t>(dice_.Between(1, jobs_ + 1))};
     if (cluster_.state().jobs().Find(id) == nullptr) return;
     (void)cluster_.Try(JobCancelled{.id = id});
-    cluster_.Cycle();
+    Cycle(TestCluster::kNoBudget);
     (void)cluster_.Try(JobDeleted{.id = id});
   }
 
   TestCluster& cluster_;
   Dice& dice_;
   int nodes_ = 0, queues_ = 0, jobs_ = 0;
+  bool whole_ = true;
 };
 
 void CheckSane(const ClusterState& state, const FairShares& shares) {
@@ -188,9 +195,8 @@ bool AnyUnwanted(const ClusterState& state, const FairShares& shares) {
 size_t CheckNever(const ClusterState& state) {
   size_t never = 0;
   state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
-    if (c.blocked == nullptr) return;
-    REQUIRE(c.never == (c.blocked->wake == WakeOn::kChange));
     never += c.never ? 1 : 0;
+    if (c.blocked != nullptr) REQUIRE(c.never == (c.blocked->wake == WakeOn::kChange));
   });
   return never;
 }
@@ -225,13 +231,13 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
       });
       CheckSane(cluster.state(), cached);
       unwanted += AnyUnwanted(cluster.state(), cached) ? 1 : 0;
-      never += CheckNever(cluster.state());
+      if (tree.whole()) never += CheckNever(cluster.state());
     }
   }
   CHECK(divided * 3 < queues * 2);  // much was not divided again
   CHECK(scaled > 1000);
   CHECK(unwanted > 500);
-  CHECK(never > 500);
+  CHECK(never > 50);
   CHECK(steps > 3000);
 }
 

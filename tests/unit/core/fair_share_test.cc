@@ -239,7 +239,7 @@ TEST_CASE("the past: who used more gets less of the surplus, until it is forgott
   TestCluster& cluster = shares.cluster();
   const auto demand = [&](const char* queue) {
     cluster.Submit(absl::StrCat("j-", queue),
-                   {.queue = queue, .groups = {{.replicas = 20, .cpu = 0, .gpus = 1}}});
+                   {.queue = queue, .groups = {{.replicas = 16, .cpu = 0, .gpus = 1}}});
   };
   demand("a");
   demand("b");
