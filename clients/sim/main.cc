@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "clients/replay/replay_command.h"
+#include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
 #include "clients/sim/scenario_file.h"
 #include "clients/sim/scenario_runner.h"
@@ -110,10 +112,49 @@ int Verify(const std::string& directory, const std::string& format) {
   return result->has_difference() ? kDiffers : 0;
 }
 
+int Replay(const replay::ReplayArguments& arguments, const std::string& format) {
+  const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << replay::Printed(*result, format);
+  return 0;
+}
+
+struct ReplayCommand {
+  CLI::App* app = nullptr;
+  replay::ReplayArguments arguments;
+  std::string format = "table";
+};
+
+void AddReplay(CLI::App& app, ReplayCommand* to) {
+  to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
+  to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not")
+      ->required();
+  to->app->add_option("--format", to->arguments.format, "swf or csv; default: by the file's name")
+      ->check(CLI::IsMember({"swf", "csv"}));
+  to->app->add_option("--columns", to->arguments.columns,
+                      "Of CSV: FIELD=COLUMN, separated by commas");
+  to->app
+      ->add_option("--processors", to->arguments.processors,
+                   "Of SWF: how many the machine had; default: MaxProcs of its header")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  to->app->add_option(
+      "--cluster", to->arguments.cluster,
+      "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
+  to->app->add_option("--config", to->arguments.configs,
+                      "A scenario's config alone; several are compared");
+  to->app->add_option("--jobs", to->arguments.jobs,
+                      "Write what became of each job there, as CSV (of the first config)");
+  to->app->add_option("-o,--output", to->format, "table, json or yaml")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{
-      "Runs the scheduler without a cluster: scenarios, with what they expect, and the log of a "
-      "stopped berthd, with what it decided."};
+      "Runs the scheduler without a cluster: scenarios, with what they expect; workloads of the "
+      "past; and the log of a stopped berthd, with what it decided."};
   app.require_subcommand(1);
   RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run scenarios and print what they come to");
@@ -134,7 +175,10 @@ int Main(int argc, char** argv) {
       ->required();
   verify->add_option("-o,--output", verify_format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
+  ReplayCommand replay;
+  AddReplay(app, &replay);
   CLI11_PARSE(app, argc, argv);
+  if (replay.app->parsed()) return Replay(replay.arguments, replay.format);
   if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));

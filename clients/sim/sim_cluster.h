@@ -57,6 +57,7 @@ class SimCluster {
                                 absl::Span<const std::string> deleted);
   // The tasks of this job end by themselves after that long.
   void SetRunTime(JobId job, Duration run_time) { run_times_[job] = run_time; }
+  void ForgetRunTime(JobId job) { run_times_.erase(job); }
   // A queue's decayed past, of which events tell only how it goes on.
   void SetUsage(QueueId queue, std::vector<NamedAmount> usage);
   // A fresh start of everything derived: the facts loaded into a new state in an order drawn from

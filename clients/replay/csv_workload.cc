@@ -1,0 +1,245 @@
+#include "clients/replay/csv_workload.h"
+
+#include <csv.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "support/nearest.h"
+#include "support/quantity.h"
+
+namespace berth::replay {
+namespace {
+
+using Row = std::vector<std::string>;
+
+const std::vector<std::string>& Fields() {
+  static const auto* fields = new std::vector<std::string>{
+      "name",       "submit", "run",       "requested", "tasks", "cpu",      "cpu_millis", "memory",
+      "memory_mib", "gpus",   "gpu_model", "user",      "queue", "priority", "preemptible"};
+  return *fields;
+}
+
+// Calls `take` with each row and the number of its line; stops at the first error.
+class Rows {
+ public:
+  using Take = absl::FunctionRef<absl::Status(const Row&, int64_t line)>;
+  explicit Rows(Take take) : take_(take) {}
+
+  absl::Status Read(absl::string_view text, const std::string& file) {
+    csv_parser parser;
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
+      return absl::InternalError("libcsv does not start");
+    }
+    const size_t read = csv_parse(&parser, text.data(), text.size(), &OnField, &OnRow, this);
+    bool well = read == text.size();
+    if (well) well = csv_fini(&parser, &OnField, &OnRow, this) == 0;
+    const int error = csv_error(&parser);
+    csv_free(&parser);
+    if (!status_.ok() || well) return status_;
+    return absl::InvalidArgumentError(absl::StrCat(file, ":", line_, ": ", csv_strerror(error)));
+  }
+
+ private:
+  static void OnField(void* text, size_t length, void* self) {
+    auto& rows = *static_cast<Rows*>(self);
+    rows.row_.emplace_back(static_cast<const char*>(text), length);
+  }
+  static void OnRow(int, void* self) {
+    auto& rows = *static_cast<Rows*>(self);
+    if (rows.status_.ok()) rows.status_ = rows.take_(rows.row_, rows.line_);
+    rows.row_.clear();
+    ++rows.line_;
+  }
+
+  Take take_;
+  Row row_;
+  int64_t line_ = 1;
+  absl::Status status_;
+};
+
+// Times are in seconds, or a date and a time, taken as UTC.
+absl::StatusOr<Duration> ParseTime(absl::string_view text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && seconds > -1e15 && seconds < 1e15) {
+    return absl::Seconds(seconds);
+  }
+  Time time;
+  std::string error;
+  for (const char* format : {"%Y-%m-%d %H:%M:%E*S", absl::RFC3339_full}) {
+    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) {
+      return time - absl::UnixEpoch();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no time"));
+}
+
+class Reader {
+ public:
+  Reader(const std::string& file, const ColumnMap& columns) : file_(file), columns_(columns) {}
+
+  absl::StatusOr<Workload> Read(absl::string_view text) {
+    const auto take = [this](const Row& row, int64_t line) {
+      if (line == 1) return Header(row);
+      const absl::Status status = Record(row, line);
+      if (status.ok()) return status;
+      return absl::InvalidArgumentError(absl::StrCat(file_, ":", line, ": ", status.message()));
+    };
+    if (auto status = Rows(take).Read(text, file_); !status.ok()) return status;
+    if (at_.empty()) return absl::InvalidArgumentError(absl::StrCat(file_, ": no first line"));
+    SortBySubmit(&workload_);
+    return std::move(workload_);
+  }
+
+ private:
+  absl::Status Header(const Row& row) {
+    for (const auto& [field, column] : columns_) {
+      const auto found = std::find(row.begin(), row.end(), column);
+      if (found == row.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(file_, ":1: ", UnknownWord("no column", column, row)));
+      }
+      at_[field] = static_cast<size_t>(found - row.begin());
+    }
+    return absl::OkStatus();
+  }
+
+  // Nullopt: the file has no such column, or nothing there.
+  std::optional<std::string> Text(const Row& row, const char* field) const {
+    const auto at = at_.find(field);
+    if (at == at_.end() || at->second >= row.size() || row[at->second].empty()) return std::nullopt;
+    return row[at->second];
+  }
+
+  // Sets *to where there is a value; an error names the column.
+  template <class T, class Parse>
+  absl::Status Set(const Row& row, const char* field, Parse&& parse, T* to) const {
+    const std::optional<std::string> text = Text(row, field);
+    if (!text.has_value()) return absl::OkStatus();
+    auto value = parse(*text);
+    if (!value.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(columns_.at(field), ": ", value.status().message()));
+    }
+    *to = *std::move(value);
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<int64_t> Whole(absl::string_view text) {
+    double value = 0;
+    if (!absl::SimpleAtod(text, &value) ||
+        value != static_cast<double>(static_cast<int64_t>(value)) || value < -1e9 || value > 1e9) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no whole number"));
+    }
+    return static_cast<int64_t>(value);
+  }
+
+  static absl::StatusOr<bool> Flag(absl::string_view text) {
+    if (text == "0" || text == "1") return text == "1";
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is neither 0 nor 1"));
+  }
+
+  absl::Status Shape(const Row& row, TaskShape* shape) const {
+    int64_t mib = 0, gpus = 0;
+    const absl::Status parts[] = {Set(row, "cpu", ParseCpuMillis, &shape->cpu_millis),
+                                  Set(row, "cpu_millis", Whole, &shape->cpu_millis),
+                                  Set(row, "memory", ParseBytes, &shape->memory_bytes),
+                                  Set(row, "memory_mib", Whole, &mib),
+                                  Set(row, "gpus", Whole, &gpus)};
+    for (const absl::Status& status : parts) {
+      if (!status.ok()) return status;
+    }
+    if (mib > 0) shape->memory_bytes = mib << 20;
+    if (gpus < 0 || shape->cpu_millis < 0 || mib < 0) {
+      return absl::InvalidArgumentError("an amount below 0");
+    }
+    if (gpus > static_cast<int64_t>(kMaxDevicesPerNode)) {
+      return absl::InvalidArgumentError(absl::StrCat("a task of ", gpus, " GPUs"));
+    }
+    if (gpus == 0) return absl::OkStatus();
+    DeviceRequest request;
+    request.kind = "gpu";
+    request.count = static_cast<int32_t>(gpus);
+    if (const auto models = Text(row, "gpu_model"); models.has_value()) {
+      request.models = absl::StrSplit(*models, '|', absl::SkipEmpty());
+      std::sort(request.models.begin(), request.models.end());
+    }
+    shape->devices.push_back(std::move(request));
+    return absl::OkStatus();
+  }
+
+  absl::Status Record(const Row& row, int64_t line) {
+    TraceJob job;
+    job.name = NameOfRecord(line - 1);
+    job.user = Text(row, "user").value_or("");
+    job.queue = Text(row, "queue").value_or("");
+    int64_t tasks = 1, priority = 0;
+    const absl::Status parts[] = {Set(row, "submit", ParseTime, &job.submit),
+                                  Set(row, "run", ParseTime, &job.run),
+                                  Set(row, "requested", ParseTime, &job.requested),
+                                  Set(row, "tasks", Whole, &tasks),
+                                  Set(row, "priority", Whole, &priority),
+                                  Set(row, "preemptible", Flag, &job.preemptible),
+                                  Shape(row, &job.shape)};
+    for (const absl::Status& status : parts) {
+      if (!status.ok()) return status;
+    }
+    const char* reason = nullptr;
+    if (job.run <= absl::ZeroDuration()) reason = "no run time";
+    if (job.requested <= absl::ZeroDuration()) reason = "no requested time";
+    if (tasks <= 0 || tasks > kMaxTasks) reason = "no such number of tasks";
+    if (reason != nullptr) {
+      ++workload_.left_out[reason];
+      return absl::OkStatus();
+    }
+    job.run = std::min(job.run, job.requested);
+    job.tasks = static_cast<int32_t>(tasks);
+    job.priority = static_cast<int32_t>(priority);
+    workload_.jobs.push_back(std::move(job));
+    return absl::OkStatus();
+  }
+
+  static constexpr int64_t kMaxTasks = 32'768;
+  const std::string& file_;
+  const ColumnMap& columns_;
+  std::map<std::string, size_t> at_;  // by field
+  Workload workload_;
+};
+
+}  // namespace
+
+absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text) {
+  ColumnMap columns;
+  for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    if (pair.second.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", part, "\" is not FIELD=COLUMN"));
+    }
+    if (std::find(Fields().begin(), Fields().end(), pair.first) == Fields().end()) {
+      return absl::InvalidArgumentError(UnknownWord("unknown field", pair.first, Fields()));
+    }
+    if (!columns.insert(pair).second) {
+      return absl::InvalidArgumentError(absl::StrCat("field ", pair.first, " is said twice"));
+    }
+  }
+  for (const char* field : {"submit", "run"}) {
+    if (columns.count(field) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("no column for ", field));
+    }
+  }
+  return columns;
+}
+
+absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,
+                                 const ColumnMap& columns) {
+  return Reader(file, columns).Read(text);
+}
+
+}  // namespace berth::replay

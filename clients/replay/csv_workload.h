@@ -1,0 +1,27 @@
+// Workloads as CSV, whose first line names the columns.
+#ifndef BERTH_CLIENTS_REPLAY_CSV_WORKLOAD_H_
+#define BERTH_CLIENTS_REPLAY_CSV_WORKLOAD_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "clients/replay/workload.h"
+
+namespace berth::replay {
+
+// Of a job, which column of the file: {"submit": "timestamp", "run": "duration"}. docs/replay.md
+// lists the fields.
+using ColumnMap = std::map<std::string, std::string>;
+
+// "submit=timestamp,run=duration". INVALID_ARGUMENT naming an unknown field, and the nearest one.
+absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text);
+
+// INVALID_ARGUMENT: a column that the file has not, or FILE:LINE of a value that cannot be read.
+absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,
+                                 const ColumnMap& columns);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_CSV_WORKLOAD_H_

@@ -1,0 +1,131 @@
+#include "clients/replay/replay_command.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "clients/replay/csv_workload.h"
+#include "clients/replay/replay.h"
+#include "clients/replay/replay_result.h"
+#include "clients/replay/swf.h"
+#include "clients/replay/trace_file.h"
+#include "clients/sim/scenario_file.h"
+
+namespace berth::replay {
+namespace {
+
+absl::StatusOr<std::string> FormatOf(const ReplayArguments& arguments) {
+  if (!arguments.format.empty()) return arguments.format;
+  const absl::string_view name = absl::StripSuffix(arguments.trace, ".gz");
+  for (const char* format : {"swf", "csv"}) {
+    if (absl::EndsWith(name, absl::StrCat(".", format))) return std::string(format);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(arguments.trace, ": neither .swf nor .csv: say --format"));
+}
+
+absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
+  const absl::StatusOr<std::string> format = FormatOf(arguments);
+  if (!format.ok()) return format.status();
+  absl::StatusOr<std::string> text = ReadTraceFile(arguments.trace);
+  if (!text.ok()) return text.status();
+  if (*format == "swf") {
+    if (!arguments.columns.empty()) return absl::InvalidArgumentError("--columns is for CSV");
+    const SwfOptions options{.one_task = arguments.cluster.empty(),
+                             .processors = arguments.processors};
+    return ReadSwf(*text, arguments.trace, options);
+  }
+  if (arguments.processors != 0) return absl::InvalidArgumentError("--processors is for SWF");
+  if (arguments.cluster.empty()) return absl::InvalidArgumentError("CSV needs --cluster");
+  const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns);
+  if (!columns.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
+  }
+  return ReadCsv(*text, arguments.trace, *columns);
+}
+
+// The one document of the file.
+absl::StatusOr<ScenarioDocument> ReadOne(const std::string& path) {
+  absl::StatusOr<std::vector<ScenarioDocument>> documents = ReadScenarioFile(path);
+  if (!documents.ok()) return documents.status();
+  if (documents->size() == 1) return std::move(documents->front());
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", documents->size(), " documents where one is wanted"));
+}
+
+// "a/b.yaml" -> "b".
+std::string StemOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  return name.substr(0, name.find_last_of('.'));
+}
+
+struct Case {
+  std::string name;
+  ScenarioDocument cluster;
+};
+
+// The cluster, with each configuration in place of its own.
+absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int64_t processors) {
+  Case plain{.name = "default", .cluster = {}};
+  if (arguments.cluster.empty()) {
+    plain.cluster.scenario = OneMachine(processors);
+    plain.cluster.file = arguments.trace;
+  } else {
+    auto read = ReadOne(arguments.cluster);
+    if (!read.ok()) return read.status();
+    plain.cluster = *std::move(read);
+  }
+  if (arguments.configs.empty()) return std::vector<Case>{plain};
+  std::vector<Case> cases;
+  for (const std::string& path : arguments.configs) {
+    const absl::StatusOr<ScenarioDocument> config = ReadOne(path);
+    if (!config.ok()) return config.status();
+    sim::v1::Scenario rest = config->scenario;
+    rest.clear_config();
+    rest.clear_name();
+    if (rest.ByteSizeLong() > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": only \"config\" is taken"));
+    }
+    Case one = plain;
+    one.name = StemOf(path);
+    *one.cluster.scenario.mutable_config() = config->scenario.config();
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
+}
+
+}  // namespace
+
+absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments) {
+  const absl::StatusOr<Workload> workload = ReadWorkload(arguments);
+  if (!workload.ok()) return workload.status();
+  const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
+  if (!cases.ok()) return cases.status();
+  sim::v1::ReplayResult result;
+  result.set_workload(arguments.trace);
+  result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
+  result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
+  for (const Case& one : *cases) {
+    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
+    if (!run.ok()) return Located(one.cluster, run.status());
+    *result.add_policies() = Figures(*workload, *run, one.name);
+    if (arguments.jobs.empty() || result.policies_size() > 1) continue;
+    if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
+      return status;
+    }
+  }
+  return result;
+}
+
+}  // namespace berth::replay

@@ -1,0 +1,29 @@
+// berth-sim replay: from files to a result.
+#ifndef BERTH_CLIENTS_REPLAY_REPLAY_COMMAND_H_
+#define BERTH_CLIENTS_REPLAY_REPLAY_COMMAND_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "berth/sim/v1/replay.pb.h"
+
+namespace berth::replay {
+
+struct ReplayArguments {
+  std::string trace;
+  std::string format;                // "swf", "csv", or empty: by the file's name
+  std::string columns;               // of CSV
+  int64_t processors = 0;            // of SWF; 0: as the log says
+  std::string cluster;               // scenario file; empty: one machine, SWF only
+  std::vector<std::string> configs;  // files; each a row
+  std::string jobs;                  // file to write: what became of each job, of the first row
+};
+
+// The errors of reading, each with the file's name; INVALID_ARGUMENT for what does not go together.
+absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_REPLAY_COMMAND_H_

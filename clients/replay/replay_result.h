@@ -1,0 +1,32 @@
+// The figures of a replay (docs/replay.md, "What comes out").
+#ifndef BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
+#define BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "berth/sim/v1/replay.pb.h"
+#include "clients/replay/replay.h"
+
+namespace berth::replay {
+
+// Below which a run does not count as shorter when slowdowns are reckoned.
+inline constexpr Duration kSlowdownBound = absl::Seconds(10);
+
+// Nearest rank: the least value with at least that share of all at or below it. All 0 without any.
+sim::v1::Distribution DistributionOf(std::vector<double> values);
+
+sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
+                              const std::string& name);
+
+// A line per job, in the order of the workload, with a first line that names the columns: name,
+// submit, wait, run, end, slowdown; what never started has empty fields.
+std::string JobsCsv(const Workload& workload, const ReplayRun& run);
+
+// As "json", "yaml" or "table".
+std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_

@@ -1,0 +1,135 @@
+// Replays against schedules that were worked out by hand.
+#include "clients/replay/replay.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "clients/replay/replay_result.h"
+#include "clients/replay/swf.h"
+#include "clients/sim/scenario_file.h"
+
+namespace berth::replay {
+namespace {
+
+// One job: submit, run and requested seconds, processors.
+TraceJob Job(int number, int submit, int run, int requested, int processors) {
+  TraceJob job;
+  job.name = NameOfRecord(number);
+  job.submit = absl::Seconds(submit);
+  job.run = absl::Seconds(run);
+  job.requested = absl::Seconds(requested);
+  job.shape.cpu_millis = processors * 1000;
+  return job;
+}
+
+// "0-100 100-200": first start and end of each job.
+std::string Schedule(const ReplayRun& run) {
+  std::string text;
+  for (const Outcome& outcome : run.outcomes) {
+    const auto seconds = [](Duration d) {
+      return d == absl::InfiniteDuration() ? std::string("never")
+                                           : absl::StrCat(absl::ToInt64Seconds(d));
+    };
+    absl::StrAppend(&text, text.empty() ? "" : " ", seconds(outcome.first_start), "-",
+                    seconds(outcome.end));
+  }
+  return text;
+}
+
+ReplayRun Must(const Workload& workload, const sim::v1::Scenario& cluster) {
+  absl::StatusOr<ReplayRun> run = Replay(workload, cluster);
+  INFO(run.status().ToString());
+  REQUIRE(run.ok());
+  return *std::move(run);
+}
+
+sim::v1::Scenario Cluster(const std::string& text) {
+  const auto documents = ReadScenarios(text, "cluster.yaml");
+  INFO(documents.status().ToString());
+  REQUIRE(documents.ok());
+  return documents->front().scenario;
+}
+
+TEST_CASE(
+    "EASY: who ends before the first blocked job starts, or leaves it its place, goes around") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 100, 6), Job(2, 10, 100, 100, 6), Job(3, 20, 50, 50, 4),
+                   Job(4, 30, 500, 500, 4), Job(5, 40, 500, 500, 1)};
+  // 2 starts when 1 ends. 3 ends before that. 4 takes what 3 leaves, as 10 - 6 are left beside 2.
+  // 5 would take from 2 at 100 if it started, and so waits until 2 ends.
+  const ReplayRun run = Must(workload, OneMachine(10));
+  CHECK(Schedule(run) == "0-100 100-200 20-70 70-570 200-700");
+  CHECK(run.capacity.at("cpu") == 10'000);
+  CHECK(run.held.at("cpu") == 1000.0 * (600 + 600 + 200 + 2000 + 500));
+}
+
+TEST_CASE("a job that ends early makes way at once") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 30, 100, 10), Job(2, 10, 20, 20, 10)};
+  CHECK(Schedule(Must(workload, OneMachine(10))) == "0-30 30-50");
+}
+
+TEST_CASE("what never fits starts never, and ends nothing") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 30, 30, 11), Job(2, 10, 20, 20, 10)};
+  const ReplayRun run = Must(workload, OneMachine(10));
+  CHECK(Schedule(run) == "never-never 10-30");
+  const sim::v1::PolicyResult figures = Figures(workload, run, "default");
+  CHECK(figures.never() == 1);
+  CHECK(figures.finished() == 1);
+}
+
+TEST_CASE("queues: of the cluster, where it has some") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 10, 10, 4), Job(2, 0, 10, 10, 4)};
+  const sim::v1::Scenario cluster = Cluster(
+      "nodes: [{name: n, cpu: 10}]\n"
+      "queues: [{name: a, limit: {cpu: 4}}, {name: b}]\n");
+  workload.jobs[0].queue = workload.jobs[1].queue = "a";
+  CHECK(Schedule(Must(workload, cluster)) == "0-10 10-20");
+  workload.jobs[1].queue = "b";
+  CHECK(Schedule(Must(workload, cluster)) == "0-10 0-10");
+  workload.jobs[1].queue = "c";
+  const auto refused = Replay(workload, cluster);
+  CHECK(refused.status().message() == "the cluster has no queue \"c\", which job-2 names");
+}
+
+TEST_CASE("evicted: from the start again, and what had run is lost") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 10000, 10000, 10), Job(2, 4000, 1000, 1000, 10)};
+  workload.jobs[0].queue = "borrower";
+  workload.jobs[0].preemptible = true;
+  workload.jobs[1].queue = "owner";
+  const sim::v1::Scenario cluster = Cluster(
+      "nodes: [{name: n, cpu: 10}]\n"
+      "queues: [{name: borrower}, {name: owner, deserved: {cpu: 10}}]\n");
+  const ReplayRun run = Must(workload, cluster);
+  CHECK(Schedule(run) == "0-15000 4000-5000");
+  CHECK(run.evictions == 1);
+  CHECK(run.lost.at("cpu") == 10'000.0 * 4000);
+}
+
+TEST_CASE("figures") {
+  const auto d = DistributionOf({4, 1, 3, 2});
+  CHECK(d.mean() == 2.5);
+  CHECK(d.median() == 2);
+  CHECK(d.p95() == 4);
+  CHECK(d.max() == 4);
+  Workload workload;
+  workload.jobs = {Job(1, 5, 100, 100, 10), Job(2, 5, 1, 100, 10)};
+  const ReplayRun run = Must(workload, OneMachine(10));
+  CHECK(Schedule(run) == "5-105 105-106");
+  const sim::v1::PolicyResult figures = Figures(workload, run, "default");
+  CHECK(figures.wait().mean() == 50);
+  CHECK(figures.completion().max() == 101);
+  CHECK(figures.bounded_slowdown().max() == 10.1);  // (100 + 1) / 10: 1 s counts as 10
+  CHECK(figures.makespan() == 101);
+  CHECK(figures.utilisation().at("cpu") == 1);
+  CHECK(JobsCsv(workload, run) ==
+        "name,submit,wait,run,end,slowdown\n"
+        "job-1,5,0,100,105,1\n"
+        "job-2,5,100,1,106,10.1\n");
+}
+
+}  // namespace
+}  // namespace berth::replay

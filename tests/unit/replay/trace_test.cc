@@ -1,0 +1,154 @@
+// Reading workloads: what is taken, what is left out, what is refused and where.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "clients/replay/csv_workload.h"
+#include "clients/replay/swf.h"
+#include "clients/replay/trace_file.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth::replay {
+namespace {
+
+Workload Swf(const std::string& text, SwfOptions options = {}) {
+  absl::StatusOr<Workload> workload = ReadSwf(text, "log.swf", options);
+  INFO(workload.status().ToString());
+  REQUIRE(workload.ok());
+  return *std::move(workload);
+}
+
+std::string SwfError(const std::string& text) {
+  return std::string(ReadSwf(text, "log.swf", {}).status().message());
+}
+
+constexpr const char* kLog =
+    "; Version: 2.2\n"
+    "; MaxProcs: 100\n"
+    "  1  50 -1  100 4 -1 -1  8  60 -1 1 7 1 -1 3 -1 -1 -1\n"    // ran longer than it had asked for
+    "  2  20 -1  100 4 -1 -1 -1 600 -1 1 -1 1 -1 -1 -1 -1 -1\n"  // no requested processors
+    "  3  30 -1   -1 4 -1 -1  4 600 -1 1 7 1 -1 3 -1 -1 -1\n"
+    "  4  30 -1  100 4 -1 -1 101 600 -1 1 7 1 -1 3 -1 -1 -1\n"
+    "  5  30 -1  100 -1 -1 -1 -1 600 -1 1 7 1 -1 3 -1 -1 -1\n"
+    "  6  30 -1  100 4 -1 -1  4  -1 -1 1 7 1 -1 3 -1 -1 -1\n"
+    "  7  -1 -1  100 4 -1 -1  4 600 -1 1 7 1 -1 3 -1 -1 -1\n"
+    "\n";
+
+TEST_CASE("SWF: jobs by submit time, sizes, what is left out and why") {
+  const Workload workload = Swf(kLog);
+  CHECK(workload.processors == 100);
+  REQUIRE(workload.jobs.size() == 2);
+  const TraceJob& first = workload.jobs[0];
+  CHECK(first.name == "job-2");
+  CHECK(first.submit == absl::Seconds(20));
+  CHECK(first.tasks == 1);
+  CHECK(first.shape.cpu_millis == 4000);
+  CHECK(first.user.empty());
+  const TraceJob& second = workload.jobs[1];
+  CHECK(second.shape.cpu_millis == 8000);
+  CHECK(second.run == absl::Seconds(60));
+  CHECK(second.requested == absl::Seconds(60));
+  CHECK(second.user == "user-7");
+  CHECK(second.queue == "queue-3");
+  CHECK(workload.left_out == std::map<std::string, int64_t>{{"larger than the machine", 1},
+                                                            {"no processors", 1},
+                                                            {"no requested time", 1},
+                                                            {"no run time", 1},
+                                                            {"no submit time", 1}});
+}
+
+TEST_CASE("SWF: a gang of one core each where nodes matter") {
+  const Workload workload = Swf(kLog, {.one_task = false});
+  CHECK(workload.jobs[1].tasks == 8);
+  CHECK(workload.jobs[1].shape.cpu_millis == 1000);
+  CHECK(Swf(kLog, {.processors = 200}).jobs.size() == 3);
+}
+
+TEST_CASE("SWF: what is no record is told with its line") {
+  CHECK(SwfError("; MaxProcs: 5\n1 2 3\n") == "log.swf:2: a record has 18 fields, this one 3");
+  CHECK(SwfError("; MaxProcs: 5\n1 x -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n") ==
+        "log.swf:2: field 2 is no number: \"x\"");
+  CHECK(SwfError("; MaxProcs: many\n") == "log.swf:1: MaxProcs is no number");
+  CHECK(SwfError("1 2 -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n") ==
+        "log.swf:1: no MaxProcs before the first record: say --processors");
+}
+
+Workload Csv(const std::string& text, const std::string& columns) {
+  const absl::StatusOr<ColumnMap> map = ParseColumns(columns);
+  INFO(map.status().ToString());
+  REQUIRE(map.ok());
+  absl::StatusOr<Workload> workload = ReadCsv(text, "jobs.csv", *map);
+  INFO(workload.status().ToString());
+  REQUIRE(workload.ok());
+  return *std::move(workload);
+}
+
+std::string CsvError(const std::string& text, const std::string& columns) {
+  const absl::StatusOr<ColumnMap> map = ParseColumns(columns);
+  if (!map.ok()) return std::string(map.status().message());
+  return std::string(ReadCsv(text, "jobs.csv", *map).status().message());
+}
+
+TEST_CASE("CSV: by a map of columns") {
+  const Workload workload =
+      Csv("timestamp,duration,num,who,model,mib,again\n"
+          "2017-10-09 07:01:55,66.5,2,\"a \"\"b\"\", c\",V100|P100,1024,1\n"
+          "2017-10-09 07:01:50,10,0,d,,,0\n"
+          "2017-10-09 07:01:50,0,0,d,,,0\n",
+          "submit=timestamp,run=duration,gpus=num,user=who,gpu_model=model,memory_mib=mib,"
+          "preemptible=again");
+  REQUIRE(workload.jobs.size() == 2);
+  const TraceJob& small = workload.jobs[0];
+  CHECK(small.name == "job-2");
+  CHECK(small.requested == absl::InfiniteDuration());
+  CHECK(small.shape.devices.empty());
+  CHECK(!small.preemptible);
+  const TraceJob& large = workload.jobs[1];
+  CHECK(large.submit - small.submit == absl::Seconds(5));
+  CHECK(large.run == absl::Milliseconds(66'500));
+  CHECK(large.user == "a \"b\", c");
+  CHECK(large.preemptible);
+  CHECK(large.shape.memory_bytes == int64_t{1} << 30);
+  REQUIRE(large.shape.devices.size() == 1);
+  CHECK(large.shape.devices[0].kind == "gpu");
+  CHECK(large.shape.devices[0].count == 2);
+  CHECK(large.shape.devices[0].models == std::vector<std::string>{"P100", "V100"});
+  CHECK(workload.left_out == std::map<std::string, int64_t>{{"no run time", 1}});
+}
+
+TEST_CASE("CSV: what cannot be read is told with its line") {
+  CHECK(CsvError("", "submit=a") == "no column for run");
+  CHECK(CsvError("", "submit=a,run=b,gpu_models=c") ==
+        "unknown field \"gpu_models\"; did you mean \"gpu_model\"?");
+  CHECK(CsvError("", "submit=a,run=b,run=c") == "field run is said twice");
+  CHECK(CsvError("", "submit") == "\"submit\" is not FIELD=COLUMN");
+  CHECK(CsvError("", "submit=a,run=b") == "jobs.csv: no first line");
+  CHECK(CsvError("start,run\n", "submit=a,run=run") ==
+        "jobs.csv:1: no column \"a\"; known: start, run");
+  CHECK(CsvError("a,b\n1,x\n", "submit=a,run=b") == "jobs.csv:2: b: \"x\" is no time");
+  CHECK(CsvError("a,b,c\n1,1,1.5\n", "submit=a,run=b,gpus=c") ==
+        "jobs.csv:2: c: \"1.5\" is no whole number");
+  CHECK(CsvError("a,b,c\n1,1,2\n", "submit=a,run=b,preemptible=c") ==
+        "jobs.csv:2: c: \"2\" is neither 0 nor 1");
+  CHECK(CsvError("a,b\n1,\"1\n", "submit=a,run=b").substr(0, 11) == "jobs.csv:2:");
+  CHECK(CsvError("a,b,c\n1,1,999\n", "submit=a,run=b,gpus=c") == "jobs.csv:2: a task of 999 GPUs");
+}
+
+TEST_CASE("files: plain, compressed, damaged, missing, too large") {
+  const TempDirectory directory;
+  const std::string plain = directory / "plain.csv";
+  std::ofstream(plain) << "a,b\n1,2\n";
+  CHECK(*ReadTraceFile(plain) == "a,b\n1,2\n");
+  CHECK(ReadTraceFile(plain, 4).status().code() == absl::StatusCode::kResourceExhausted);
+  CHECK(ReadTraceFile(directory / "none").status().code() == absl::StatusCode::kNotFound);
+  const std::string packed = directory / "packed.gz";
+  REQUIRE(std::system(("gzip -c " + plain + " > " + packed).c_str()) == 0);
+  CHECK(*ReadTraceFile(packed) == "a,b\n1,2\n");
+  const std::string cut = directory / "cut.gz";
+  REQUIRE(std::system(("head -c 20 " + packed + " > " + cut).c_str()) == 0);
+  CHECK(ReadTraceFile(cut).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace berth::replay
