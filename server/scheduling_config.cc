@@ -38,6 +38,7 @@ void FillBackfill(const BackfillParameters& defaults, config::v1::Backfill& back
   if (!backfill.has_conservative_depth()) {
     backfill.set_conservative_depth(defaults.conservative_depth);
   }
+  if (!backfill.has_refresh()) ToProto(defaults.refresh, backfill.mutable_refresh());
 }
 
 void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
@@ -57,6 +58,8 @@ void CheckBackfill(const FieldPath& path, const config::v1::Backfill& backfill,
              findings);
   CheckRange({path, "reservations"}, backfill.reservations(), 0, 100'000, findings);
   CheckRange({path, "conservative_depth"}, backfill.conservative_depth(), 0, 100'000, findings);
+  CheckDuration({path, "refresh"}, backfill.refresh(), absl::ZeroDuration(), kMaxDuration,
+                findings);
 }
 
 }  // namespace

@@ -34,16 +34,32 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
   if (*format == "swf") {
     if (!arguments.columns.empty()) return absl::InvalidArgumentError("--columns is for CSV");
     const SwfOptions options{.one_task = arguments.cluster.empty(),
-                             .processors = arguments.processors};
+                             .processors = arguments.processors,
+                             .perfect_times = arguments.perfect_times};
     return ReadSwf(*text, arguments.trace, options);
   }
   if (arguments.processors != 0) return absl::InvalidArgumentError("--processors is for SWF");
+  if (arguments.perfect_times) return absl::InvalidArgumentError("--perfect-times is for SWF");
   if (arguments.cluster.empty()) return absl::InvalidArgumentError("CSV needs --cluster");
   const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns);
   if (!columns.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
   }
   return ReadCsv(*text, arguments.trace, *columns);
+}
+
+// Keeps jobs skip, skip + 1, ..., so many.
+absl::Status Cut(const ReplayArguments& arguments, Workload* workload) {
+  std::vector<TraceJob>& jobs = workload->jobs;
+  if (arguments.skip > 0 && arguments.skip >= static_cast<int64_t>(jobs.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(arguments.trace, ": --skip leaves nothing of ", jobs.size(), " jobs"));
+  }
+  jobs.erase(jobs.begin(), jobs.begin() + arguments.skip);
+  if (arguments.take > 0 && arguments.take < static_cast<int64_t>(jobs.size())) {
+    jobs.resize(static_cast<size_t>(arguments.take));
+  }
+  return absl::OkStatus();
 }
 
 // The one document of the file.
@@ -108,8 +124,9 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments) {
-  const absl::StatusOr<Workload> workload = ReadWorkload(arguments);
+  absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
+  if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
   sim::v1::ReplayResult result;

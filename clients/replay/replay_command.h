@@ -16,6 +16,8 @@ struct ReplayArguments {
   std::string format;                // "swf", "csv", or empty: by the file's name
   std::string columns;               // of CSV
   int64_t processors = 0;            // of SWF; 0: as the log says
+  bool perfect_times = false;        // of SWF
+  int64_t skip = 0, take = 0;        // jobs by submit time; take 0: all
   std::string cluster;               // scenario file; empty: one machine, SWF only
   std::vector<std::string> configs;  // files; each a row
   std::string jobs;                  // file to write: what became of each job, of the first row

@@ -89,7 +89,7 @@ class Reader {
     if (field_[kAsked] > machine || field_[kAllocated] > machine) return "larger than the machine";
     if (Processors() <= 0) return "no processors";
     if (field_[kRun] <= 0) return "no run time";
-    if (field_[kRequested] <= 0) return "no requested time";
+    if (!options_.perfect_times && field_[kRequested] <= 0) return "no requested time";
     if (field_[kSubmit] < 0) return "no submit time";
     return nullptr;
   }
@@ -98,8 +98,9 @@ class Reader {
     TraceJob job;
     job.name = NameOfRecord(static_cast<int64_t>(field_[kNumber]));
     job.submit = absl::Seconds(field_[kSubmit]);
-    job.requested = absl::Seconds(field_[kRequested]);
-    job.run = std::min(absl::Seconds(field_[kRun]), job.requested);
+    job.run = job.requested = absl::Seconds(field_[kRun]);
+    if (field_[kRequested] > 0) job.run = std::min(job.run, absl::Seconds(field_[kRequested]));
+    job.requested = options_.perfect_times ? job.run : absl::Seconds(field_[kRequested]);
     const int64_t processors = Processors();
     job.tasks = options_.one_task ? 1 : static_cast<int32_t>(processors);
     job.shape.cpu_millis = 1000 * (options_.one_task ? processors : 1);

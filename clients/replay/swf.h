@@ -15,6 +15,8 @@ struct SwfOptions {
   // A job is one task of all its cores, and not a task of one core for each processor.
   bool one_task = true;
   int64_t processors = 0;  // of the machine; 0: as the header says
+  // Every job asked for the time that it ran.
+  bool perfect_times = false;
 };
 
 // INVALID_ARGUMENT with FILE:LINE for a line that is no record, or if nothing says how many

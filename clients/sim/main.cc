@@ -140,6 +140,12 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->add_option("--processors", to->arguments.processors,
                    "Of SWF: how many the machine had; default: MaxProcs of its header")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  to->app->add_flag("--perfect-times", to->arguments.perfect_times,
+                    "Of SWF: every job asked for the time that it ran");
+  to->app->add_option("--skip", to->arguments.skip, "Leave out so many jobs, by submit time")
+      ->check(CLI::NonNegativeNumber);
+  to->app->add_option("--take", to->arguments.take, "Then replay so many; default: all")
+      ->check(CLI::NonNegativeNumber);
   to->app->add_option(
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");

@@ -43,6 +43,7 @@ void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) 
   if (from.has_reservations_per_queue()) to->reservations_per_queue = from.reservations_per_queue();
   if (from.has_reservations()) to->reservations = from.reservations();
   if (from.has_conservative_depth()) to->conservative_depth = from.conservative_depth();
+  if (from.has_refresh()) to->refresh = ToDuration(from.refresh());
 }
 
 void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {

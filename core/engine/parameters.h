@@ -26,6 +26,8 @@ struct BackfillParameters {
   int32_t reservations_per_queue = 1;  // easy
   int32_t reservations = 16;           // easy: of all queues together
   int32_t conservative_depth = 1000;   // conservative: at most so many jobs are kept a place
+  // Once something has ended, an earlier start is looked for, not sooner after the last look.
+  Duration refresh = absl::Seconds(10);
 };
 
 struct EvictionParameters {

@@ -61,6 +61,7 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   Plan plan;
   Cycle cycle(state, policies, now, budget);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
+  cycle.transaction().editor().WakeReserved(policies.backfill().refresh);
   cycle.transaction().editor().WakeForRoom(
       [&](ShapeId shape, NodeId node) { return cycle.search().FitsNow(shape, node); });
   if (policies.fair_share().half_life > absl::ZeroDuration()) {

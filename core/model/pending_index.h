@@ -118,6 +118,7 @@ struct BlockedVerdict {
   QueueId queue;
   JobId job;
   std::string detail;
+  Time found = absl::InfinitePast();  // when (StateEditor::Block sets it)
   // Worth another try then, though nothing has happened (StateEditor::Revisit).
   Time revisit = absl::InfiniteFuture();
 };

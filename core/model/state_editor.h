@@ -122,7 +122,10 @@ class StateEditor {
   void PassTime(Time now);
   // No job of the class can be placed now. It leaves ready() until something happens that could
   // help.
-  void Block(ClassId id, BlockedVerdict verdict) { state_.pending_.Block(id, std::move(verdict)); }
+  void Block(ClassId id, BlockedVerdict verdict) {
+    verdict.found = state_.passed_time_;
+    state_.pending_.Block(id, std::move(verdict));
+  }
   // A blocked class returns to ready() also at `at` (later than now; or InfiniteFuture), whatever
   // happens.
   void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
@@ -158,6 +161,10 @@ class StateEditor {
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
   // Nothing is known any more of what cannot be placed: the policies are others.
   void ForgetVerdicts();
+  // Before it: if any node could give more since then, returns to ready() the blocked classes of jobs
+  // that are kept a place, as they may start earlier now; but each not sooner after it was found
+  // blocked than `refresh`.
+  void WakeReserved(Duration refresh);
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for
   // every shape.

@@ -373,6 +373,22 @@ void StateEditor::AnythingCouldHelp() {
   if (facts()) state_.pending_.ReopenAll();
 }
 
+void StateEditor::WakeReserved(Duration refresh) {
+  if (state_.freed_nodes_.empty()) return;
+  for (const auto& [id, reservation] : state_.reservations_) {
+    const Job* job = state_.jobs_.Find(id);
+    if (job == nullptr || job->pending_class == ClassId{}) continue;
+    const BlockedVerdict* verdict = state_.pending_.Class(job->pending_class).blocked.get();
+    if (verdict == nullptr) continue;
+    const Time due = verdict->found + refresh;
+    if (due <= state_.passed_time_) {
+      state_.pending_.Reopen(job->pending_class);
+    } else {
+      state_.pending_.Revisit(job->pending_class, due);
+    }
+  }
+}
+
 void StateEditor::WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits) {
   if (state_.freed_nodes_.empty()) return;
   std::vector<NodeId> nodes = std::exchange(state_.freed_nodes_, {});

@@ -17,7 +17,8 @@ BackfillParameters BackfillFrom(const config::v1::Backfill& backfill) {
   return {.mode = all ? BackfillMode::kConservative : BackfillMode::kEasy,
           .reservations_per_queue = backfill.reservations_per_queue(),
           .reservations = backfill.reservations(),
-          .conservative_depth = backfill.conservative_depth()};
+          .conservative_depth = backfill.conservative_depth(),
+          .refresh = DurationFrom(backfill.refresh())};
 }
 
 EvictionParameters EvictionFrom(const config::v1::Eviction& eviction) {

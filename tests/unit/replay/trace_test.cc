@@ -63,6 +63,11 @@ TEST_CASE("SWF: a gang of one core each where nodes matter") {
   CHECK(workload.jobs[1].tasks == 8);
   CHECK(workload.jobs[1].shape.cpu_millis == 1000);
   CHECK(Swf(kLog, {.processors = 200}).jobs.size() == 3);
+  const Workload perfect = Swf(kLog, {.perfect_times = true});
+  REQUIRE(perfect.jobs.size() == 3);
+  CHECK(perfect.jobs[0].requested == absl::Seconds(100));
+  CHECK(perfect.jobs[1].name == "job-6");
+  CHECK(perfect.jobs[2].requested == absl::Seconds(60));  // it was stopped then
 }
 
 TEST_CASE("SWF: what is no record is told with its line") {

@@ -32,7 +32,8 @@ scheduling:
   actions: []
   scores: [best_fit]
   fairShare: {halfLife: 1h, usageWeight: 3}
-  backfill: {mode: CONSERVATIVE, reservationsPerQueue: 2, reservations: 3, conservativeDepth: 4}
+  backfill: {mode: CONSERVATIVE, reservationsPerQueue: 2, reservations: 3, conservativeDepth: 4,
+    refresh: 7s}
   eviction: {minRuntime: 1m, cooldown: 2m, minGain: 3m, maxVictims: 5, gangGrace: 6m}
   preemptibleBelowPriority: 7
 drainAfterRefusals: 8
@@ -52,6 +53,7 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(policies.backfill.reservations_per_queue == 2);
   CHECK(policies.backfill.reservations == 3);
   CHECK(policies.backfill.conservative_depth == 4);
+  CHECK(policies.backfill.refresh == absl::Seconds(7));
   CHECK(policies.eviction.min_runtime == absl::Minutes(1));
   CHECK(policies.eviction.cooldown == absl::Minutes(2));
   CHECK(policies.eviction.min_gain == absl::Minutes(3));
