@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace berth {
 namespace {
+
+static_assert(v1::LINK_CLASS_UNSPECIFIED == static_cast<int>(LinkClass::kUnknown));
+static_assert(v1::LINK_CLASS_NVLINK == static_cast<int>(LinkClass::kNvlink));
+static_assert(v1::LINK_CLASS_SYS == static_cast<int>(LinkClass::kSys));
 
 Device ToDevice(const v1::Device& device) {
   return {.kind = device.kind(),
@@ -16,6 +19,24 @@ Device ToDevice(const v1::Device& device) {
           .numa_node = device.numa_node(),
           .pci_bus_id = device.pci_bus_id(),
           .unhealthy = device.unhealthy()};
+}
+
+DeviceTopology ToTopology(const v1::DeviceTopology& topology) {
+  DeviceTopology result;
+  for (const v1::DeviceLink& link : topology.links()) {
+    result.links.push_back({.link = static_cast<LinkClass>(link.link()),
+                            .count = link.count(),
+                            .mb_per_s = link.mb_per_s(),
+                            .same_package = link.same_package()});
+  }
+  result.between = topology.between();
+  for (const v1::NumaNode& numa : topology.numa_nodes()) {
+    result.numa_nodes.push_back({.id = numa.id(),
+                                 .package = numa.package(),
+                                 .cpus = numa.cpus(),
+                                 .memory_bytes = numa.memory_bytes()});
+  }
+  return result;
 }
 
 ExitCause ToCause(v1::TaskReport::Cause cause) {
@@ -69,9 +90,8 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();
   for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
-  std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {
-    return std::tie(a.kind, a.pci_bus_id, a.uuid) < std::tie(b.kind, b.pci_bus_id, b.uuid);
-  });
+  if (inventory.has_topology()) spec.topology = ToTopology(inventory.topology());
+  SortDevices(spec);
   for (const auto& [name, amount] : inventory.extended()) spec.extended.push_back({name, amount});
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });

@@ -107,6 +107,21 @@ void RenderDeviceModel(const ClusterState& state, const Job& job, const Remedy& 
                                       : absl::StrCat(kind, " ", remedy.text, " would do"));
 }
 
+void RenderAnyLinks(const ClusterState& state, const Job& job, const Remedy& remedy,
+                    v1::Remedy* out) {
+  bool of_class = false;
+  const auto of_kind = [&](const DeviceRequest& device) {
+    of_class = device.min_link != LinkClass::kUnknown;
+    return device.kind == remedy.device_kind;
+  };
+  std::string kind;
+  const std::string least = DevicePath(state, job, remedy, "min_link", of_kind, &kind);
+  out->set_kind(v1::Remedy::ANY_LINKS);
+  out->set_field(of_class ? least
+                          : DevicePath(state, job, remedy, "min_bandwidth_gbps", of_kind, &kind));
+  out->set_detail(absl::StrCat("any ", kind, "s would do, however they are connected"));
+}
+
 void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy& remedy,
                         v1::Remedy* out) {
   out->set_kind(v1::Remedy::SMALLER_TASKS);
@@ -266,6 +281,8 @@ void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remed
       return RenderSmallerTasks(state, job, remedy, out);
     case RemedyKind::kWiderTier:
       return RenderWiderTier(remedy, out);
+    case RemedyKind::kAnyLinks:
+      return RenderAnyLinks(state, job, remedy, out);
     case RemedyKind::kSoftTopology:
       return RenderSoftTopology(remedy, out);
     case RemedyKind::kWait:

@@ -27,6 +27,8 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   request.deny_models = SortedStrings(device.deny_models());
   request.allow_uuids = SortedStrings(device.allow_uuids());
   request.deny_uuids = SortedStrings(device.deny_uuids());
+  request.min_link = static_cast<LinkClass>(device.min_link());
+  request.min_bandwidth_gbps = device.min_bandwidth_gbps();
   return request;
 }
 

@@ -23,6 +23,25 @@ void RenderDevices(const Node& node, v1::Node* out) {
   }
 }
 
+// In the order of the rendered devices, which is that of the topology.
+void RenderTopology(const DeviceTopology& topology, v1::DeviceTopology* out) {
+  for (const DeviceLink& link : topology.links) {
+    v1::DeviceLink* added = out->add_links();
+    added->set_link(static_cast<v1::LinkClass>(link.link));
+    added->set_count(link.count);
+    added->set_mb_per_s(link.mb_per_s);
+    added->set_same_package(link.same_package);
+  }
+  out->set_between(topology.between);
+  for (const NumaNode& numa : topology.numa_nodes) {
+    v1::NumaNode* added = out->add_numa_nodes();
+    added->set_id(numa.id);
+    added->set_package(numa.package);
+    added->set_cpus(numa.cpus);
+    added->set_memory_bytes(numa.memory_bytes);
+  }
+}
+
 void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
   out->set_cpu_millis(spec.cpu_millis);
   out->set_memory_bytes(spec.memory_bytes);
@@ -78,6 +97,9 @@ void RenderNode(const ClusterState& state, const Node& node, bool devices, v1::N
   RenderInventory(node.spec, out->mutable_inventory());
   RenderNodeStatus(state, node, out->mutable_status());
   if (devices) RenderDevices(node, out);
+  if (devices && !node.spec.topology.Empty()) {
+    RenderTopology(node.spec.topology, out->mutable_inventory()->mutable_topology());
+  }
   out->set_etag(absl::StrCat(node.revision));
 }
 

@@ -72,6 +72,8 @@ void RenderDevice(const DeviceRequest& device, v1::DeviceRequest* out) {
   for (const auto& model : device.deny_models) out->add_deny_models(model);
   for (const auto& uuid : device.allow_uuids) out->add_allow_uuids(uuid);
   for (const auto& uuid : device.deny_uuids) out->add_deny_uuids(uuid);
+  out->set_min_link(static_cast<v1::LinkClass>(device.min_link));
+  out->set_min_bandwidth_gbps(device.min_bandwidth_gbps);
 }
 
 void RenderShape(const TaskShape& shape, v1::TaskGroup* out) {

@@ -38,16 +38,21 @@ void SetDeviceRequest(const DeviceRequest& request, pb::DeviceRequest* out) {
   SetStrings(request.deny_models, out->mutable_deny_models());
   SetStrings(request.allow_uuids, out->mutable_allow_uuids());
   SetStrings(request.deny_uuids, out->mutable_deny_uuids());
+  out->set_min_link(static_cast<pb::LinkClass>(request.min_link));
+  out->set_min_bandwidth_gbps(request.min_bandwidth_gbps);
 }
 
-DeviceRequest GetDeviceRequest(const pb::DeviceRequest& message) {
+DeviceRequest GetDeviceRequest(const pb::DeviceRequest& message, Reader& reader) {
   return {.kind = message.kind(),
           .count = message.count(),
           .min_memory_bytes = message.min_memory_bytes(),
           .models = GetStrings(message.models()),
           .deny_models = GetStrings(message.deny_models()),
           .allow_uuids = GetStrings(message.allow_uuids()),
-          .deny_uuids = GetStrings(message.deny_uuids())};
+          .deny_uuids = GetStrings(message.deny_uuids()),
+          .min_link = reader.Enum<LinkClass>(message.min_link(),
+                                             pb::LinkClass_IsValid(message.min_link()), "min_link"),
+          .min_bandwidth_gbps = message.min_bandwidth_gbps()};
 }
 
 void SetShape(const TaskShape& shape, pb::TaskShape* out) {
@@ -64,7 +69,7 @@ void SetShape(const TaskShape& shape, pb::TaskShape* out) {
   }
 }
 
-TaskShape GetShape(const pb::TaskShape& message) {
+TaskShape GetShape(const pb::TaskShape& message, Reader& reader) {
   TaskShape shape{.cpu_millis = message.cpu_millis(),
                   .memory_bytes = message.memory_bytes(),
                   .devices = {},
@@ -74,7 +79,7 @@ TaskShape GetShape(const pb::TaskShape& message) {
                   .tolerations = {}};
   shape.devices.reserve(static_cast<size_t>(message.devices_size()));
   for (const pb::DeviceRequest& request : message.devices()) {
-    shape.devices.push_back(GetDeviceRequest(request));
+    shape.devices.push_back(GetDeviceRequest(request, reader));
   }
   for (const pb::Toleration& toleration : message.tolerations()) {
     shape.tolerations.push_back({.key = toleration.key(), .value = toleration.value()});
@@ -136,7 +141,7 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
   GroupSpec group{.name = message.name(),
                   .replicas = message.replicas(),
                   .min_available = message.min_available(),
-                  .shape = GetShape(message.shape()),
+                  .shape = GetShape(message.shape(), reader),
                   .policies = GetPolicies(message.policies(), reader),
                   .depends_on = {},
                   .partition_size = message.partition_size(),

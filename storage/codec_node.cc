@@ -10,6 +10,9 @@ namespace {
 static_assert(static_cast<int>(NodeState::kReady) == pb::NODE_READY);
 static_assert(static_cast<int>(NodeState::kSilent) == pb::NODE_SILENT);
 static_assert(static_cast<int>(NodeState::kLost) == pb::NODE_LOST);
+static_assert(static_cast<int>(LinkClass::kUnknown) == pb::LINK_UNKNOWN);
+static_assert(static_cast<int>(LinkClass::kNvlink) == pb::LINK_NVLINK);
+static_assert(static_cast<int>(LinkClass::kSys) == pb::LINK_SYS);
 
 void SetDevice(const Device& device, pb::Device* out) {
   out->set_kind(device.kind);
@@ -29,6 +32,60 @@ Device GetDevice(const pb::Device& message) {
           .numa_node = message.numa_node(),
           .pci_bus_id = message.pci_bus_id(),
           .unhealthy = message.unhealthy()};
+}
+
+void SetTopology(const DeviceTopology& topology, pb::DeviceTopology* out) {
+  for (const DeviceLink& link : topology.links) {
+    pb::DeviceLink* added = out->add_links();
+    added->set_link(static_cast<pb::LinkClass>(link.link));
+    added->set_count(link.count);
+    added->set_mb_per_s(link.mb_per_s);
+    added->set_same_package(link.same_package);
+  }
+  out->set_between(topology.between);
+  for (const NumaNode& numa : topology.numa_nodes) {
+    pb::NumaNode* added = out->add_numa_nodes();
+    added->set_id(numa.id);
+    added->set_package(numa.package);
+    added->set_cpus(numa.cpus);
+    added->set_memory_bytes(numa.memory_bytes);
+  }
+}
+
+// What it refers to is there.
+void CheckTopology(const DeviceTopology& topology, size_t devices, Reader& reader) {
+  if (topology.links.size() > kMaxDeviceLinks || topology.numa_nodes.size() > kMaxNumaNodes) {
+    reader.Refuse("a device topology that is too large");
+  }
+  if (!topology.between.empty() && topology.between.size() != PairsOf(devices)) {
+    reader.Refuse(
+        absl::StrCat("the links of ", topology.between.size(), " pairs of ", devices, " devices"));
+  }
+  for (const char code : topology.between) {
+    if (static_cast<uint8_t>(code) > topology.links.size()) {
+      return reader.Refuse("a link between devices that is not there");
+    }
+  }
+}
+
+DeviceTopology GetTopology(const pb::DeviceTopology& message, size_t devices, Reader& reader) {
+  DeviceTopology topology;
+  for (const pb::DeviceLink& link : message.links()) {
+    topology.links.push_back({.link = reader.Enum<LinkClass>(
+                                  link.link(), pb::LinkClass_IsValid(link.link()), "link class"),
+                              .count = link.count(),
+                              .mb_per_s = link.mb_per_s(),
+                              .same_package = link.same_package()});
+  }
+  topology.between = message.between();
+  for (const pb::NumaNode& numa : message.numa_nodes()) {
+    topology.numa_nodes.push_back({.id = numa.id(),
+                                   .package = numa.package(),
+                                   .cpus = numa.cpus(),
+                                   .memory_bytes = numa.memory_bytes()});
+  }
+  CheckTopology(topology, devices, reader);
+  return topology;
 }
 
 void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
@@ -87,6 +144,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   }
   out->set_os(spec.os);
   out->set_architecture(spec.architecture);
+  if (!spec.topology.Empty()) SetTopology(spec.topology, out->mutable_topology());
 }
 
 NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
@@ -99,7 +157,8 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
                 .labels = GetLabels(message.labels()),
                 .taints = {},
                 .os = message.os(),
-                .architecture = message.architecture()};
+                .architecture = message.architecture(),
+                .topology = {}};
   if (static_cast<size_t>(message.devices_size()) > kMaxDevicesPerNode) {
     reader.Refuse(absl::StrCat(message.devices_size(), " devices"));
     return spec;
@@ -107,6 +166,9 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
   for (const pb::Device& device : message.devices()) spec.devices.push_back(GetDevice(device));
   for (const pb::Taint& taint : message.taints()) {
     spec.taints.push_back({.key = taint.key(), .value = taint.value()});
+  }
+  if (message.has_topology()) {
+    spec.topology = GetTopology(message.topology(), spec.devices.size(), reader);
   }
   return spec;
 }

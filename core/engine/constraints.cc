@@ -20,9 +20,18 @@ constexpr size_t kMostConstraints = 16;
 struct Alike {
   int64_t nodes = 0;
   int64_t devices = 0;
-  // Tasks that they hold: empty; beside what runs; and beside what is kept for others.
-  int64_t fit_empty = 0, fit_free = 0, fit_left = 0;
+  // Tasks that they hold: empty, whatever the links; empty; beside what runs; and beside what is
+  // kept for others.
+  int64_t fit_unlinked = 0, fit_empty = 0, fit_free = 0, fit_left = 0;
 };
+
+ShapeEntry WithAnyLinks(ShapeEntry entry) {
+  for (DeviceRequest& request : entry.shape.devices) {
+    request.min_link = LinkClass::kUnknown;
+    request.min_bandwidth_gbps = 0;
+  }
+  return entry;
+}
 
 class Counter {
  public:
@@ -41,7 +50,8 @@ class Counter {
   Mask Name(absl::string_view name);
   Mask Rejects(const Node& node, const Offer& empty) const;
   bool Passes(const Offer& offer) const;
-  int64_t FitsIn(const Offer& offer) const;
+  int64_t FitsIn(const Offer& offer) const { return FitsIn(offer, devices_); }
+  int64_t FitsIn(const Offer& offer, const DeviceChoice& devices) const;
   int64_t FreeDevices(const Node& node) const;
   int64_t Holds(const Alike& alike, Mask chosen) const;
   int64_t HoldsTogether(Mask chosen) const;
@@ -57,10 +67,12 @@ class Counter {
   const int64_t needed_;
   const Window window_;
   const DeviceChoice devices_;
+  const ShapeEntry unlinked_;  // the same with any links
+  const DeviceChoice unlinked_devices_;
   const bool one_per_node_;  // the group's tasks keep apart from each other
   std::vector<std::string> names_;
   std::vector<Filter> filters_;
-  Mask ready_, schedulable_, size_, topology_ = 0, free_, reserved_;
+  Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, free_, reserved_;
   // By the domain that the nodes joined, if that counts, and by what rejects them.
   std::map<std::pair<DomainIndex, Mask>, Alike> alike_;
   const std::optional<TopologyLimit>& limit_;
@@ -78,6 +90,8 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
       needed_(needed),
       window_(WindowFrom(job, now)),
       devices_(ShapeRequest{entry_, state.interner()}),
+      unlinked_(WithAnyLinks(entry_)),
+      unlinked_devices_(ShapeRequest{unlinked_, state.interner()}),
       one_per_node_(KeepsApart(job.groups[group], group)),
       limit_(limit),
       group_(group) {
@@ -85,7 +99,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   schedulable_ = Name("schedulable");
   std::vector<NodeTest> sizes;
   for (const auto& filter : policies.filters()) {
-    NodeTest test = filter->Prepare(ShapeRequest{entry_, state.interner()});
+    NodeTest test = filter->Prepare(ShapeRequest{unlinked_, state.interner()});
     if (test == nullptr) continue;
     // What it takes of a node is told apart from what the node is: "size" and "free".
     if (filter->name() == "resources/devices") {
@@ -96,6 +110,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   }
   size_ = Name("size");
   for (NodeTest& test : sizes) filters_.push_back({size_, std::move(test)});
+  if (!(unlinked_.shape == entry_.shape)) links_ = Name("links");
   if (limit_.has_value()) topology_ = Name("topology");
   free_ = Name("free");
   reserved_ = Name("reserved");
@@ -117,6 +132,8 @@ Mask Counter::Rejects(const Node& node, const Offer& empty) const {
   for (const Filter& filter : filters_) {
     if ((rejects & filter.bit) == 0 && !filter.test(empty)) rejects |= filter.bit;
   }
+  const bool has_them = links_ != 0 && unlinked_devices_.SetsIn(empty, 1) == 1;
+  if (has_them && devices_.SetsIn(empty, 1) == 0) rejects |= links_;
   return rejects;
 }
 
@@ -126,9 +143,9 @@ bool Counter::Passes(const Offer& offer) const {
 }
 
 // By amounts and devices alone.
-int64_t Counter::FitsIn(const Offer& offer) const {
+int64_t Counter::FitsIn(const Offer& offer, const DeviceChoice& devices) const {
   const int64_t bound = one_per_node_ ? 1 : needed_;
-  return devices_.SetsIn(offer, TimesIn(entry_.resources, offer.free, bound));
+  return devices.SetsIn(offer, TimesIn(entry_.resources, offer.free, bound));
 }
 
 int64_t Counter::FreeDevices(const Node& node) const {
@@ -171,6 +188,7 @@ void Counter::Look(const Node& node) {
   const int64_t devices = FreeDevices(node);
   ++alike.nodes;
   alike.devices += devices;
+  alike.fit_unlinked += FitsIn(empty, unlinked_devices_);
   alike.fit_empty += FitsIn(empty);
   alike.fit_free += fits;
   alike.fit_left += fit_left;
@@ -181,7 +199,8 @@ void Counter::Look(const Node& node) {
 int64_t Counter::Holds(const Alike& alike, Mask chosen) const {
   if ((chosen & reserved_) != 0) return alike.fit_left;
   if ((chosen & free_) != 0) return alike.fit_free;
-  if ((chosen & size_) != 0) return alike.fit_empty;
+  if ((chosen & links_) != 0) return alike.fit_empty;
+  if ((chosen & size_) != 0) return alike.fit_unlinked;
   return alike.nodes > 0 ? needed_ : 0;
 }
 

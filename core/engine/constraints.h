@@ -23,7 +23,8 @@ namespace berth {
 struct ConstraintCount {
   // In this order: "ready", "schedulable" (cordon, drain, back-off), the configured filters by name
   // ("node_selector", "taints", ...: for what the node is), "size" (the node, even empty, is too
-  // small, or has no such devices), "topology" (only where a hard constraint holds the group
+  // small, or has no such devices), "links" (only where they have a floor: its devices are not
+  // connected as asked), "topology" (only where a hard constraint holds the group
   // together: the node is in no domain of its tiers that could hold all its tasks if it were
   // empty), "free" (what others hold), "reserved" (what is kept for others).
   std::string name;

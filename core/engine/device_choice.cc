@@ -1,6 +1,9 @@
 #include "core/engine/device_choice.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
+#include <vector>
 
 namespace berth {
 namespace {
@@ -9,7 +12,7 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-bool AnyDeviceDoes(const DeviceRequest& request) {
+bool AnyDeviceSuits(const DeviceRequest& request) {
   return request.min_memory_bytes == 0 && request.models.empty() && request.deny_models.empty() &&
          request.allow_uuids.empty() && request.deny_uuids.empty();
 }
@@ -42,7 +45,8 @@ bool TakeLowest(const DeviceSet& from, int32_t count, DeviceSet* chosen) {
 
 bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
   for (const DeviceRequest& request : shape.devices) {
-    if (request.count == 0 || AnyDeviceDoes(request)) continue;
+    if (request.AsksForLinks()) return false;
+    if (request.count == 0 || AnyDeviceSuits(request)) continue;
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const Device& device = node.spec.devices[i];
       const bool asked = device.kind == request.kind && node.healthy.Has(i);
@@ -55,10 +59,13 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
 DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   for (const DeviceRequest& one : request.entry.shape.devices) {
     if (one.count == 0) continue;
-    const bool any_does = AnyDeviceDoes(one);
-    wanted_.push_back({&one, *request.interner.FindKind(one.kind), any_does});
-    any_will_do_ = any_will_do_ && any_does;
+    const bool any_does = AnyDeviceSuits(one);
+    wanted_.push_back({&one, *request.interner.FindKind(one.kind), any_does, FloorOf(one)});
+    any_will_do_ = any_will_do_ && any_does && !one.AsksForLinks();
   }
+  const auto is_nic = [](const Wanted& wanted) { return wanted.request->kind == kNicKind; };
+  std::stable_partition(wanted_.begin(), wanted_.end(), std::not_fn(is_nic));
+  near_nics_ = wanted_.size() > 1 && is_nic(wanted_.back());
 }
 
 DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) const {
@@ -78,18 +85,77 @@ DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) con
   return named;
 }
 
-std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer) const {
+std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer, const DeviceSet& rails) const {
   DeviceSet chosen;
   for (const Wanted& wanted : wanted_) {
-    const DeviceSet candidates = Candidates(offer, wanted);
-    if (!TakeLowest(candidates, wanted.request->count, &chosen)) return std::nullopt;
+    if (!Take(offer, wanted, rails, &chosen)) return std::nullopt;
   }
   return chosen;
 }
 
+bool DeviceChoice::Take(const Offer& offer, const Wanted& wanted, const DeviceSet& rails,
+                        DeviceSet* chosen) const {
+  const DeviceLayout* layout = offer.node.layout;
+  if (layout != nullptr) {
+    if (&wanted == nics()) return TakeNics(offer, wanted, rails, chosen);
+    const KindLayout* kind = layout->Of(wanted.request->kind);
+    if (kind != nullptr) return TakeBest(offer, wanted, *kind, rails, chosen);
+  }
+  if (wanted.floor.any()) return false;
+  return TakeLowest(Candidates(offer, wanted), wanted.request->count, chosen);
+}
+
+bool DeviceChoice::TakeBest(const Offer& offer, const Wanted& wanted, const KindLayout& layout,
+                            const DeviceSet& rails, DeviceSet* chosen) const {
+  SetQuery query{.candidates = layout.MaskOf(Candidates(offer, wanted)),
+                 .size = wanted.request->count,
+                 .floor = wanted.floor};
+  std::vector<LinkScore> near;
+  const bool any_choice = std::popcount(query.candidates) > query.size;
+  if (any_choice && nics() != nullptr && layout.nics > 0) {
+    const KindMask free = layout.NicMaskOf(Candidates(offer, *nics()));
+    near = NicNear(layout, free, query.size, nics()->request->count);
+    query.nic_near = near;
+    query.preferred = layout.MaskOf(rails);
+  }
+  const KindMask set = BestSet(layout, query);
+  *chosen |= layout.SetOf(set);
+  return set != 0;
+}
+
+// The first of the other kinds that are asked for whose distances to NICs are known.
+const KindLayout* DeviceChoice::Hub(const Node& node) const {
+  for (const Wanted& wanted : wanted_) {
+    const KindLayout* layout = node.layout->Of(wanted.request->kind);
+    if (layout != nullptr && layout->nics > 0) return layout;
+  }
+  return nullptr;
+}
+
+bool DeviceChoice::TakeNics(const Offer& offer, const Wanted& wanted, const DeviceSet& rails,
+                            DeviceSet* chosen) const {
+  if (wanted.floor.any()) return false;  // links between NICs are not known
+  const DeviceSet candidates = Candidates(offer, wanted);
+  const KindLayout* hub = Hub(offer.node);
+  if (hub == nullptr) return TakeLowest(candidates, wanted.request->count, chosen);
+  const KindMask nics = NearestNics(*hub, hub->MaskOf(*chosen), hub->NicMaskOf(candidates),
+                                    wanted.request->count, hub->NicMaskOf(rails));
+  *chosen |= hub->NicSetOf(nics);
+  return nics != 0;
+}
+
 int64_t DeviceChoice::SetsIn(const Offer& offer, int64_t bound) const {
   for (const Wanted& wanted : wanted_) {
-    bound = std::min<int64_t>(bound, Candidates(offer, wanted).Count() / wanted.request->count);
+    const DeviceSet candidates = Candidates(offer, wanted);
+    bound = std::min<int64_t>(bound, candidates.Count() / wanted.request->count);
+    if (bound == 0 || !wanted.floor.any()) continue;
+    const KindLayout* layout =
+        offer.node.layout == nullptr ? nullptr : offer.node.layout->Of(wanted.request->kind);
+    if (layout == nullptr) return 0;
+    const SetQuery query{.candidates = layout->MaskOf(candidates),
+                         .size = wanted.request->count,
+                         .floor = wanted.floor};
+    bound = CountSets(*layout, query, bound);
   }
   return bound;
 }

@@ -53,6 +53,7 @@ enum class RemedyKind : uint8_t {
                   // `within_quota`, as keeps the gang within what `queue` has left
   kWiderTier,     // `level`, `group`, `value` = the highest tier that would do, `text` = its name
   kSoftTopology,  // `level`, `group`: the hard constraint as a soft one
+  kAnyLinks,      // `group`, `device_kind`: without a least link and bandwidth
   kWait,          // until `time`; nothing to change
 };
 // One change, alone, that starts the job: at once (a dry run did), or with kWait then.

@@ -9,7 +9,9 @@ TaskShape FixedPartOf(const TaskShape& shape) {
   TaskShape fixed = shape;
   fixed.cpu_millis = fixed.memory_bytes = 0;
   fixed.extended.clear();
-  for (DeviceRequest& request : fixed.devices) request.count = request.count > 0 ? 1 : 0;
+  for (DeviceRequest& request : fixed.devices) {
+    if (!request.AsksForLinks()) request.count = request.count > 0 ? 1 : 0;  // else it tells which
+  }
   return fixed;
 }
 

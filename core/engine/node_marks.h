@@ -1,12 +1,12 @@
 // Which nodes a shape may never use, whatever is free on them: worked out once and remembered, so
 // that a search does not walk past the same nodes again and again.
 //
-// What decides is the fixed part of a shape: models and memory of devices, labels, excluded names,
-// tolerations; not amounts. Shapes with the same fixed part share one FixedTest. A test gets a mark
-// (FreeIndex::Marks), and every node that passes is marked, once searches for its sake have looked
-// at as many nodes in vain as there are nodes: marking costs about what was lost by then, so it is
-// never more than twice what would have been best, and a shape that is searched for once costs no
-// more than its search.
+// What decides is the fixed part of a shape: models, memory and least links of devices, labels,
+// excluded names, tolerations; not amounts, but for how many devices are to have such links. Shapes
+// with the same fixed part share one FixedTest. A test gets a mark (FreeIndex::Marks), and every
+// node that passes is marked, once searches for its sake have looked at as many nodes in vain as
+// there are nodes: marking costs about what was lost by then, so it is never more than twice what
+// would have been best, and a shape that is searched for once costs no more than its search.
 //
 //   4000 nodes A100, 1000 H100      task on H100: walks past 4000, once or twice; then there is a
 //   mark

@@ -266,7 +266,9 @@ void NodeSearch::WalkToColocate(Look* look) {
 std::optional<Found> NodeSearch::Take(const Look& look) {
   if (!look.best.has_value()) return std::nullopt;
   const Offer offer{state_.nodes().At(*look.best), state_.free().FreeOf(*look.best), look.used};
-  std::optional<DeviceSet> devices = look.prepared.devices.Choose(offer);
+  const bool minds_rails = look.seeker != nullptr && look.prepared.devices.minds_rails();
+  std::optional<DeviceSet> devices = look.prepared.devices.Choose(
+      offer, minds_rails ? look.seeker->RailsFor(*look.best) : DeviceSet{});
   if (!devices.has_value()) return std::nullopt;
   return Found{*look.best, *devices};
 }

@@ -33,6 +33,17 @@ struct Seeker {
   int32_t rest = 1;       // tasks of the group that seek one after the other, this one included
   NodeId last;            // where the one before went; 0 = this is the first
   bool heedless = false;  // of what is kept for others: to tell whether that is what bars it
+  DeviceSet here = {};    // what those before it got on `last`
+  DeviceSet before = {};  // and on the node before that
+
+  // One of them was placed, and the next one seeks.
+  void Placed(NodeId node, const DeviceSet& devices) {
+    if (node != last) before = std::exchange(here, DeviceSet{});
+    here |= devices;
+    last = node;
+  }
+  // What the gang has on another node already.
+  const DeviceSet& RailsFor(NodeId node) const { return node == last ? before : here; }
 };
 
 // How much of a demand the nodes could hold if nothing ran on any of them.

@@ -216,7 +216,7 @@ int32_t Placer::PlaceTasks(Seeker seeker) {
     const std::optional<Found> found = cycle_.search().Best(seeker, &cycle_.counters().work);
     if (!found.has_value()) break;
     transaction_.Place(job.id, {task, found->node, found->devices});
-    seeker.last = found->node;
+    seeker.Placed(found->node, found->devices);
     --seeker.rest;
     ++placed;
   }

@@ -59,6 +59,7 @@ class Finder {
   void Preemptible();
   void OtherQueue();
   void OtherModel(uint32_t group);
+  void AnyLinks(uint32_t group);
   void FewerTasks(uint32_t group);
   void SmallerTasks(uint32_t group);
   void TasksWithinQuota(uint32_t group);
@@ -157,6 +158,17 @@ void Finder::OtherModel(uint32_t group) {
       found_.push_back(std::move(remedy));
       return;
     }
+  }
+}
+
+void Finder::AnyLinks(uint32_t group) {
+  for (const DeviceRequest& request : spec_.groups[group].shape.devices) {
+    if (!request.AsksForLinks()) continue;
+    Remedy remedy;
+    remedy.kind = RemedyKind::kAnyLinks;
+    remedy.group = group;
+    remedy.device_kind = request.kind;
+    Offer(std::move(remedy));
   }
 }
 
@@ -268,6 +280,7 @@ std::vector<Remedy> Finder::Find() {
   Preemptible();
   OtherQueue();
   LooserTopology();
+  for (uint32_t g = 0; g < spec_.groups.size(); ++g) AnyLinks(g);
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) OtherModel(g);
   for (uint32_t g = 0; g < spec_.groups.size(); ++g) FewerTasks(g);
   for (uint32_t g = 0; g < spec_.groups.size() && never_; ++g) SmallerTasks(g);
@@ -313,6 +326,13 @@ JobSpec Applied(const Remedy& remedy, JobSpec spec) {
     case RemedyKind::kDeviceModel:
       for (DeviceRequest& request : spec.groups[remedy.group].shape.devices) {
         if (request.kind == remedy.device_kind) request.models = {remedy.text};
+      }
+      break;
+    case RemedyKind::kAnyLinks:
+      for (DeviceRequest& request : spec.groups[remedy.group].shape.devices) {
+        if (request.kind != remedy.device_kind) continue;
+        request.min_link = LinkClass::kUnknown;
+        request.min_bandwidth_gbps = 0;
       }
       break;
     case RemedyKind::kShorterWalltime:

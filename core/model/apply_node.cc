@@ -26,6 +26,20 @@ absl::Status CheckDevices(const NodeSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTopology(const NodeSpec& spec) {
+  const DeviceTopology& topology = spec.topology;
+  const std::string whose = absl::StrCat("node ", spec.name);
+  const bool fits =
+      topology.links.size() <= kMaxDeviceLinks && topology.numa_nodes.size() <= kMaxNumaNodes &&
+      (topology.between.empty() || topology.between.size() == PairsOf(spec.devices.size()));
+  if (!fits) return Invalid(whose, ": its topology is not that of its devices");
+  for (const char code : topology.between) {
+    if (static_cast<uint8_t>(code) <= topology.links.size()) continue;
+    return Invalid(whose, ": its topology names a link that is not there");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSpec(const ClusterState& state, const NodeSpec& spec) {
   const std::string whose = absl::StrCat("node ", spec.name);
   if (spec.name.empty()) return Invalid("a node needs a name");
@@ -36,6 +50,7 @@ absl::Status CheckSpec(const ClusterState& state, const NodeSpec& spec) {
   }
   if (auto status = CheckAmounts(spec.extended, whose); !status.ok()) return status;
   if (auto status = CheckDevices(spec); !status.ok()) return status;
+  if (auto status = CheckTopology(spec); !status.ok()) return status;
   std::vector<absl::string_view> names;
   for (const Device& device : spec.devices) names.push_back(device.kind);
   for (const NamedAmount& extended : spec.extended) names.push_back(extended.name);

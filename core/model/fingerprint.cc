@@ -84,6 +84,7 @@ void AddShape(Hasher& h, const TaskShape& shape) {
   for (const DeviceRequest& request : shape.devices) {
     h.Add(absl::string_view(request.kind)).Add(request.count).Add(request.min_memory_bytes);
     h.Add(request.models).Add(request.deny_models).Add(request.allow_uuids).Add(request.deny_uuids);
+    h.Add(request.min_link).Add(request.min_bandwidth_gbps);
   }
   h.Add(shape.extended).Add(shape.match_labels).Add(shape.exclude_nodes);
   h.Add(shape.tolerations.size());
@@ -121,6 +122,17 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
   for (QueueId child : queue.children) h.Add(child);
 }
 
+void AddTopology(Hasher& h, const DeviceTopology& topology) {
+  h.Add(topology.links.size()).Add(topology.numa_nodes.size());
+  for (const DeviceLink& link : topology.links) {
+    h.Add(link.link).Add(link.count).Add(link.mb_per_s).Add(link.same_package);
+  }
+  h.Add(absl::string_view(topology.between));
+  for (const NumaNode& numa : topology.numa_nodes) {
+    h.Add(numa.id).Add(numa.package).Add(absl::string_view(numa.cpus)).Add(numa.memory_bytes);
+  }
+}
+
 void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   const NodeSpec& spec = node.spec;
   h.Add(node.id).Add(absl::string_view(spec.name)).Add(absl::string_view(spec.address));
@@ -131,6 +143,7 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
     h.Add(absl::string_view(device.model)).Add(device.memory_bytes).Add(device.numa_node);
     h.Add(absl::string_view(device.pci_bus_id)).Add(device.unhealthy);
   }
+  AddTopology(h, spec.topology);
   for (const Taint& taint : spec.taints) {
     h.Add(absl::string_view(taint.key)).Add(absl::string_view(taint.value));
   }

@@ -141,6 +141,25 @@ void Interner::ReleaseTemplate(const JobTemplate* shared) {
   templates_.erase(found);
 }
 
+const DeviceLayout* Interner::AcquireLayout(const NodeSpec& spec) {
+  if (spec.topology.between.empty()) return nullptr;
+  LayoutKey key = LayoutKeyOf(spec);
+  auto known = layouts_.find(key);
+  if (known == layouts_.end()) {
+    auto layout = std::make_unique<const DeviceLayout>(key);
+    known = layouts_.emplace(std::move(key), SharedLayout{std::move(layout), 0}).first;
+  }
+  ++known->second.uses;
+  return known->second.layout.get();
+}
+
+void Interner::ReleaseLayout(const DeviceLayout* layout) {
+  if (layout == nullptr) return;
+  const auto found = layouts_.find(layout->key());
+  BERTH_CHECK(found != layouts_.end() && found->second.layout.get() == layout);
+  if (--found->second.uses == 0) layouts_.erase(found);
+}
+
 size_t Interner::TemplateHash::operator()(const std::unique_ptr<JobTemplate>& t) const {
   return (*this)(t.get());
 }

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/base/id_map.h"
+#include "core/devices/device_layout.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
@@ -67,6 +68,12 @@ class Interner {
   // Gives one use back; the last one frees the template and its uses of shapes.
   void ReleaseTemplate(const JobTemplate* shared);
 
+  // Takes one use of the (shared) layout of the node's devices; null if nothing is told of it.
+  const DeviceLayout* AcquireLayout(const NodeSpec& spec);
+  // Gives one use back; the last one frees it. Null is allowed.
+  void ReleaseLayout(const DeviceLayout* layout);
+  size_t layout_count() const { return layouts_.size(); }
+
  private:
   bool SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
               const std::vector<LifecyclePolicy>& policies,
@@ -91,6 +98,12 @@ class Interner {
     }
     using is_transparent = void;
   };
+  struct SharedLayout {
+    std::unique_ptr<const DeviceLayout> layout;
+    uint64_t uses = 0;  // nodes
+  };
+  absl::flat_hash_map<LayoutKey, SharedLayout> layouts_;
+
   absl::flat_hash_set<std::unique_ptr<JobTemplate>, TemplateHash, TemplateEqual> templates_;
   // The last one acquired, if it still lives: equal jobs come in a row, and comparing is much
   // cheaper than hashing.

@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "core/model/device_topology.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/resources.h"
@@ -26,11 +27,18 @@ struct DeviceRequest {
   std::vector<std::string> deny_models;
   std::vector<std::string> allow_uuids;  // empty = any
   std::vector<std::string> deny_uuids;
+  // Of every two devices of the set: the worst class allowed, and the least bandwidth. kUnknown and
+  // 0 = any. Of a single device they say nothing.
+  LinkClass min_link = LinkClass::kUnknown;
+  int64_t min_bandwidth_gbps = 0;
+  bool AsksForLinks() const {
+    return count > 1 && (min_link != LinkClass::kUnknown || min_bandwidth_gbps > 0);
+  }
   bool operator==(const DeviceRequest&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceRequest& v) {
     return H::combine(std::move(h), v.kind, v.count, v.min_memory_bytes, v.models, v.deny_models,
-                      v.allow_uuids, v.deny_uuids);
+                      v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
   }
 };
 

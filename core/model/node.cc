@@ -1,7 +1,9 @@
 #include "core/model/node.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -62,6 +64,27 @@ bool TakesTasks(const NodeStatus& status) {
   return status.state == NodeState::kReady && !status.cordoned && !status.draining;
 }
 
+namespace {
+
+// Of the devices the first so many are those that spec.topology is of.
+void SortDevices(NodeSpec& spec, size_t connected) {
+  std::vector<int> from(spec.devices.size());
+  std::iota(from.begin(), from.end(), 0);
+  std::sort(from.begin(), from.end(), [&](int i, int j) {
+    const Device& a = spec.devices[static_cast<size_t>(i)];
+    const Device& b = spec.devices[static_cast<size_t>(j)];
+    return std::tie(a.kind, a.pci_bus_id, a.uuid, i) < std::tie(b.kind, b.pci_bus_id, b.uuid, j);
+  });
+  std::vector<Device> sorted;
+  sorted.reserve(from.size());
+  for (int i : from) sorted.push_back(std::move(spec.devices[static_cast<size_t>(i)]));
+  spec.devices = std::move(sorted);
+  for (int& i : from) i = i < static_cast<int>(connected) ? i : -1;
+  spec.topology = Reordered(spec.topology, connected, from);
+}
+
+}  // namespace
+
 NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
   const std::vector<int> moves = DeviceMoves(node.spec, fresh);
   const size_t listed = fresh.devices.size();
@@ -70,13 +93,11 @@ NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
     fresh.devices.push_back(node.spec.devices[i]);
     fresh.devices.back().unhealthy = true;
   }
-  if (fresh.devices.size() > listed) {
-    std::sort(fresh.devices.begin(), fresh.devices.end(), [](const Device& a, const Device& b) {
-      return std::tie(a.kind, a.pci_bus_id, a.uuid) < std::tie(b.kind, b.pci_bus_id, b.uuid);
-    });
-  }
+  if (fresh.devices.size() > listed) SortDevices(fresh, listed);
   return fresh;
 }
+
+void SortDevices(NodeSpec& spec) { SortDevices(spec, spec.devices.size()); }
 
 std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after) {
   const absl::flat_hash_map<DeviceName, int> index = IndexDevices(after);

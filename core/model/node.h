@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "core/model/device_topology.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
@@ -31,6 +32,8 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
+class DeviceLayout;  // core/devices/device_layout.h
+
 // What an agent reports; carried by NodeRegistered.
 struct NodeSpec {
   std::string name;
@@ -42,6 +45,7 @@ struct NodeSpec {
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   std::string os, architecture;
+  DeviceTopology topology = {};  // of `devices`
   bool operator==(const NodeSpec&) const = default;
 };
 
@@ -93,7 +97,9 @@ struct Node {
   DeviceSet healthy;
   std::vector<DeviceKindSet> kinds;  // by first index
   std::vector<AlikeDevices> alike;   // likewise
-  Resources allocated;               // of tasks that occupy
+  // How the devices are connected, shared with all nodes of this make; null: not known.
+  const DeviceLayout* layout = nullptr;
+  Resources allocated;  // of tasks that occupy
   DeviceSet devices_used;
   // Of tasks that are nominated here, or will be once they are gone elsewhere (Task::moves). While
   // others are still being released these may not be free yet.
@@ -123,6 +129,9 @@ bool TakesTasks(const NodeStatus& status);
 // `fresh`, with the devices that tasks of the node use and that it does not list (by kind and uuid)
 // kept as unhealthy ones. May then have more than kMaxDevicesPerNode.
 NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh);
+
+// Puts the devices in order, and the topology with them.
+void SortDevices(NodeSpec& spec);
 
 // For each device of `before` its index in `after`, found by kind and uuid; -1 if it is not there.
 std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after);

@@ -123,8 +123,11 @@ void StateEditor::ReindexNode(const Node& node) {
   state_.free_.PutSoon(node.id, FreeIndex::Room(unused.Count(), cpu));
 }
 
-// Capacity and device sets, from the spec.
+// Capacity, device sets and layout, from the spec.
 void StateEditor::DeriveNode(Node& node) {
+  const DeviceLayout* before = node.layout;
+  node.layout = state_.interner_.AcquireLayout(node.spec);
+  state_.interner_.ReleaseLayout(before);
   node.capacity = Resources{};
   node.capacity[kCpu] = node.spec.cpu_millis;
   node.capacity[kMemory] = node.spec.memory_bytes;
@@ -365,6 +368,7 @@ void StateEditor::EraseNode(NodeId id) {
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
+  state_.interner_.ReleaseLayout(node.layout);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
 }

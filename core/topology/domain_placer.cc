@@ -223,7 +223,7 @@ bool DomainPlacer::PlaceAnywhere(const ScopeNeed& need, absl::Span<const uint32_
     const std::optional<Found> found = cycle_.search().Best(seeker, &cycle_.counters().work);
     if (!found.has_value()) return false;
     cycle_.transaction().Place(job_.id, {task, found->node, found->devices});
-    seeker.last = found->node;
+    seeker.Placed(found->node, found->devices);
     --seeker.rest;
   }
   return true;

@@ -59,6 +59,7 @@ size_t LeafPlacer::Fill(NodeId node, absl::Span<const uint32_t> tasks) {
     fits = devices.has_value() ? fits - 1 : 0;
     if (!devices.has_value()) break;
     cycle_.transaction().Place(job_.id, {tasks[placed], node, *devices});
+    seeker_.Placed(node, *devices);
     ++placed;
   }
   return placed;

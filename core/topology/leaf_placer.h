@@ -53,7 +53,7 @@ class LeafPlacer {
   const Region& region_;
   const bool only_this_tree_;
   const TopologyTree& tree_;
-  const Seeker seeker_;
+  Seeker seeker_;
   const Strategy strategy_;
   const bool scored_;
   uint32_t first_ = 0;         // position of the first node of the region

@@ -40,6 +40,9 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_memory_bytes(order.memory_bytes);
   launch->mutable_device_uuids()->Assign(order.device_uuids.begin(), order.device_uuids.end());
   launch->mutable_device_kinds()->Assign(order.device_kinds.begin(), order.device_kinds.end());
+  launch->set_cpuset(order.near.cpus);
+  launch->mutable_memory_nodes()->Assign(order.near.memory_nodes.begin(),
+                                         order.near.memory_nodes.end());
   launch->set_fence(job.fence);
   ToProto(job.kill_grace, launch->mutable_kill_grace());
   if (job.walltime != absl::InfiniteDuration()) {
@@ -147,8 +150,8 @@ void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* o
   order->cpu_millis = shape.cpu_millis;
   order->memory_bytes = shape.memory_bytes;
   const DeviceSet& devices = job.tasks[order->task].devices;
-  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (!devices.Has(i)) continue;
+  order->near = HostNear(node.spec, devices, shape.cpu_millis, shape.memory_bytes);
+  for (size_t i : OrderOfDevices(node, devices)) {
     order->device_uuids.push_back(node.spec.devices[i].uuid);
     order->device_kinds.push_back(node.spec.devices[i].kind);
   }

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
+#include "core/devices/handover.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
 #include "server/controllers/ranks.h"
@@ -46,6 +47,7 @@ struct LaunchOrder {
   // Prepare only.
   int64_t cpu_millis = 0, memory_bytes = 0;
   std::vector<std::string> device_uuids = {}, device_kinds = {};
+  NearbyHost near = {};
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for whom, and why

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/model/device_topology.h"
 #include "core/model/resources.h"
 #include "server/validation/findings.h"
 #include "server/validation/resources.h"
@@ -54,6 +55,58 @@ void CheckDevices(const FieldPath& path, const v1::NodeInventory& inventory, Fin
   }
 }
 
+void CheckLink(const FieldPath& path, const v1::DeviceLink& link, Findings& findings) {
+  const FieldPath of_class(path, "link"), count(path, "count"), speed(path, "mb_per_s");
+  CheckEnum(of_class, link.link(), findings);
+  CheckRange(count, link.count(), 0, kMaxLinkCount, findings);
+  CheckRange(speed, link.mb_per_s(), 0, kMaxLinkMbPerS, findings);
+}
+
+void CheckNumaNodes(const FieldPath& path, const v1::DeviceTopology& topology, Findings& findings) {
+  if (topology.numa_nodes_size() > static_cast<int>(kMaxNumaNodes)) {
+    const FieldPath all(path, "numa_nodes");
+    return findings.Invalid(all, absl::StrCat("more than ", kMaxNumaNodes, " NUMA nodes"));
+  }
+  int32_t before = -1;
+  for (int i = 0; i < topology.numa_nodes_size(); ++i) {
+    const v1::NumaNode& numa = topology.numa_nodes(i);
+    const FieldPath one(path, "numa_nodes", i);
+    const FieldPath id(one, "id"), package(one, "package"), cpus(one, "cpus");
+    const FieldPath memory(one, "memory_bytes");
+    CheckRange(id, numa.id(), 0, 1 << 16, findings);
+    if (numa.id() <= before) findings.Invalid(id, "is not greater than the one before");
+    before = numa.id();
+    CheckRange(package, numa.package(), -1, 1 << 16, findings);
+    CheckRange(memory, numa.memory_bytes(), 0, kMaxAmount, findings);
+    const bool listed = numa.cpus().size() <= kMaxCpuListBytes && CountCpus(numa.cpus()) >= 0;
+    if (!listed) findings.Invalid(cpus, "is no list of CPUs such as \"0-15,32-47\"");
+  }
+}
+
+void CheckTopology(const FieldPath& inventory_path, const v1::NodeInventory& inventory,
+                   Findings& findings) {
+  const v1::DeviceTopology& topology = inventory.topology();
+  const FieldPath path(inventory_path, "topology"), links(path, "links"), between(path, "between");
+  if (topology.links_size() > static_cast<int>(kMaxDeviceLinks)) {
+    return findings.Invalid(links, absl::StrCat("more than ", kMaxDeviceLinks, " links"));
+  }
+  for (int i = 0; i < topology.links_size(); ++i) {
+    CheckLink(FieldPath(path, "links", i), topology.links(i), findings);
+  }
+  CheckNumaNodes(path, topology, findings);
+  const size_t pairs = PairsOf(static_cast<size_t>(inventory.devices_size()));
+  if (!topology.between().empty() && topology.between().size() != pairs) {
+    findings.Invalid(between,
+                     absl::StrCat("has ", topology.between().size(), " bytes; the ",
+                                  inventory.devices_size(), " devices make ", pairs, " pairs"));
+  }
+  for (const char code : topology.between()) {
+    if (static_cast<uint8_t>(code) <= topology.links_size()) continue;
+    return findings.Invalid(between, absl::StrCat("names link ", static_cast<uint8_t>(code), " of ",
+                                                  topology.links_size()));
+  }
+}
+
 // Device kinds and extended resources share their names with each other.
 void CheckExtended(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
   std::set<std::string> kinds;
@@ -95,6 +148,7 @@ void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, F
   CheckText(os, inventory.os(), false, kMaxAgentTextBytes, findings);
   CheckText(architecture, inventory.architecture(), false, kMaxAgentTextBytes, findings);
   CheckDevices(path, inventory, findings);
+  CheckTopology(path, inventory, findings);
   CheckExtended(path, inventory, findings);
   CheckLabels(path, "labels", inventory.labels(), findings);
   CheckTaints(path, inventory, findings);

@@ -8,6 +8,9 @@
 namespace berth {
 
 inline constexpr size_t kMaxAgentTextBytes = 128;  // ids, versions, models
+inline constexpr size_t kMaxCpuListBytes = 1024;   // of one NUMA node
+inline constexpr int32_t kMaxLinkCount = 1024;     // between two devices
+inline constexpr int64_t kMaxLinkMbPerS = 100'000'000;
 inline constexpr int kMaxTaints = 32;
 inline constexpr int kMaxTasksInHello = 100'000;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/devices/device_layout.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 
@@ -13,6 +14,7 @@ using google::protobuf::RepeatedPtrField;
 
 constexpr int kMaxNames = 1024;  // models or uuids of one device request
 constexpr size_t kMaxNameBytes = 128;
+constexpr int64_t kMaxBandwidthGbps = 1'000'000;
 constexpr absl::string_view kResourceNameRule =
     "must be a resource name: a label key other than \"cpu\" and \"memory\"";
 
@@ -42,10 +44,19 @@ void RefuseUnbuilt(const FieldPath& path, const v1::DeviceRequest& device, Findi
   if (device.share() != 0) findings.Unbuilt({path, "share"}, "a fraction of a device");
   if (device.cores() != 0) findings.Unbuilt({path, "cores"}, "a share of a device's compute");
   if (!device.mig().empty()) findings.Unbuilt({path, "mig"}, "a MIG profile");
-  if (device.min_link() != 0) findings.Unbuilt({path, "min_link"}, "choice by link class");
-  if (device.min_bandwidth_gbps() != 0) {
-    findings.Unbuilt({path, "min_bandwidth_gbps"}, "choice by bandwidth");
-  }
+}
+
+// They are of the links between the devices asked for.
+void CheckLinks(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  const FieldPath link(path, "min_link"), bandwidth(path, "min_bandwidth_gbps");
+  CheckEnum(link, device.min_link(), findings);
+  CheckRange(bandwidth, device.min_bandwidth_gbps(), 0, kMaxBandwidthGbps, findings);
+  const auto refuse = [&](absl::string_view why) {
+    if (device.min_link() != 0) findings.Invalid(link, std::string(why));
+    if (device.min_bandwidth_gbps() != 0) findings.Invalid(bandwidth, std::string(why));
+  };
+  if (device.kind() == kNicKind) return refuse("links between NICs are not known");
+  if (device.count() == 1) refuse("a single device has no links to others of its set");
 }
 
 void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
@@ -59,7 +70,7 @@ void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Finding
   CheckNames(path, "deny_models", device.deny_models(), findings);
   CheckNames(path, "allow_uuids", device.allow_uuids(), findings);
   CheckNames(path, "deny_uuids", device.deny_uuids(), findings);
-  CheckEnum({path, "min_link"}, device.min_link(), findings);
+  CheckLinks(path, device, findings);
   RefuseUnbuilt(path, device, findings);
 }
 

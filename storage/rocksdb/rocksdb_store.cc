@@ -89,7 +89,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
-  meta.set_format_version(kStoreFormat);  // from the next batch on; 1 and 2 read as 3 does
+  meta.set_format_version(kStoreFormat);  // from the next batch on; 1 to 3 read as 4 does
   meta_rest_ = meta.SerializeAsString();
   return absl::OkStatus();
 }

@@ -1,6 +1,8 @@
 // Hello: who may be which node, and how what the agent holds meets what the state believes.
 #include <catch2/catch.hpp>
+#include <functional>
 
+#include "server/convert_node.h"
 #include "server/validation/hello.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -117,6 +119,98 @@ TEST_CASE("registration: before Hello nothing counts, after it no other Hello") 
   again.mutable_hello()->set_node("n1");
   agent.Send(again);
   CHECK(RefusalOf(agent) == v1::Refused::INVALID);
+}
+
+// Two GPUs joined by NVLink, of NUMA node 1, and a third that is not.
+v1::NodeInventory ThreeGpus() {
+  v1::NodeInventory inventory;
+  inventory.set_cpu_millis(16'000);
+  inventory.set_memory_bytes(int64_t{64} << 30);
+  for (const char* uuid : {"GPU-b", "GPU-c", "GPU-a"}) {
+    v1::Device& device = *inventory.add_devices();
+    device.set_kind("gpu");
+    device.set_uuid(uuid);
+    device.set_numa_node(1);
+  }
+  v1::DeviceTopology& topology = *inventory.mutable_topology();
+  topology.add_links()->set_link(v1::LINK_CLASS_SYS);
+  topology.add_links()->set_link(v1::LINK_CLASS_NVLINK);
+  topology.mutable_links(1)->set_count(4);
+  topology.set_between("\2\1\1");
+  for (int id : {0, 1}) {
+    v1::NumaNode& numa = *topology.add_numa_nodes();
+    numa.set_id(id);
+    numa.set_cpus(id == 0 ? "0-7" : "8-15");
+    numa.set_memory_bytes(int64_t{32} << 30);
+  }
+  return inventory;
+}
+
+TEST_CASE("registration: how devices are connected follows them into their order") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.inventory = ThreeGpus();
+  agent.Connect();
+  const NodeSpec& spec = world.node("n1").spec;
+  REQUIRE(spec.devices.size() == 3);
+  CHECK(spec.devices[0].uuid == "GPU-a");
+  CHECK(LinkBetween(spec.topology, 3, 0, 1).link == LinkClass::kSys);
+  CHECK(LinkBetween(spec.topology, 3, 1, 2).count == 4);
+  CHECK(spec.topology.numa_nodes[1].cpus == "8-15");
+  v1::Node shown;
+  RenderNode(world.state(), world.node("n1"), /*devices=*/true, &shown);
+  CHECK(shown.inventory().topology().between() == "\1\1\2");
+  CHECK(shown.inventory().topology().numa_nodes(1).memory_bytes() == int64_t{32} << 30);
+  RenderNode(world.state(), world.node("n1"), /*devices=*/false, &(shown = {}));
+  CHECK_FALSE(shown.inventory().has_topology());
+}
+
+TEST_CASE("registration: a task is told the CPUs and memory near its devices") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.inventory = ThreeGpus();
+  agent.Connect();
+  world.Submit("two", {.gpus = 2});
+  REQUIRE(agent.link->Of(Message::kPrepare).size() == 1);
+  const v1::TaskLaunch launch = agent.link->Of(Message::kPrepare)[0].prepare().launch();
+  REQUIRE(launch.device_uuids_size() == 2);
+  CHECK(launch.device_uuids(0) == "GPU-b");  // the two that NVLink joins
+  CHECK(launch.device_uuids(1) == "GPU-c");
+  CHECK(launch.cpuset() == "8-15");
+  REQUIRE(launch.memory_nodes_size() == 1);
+  CHECK(launch.memory_nodes(0) == 1);
+}
+
+TEST_CASE("registration: every fault of a topology is named") {
+  const auto faults = [](const std::function<void(v1::DeviceTopology&)>& spoil) {
+    v1::Hello hello;
+    hello.set_node("n1");
+    hello.set_agent_id("a");
+    hello.set_boot_id("b");
+    *hello.mutable_inventory() = ThreeGpus();
+    spoil(*hello.mutable_inventory()->mutable_topology());
+    return std::string(ValidateHello(hello).message());
+  };
+  using Topology = v1::DeviceTopology;
+  CHECK(faults([](Topology&) {}) == "");
+  const auto names = [](const std::string& text, const std::string& path) {
+    INFO(text);
+    CHECK(text.find("inventory.topology." + path) != std::string::npos);
+  };
+  names(faults([](Topology& t) { t.set_between("\1\1"); }), "between");
+  names(faults([](Topology& t) { t.set_between("\1\1\3"); }), "between");
+  names(faults([](Topology& t) { t.mutable_links(0)->set_count(-1); }), "links[0].count");
+  names(faults([](Topology& t) { t.mutable_links(1)->set_mb_per_s(-1); }), "links[1].mb_per_s");
+  names(faults([](Topology& t) {
+          while (t.links_size() < 256) t.add_links();
+        }),
+        "links");
+  names(faults([](Topology& t) { t.mutable_numa_nodes(1)->set_id(0); }), "numa_nodes[1].id");
+  names(faults([](Topology& t) { t.mutable_numa_nodes(0)->set_cpus("8-"); }), "numa_nodes[0].cpus");
+  names(faults([](Topology& t) {
+          while (t.numa_nodes_size() < 65) t.add_numa_nodes();
+        }),
+        "numa_nodes");
 }
 
 TEST_CASE("registration: every fault of a Hello is named") {

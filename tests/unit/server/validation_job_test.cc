@@ -142,6 +142,25 @@ const std::vector<Case>& InvalidCases() {
        },
        "spec.groups[0].resources.devices[1].kind",
        "at most one request per kind; devices[0] asks for \"gpu\" too"},
+      {"a link of one device", [](v1::Job& j) { AddGpu(j).set_min_link(v1::LINK_CLASS_PIX); },
+       "spec.groups[0].resources.devices[0].min_link", "a single device has no links"},
+      {"bandwidth of one device", [](v1::Job& j) { AddGpu(j).set_min_bandwidth_gbps(100); },
+       "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "a single device has no links"},
+      {"links between NICs",
+       [](v1::Job& j) {
+         v1::DeviceRequest& nics = AddGpu(j);
+         nics.set_kind("nic");
+         nics.set_count(2);
+         nics.set_min_link(v1::LINK_CLASS_PIX);
+       },
+       "spec.groups[0].resources.devices[0].min_link", "links between NICs are not known"},
+      {"negative bandwidth",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpus = AddGpu(j);
+         gpus.set_count(2);
+         gpus.set_min_bandwidth_gbps(-1);
+       },
+       "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "must be 0..1000000, is -1"},
       {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
        "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
       {"device and extended",

@@ -124,17 +124,36 @@ class RandomValues {
             .pci_bus_id = Text(),
             .unhealthy = Coin()};
   }
+  DeviceTopology AnyTopologyOf(size_t devices) {
+    DeviceTopology topology;
+    if (Coin()) return topology;
+    for (uint32_t i = Uint32() % 4; i > 0; --i) {
+      topology.links.push_back({.link = Any(LinkClass::kSys),
+                                .count = Int32(),
+                                .mb_per_s = Int64(),
+                                .same_package = Coin()});
+    }
+    for (size_t i = 0; i < PairsOf(devices); ++i) {
+      topology.between += static_cast<char>(Uint32() % (topology.links.size() + 1));
+    }
+    topology.numa_nodes.push_back(
+        {.id = Int32(), .package = Int32(), .cpus = Text(), .memory_bytes = Int64()});
+    return topology;
+  }
   NodeSpec AnyNodeSpec() {
+    std::vector<Device> devices = List([this] { return AnyDevice(); });
+    const DeviceTopology topology = AnyTopologyOf(devices.size());
     return {.name = Text(),
             .address = Text(),
             .cpu_millis = Int64(),
             .memory_bytes = Int64(),
-            .devices = List([this] { return AnyDevice(); }),
+            .devices = std::move(devices),
             .extended = Amounts(),
             .labels = Labels(),
             .taints = List([this] { return Taint{.key = Text(), .value = Text()}; }),
             .os = Text(),
-            .architecture = Text()};
+            .architecture = Text(),
+            .topology = topology};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
@@ -194,7 +213,9 @@ class RandomValues {
             .models = Texts(),
             .deny_models = Texts(),
             .allow_uuids = Texts(),
-            .deny_uuids = Texts()};
+            .deny_uuids = Texts(),
+            .min_link = Any(LinkClass::kSys),
+            .min_bandwidth_gbps = Int64()};
   }
   TaskShape AnyShape() {
     return {.cpu_millis = Int64(),

@@ -1,0 +1,62 @@
+#include "core/devices/handover.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "core/devices/best_set.h"
+
+namespace berth {
+namespace {
+
+// Of the devices that are NICs, or of those that are not; -1 among them: unknown.
+std::set<int32_t> NumaNodesOf(const NodeSpec& spec, const DeviceSet& devices, bool nics) {
+  std::set<int32_t> ids;
+  for (size_t i = 0; i < spec.devices.size(); ++i) {
+    const Device& device = spec.devices[i];
+    if (devices.Has(i) && (device.kind == kNicKind) == nics) ids.insert(device.numa_node);
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::vector<size_t> OrderOfDevices(const Node& node, const DeviceSet& devices) {
+  std::vector<size_t> order;
+  const std::vector<Device>& all = node.spec.devices;
+  for (size_t first = 0; first < all.size();) {
+    size_t end = first;
+    while (end < all.size() && all[end].kind == all[first].kind) ++end;
+    const KindLayout* layout = node.layout == nullptr ? nullptr : node.layout->Of(all[first].kind);
+    if (layout != nullptr) {
+      for (size_t i : RingOrder(*layout, layout->MaskOf(devices))) order.push_back(first + i);
+    } else {
+      for (size_t i = first; i < end; ++i) {
+        if (devices.Has(i)) order.push_back(i);
+      }
+    }
+    first = end;
+  }
+  return order;
+}
+
+NearbyHost HostNear(const NodeSpec& spec, const DeviceSet& devices, int64_t cpu_millis,
+                    int64_t memory_bytes) {
+  std::set<int32_t> ids = NumaNodesOf(spec, devices, /*nics=*/false);
+  if (ids.empty()) ids = NumaNodesOf(spec, devices, /*nics=*/true);
+  NearbyHost near;
+  int64_t cpus = 0, memory = 0;
+  for (const NumaNode& numa : spec.topology.numa_nodes) {
+    if (!ids.contains(numa.id) || numa.cpus.empty()) continue;
+    near.memory_nodes.push_back(numa.id);
+    absl::StrAppend(&near.cpus, near.cpus.empty() ? "" : ",", numa.cpus);
+    cpus += CountCpus(numa.cpus);
+    memory += numa.memory_bytes;
+  }
+  const bool all_known = !ids.empty() && near.memory_nodes.size() == ids.size();
+  constexpr int64_t kMillis = 1000;
+  if (!all_known || cpus * kMillis < cpu_millis || memory < memory_bytes) return {};
+  return near;
+}
+
+}  // namespace berth

@@ -1,0 +1,81 @@
+// How the devices of one node are connected, as its agent reports it. Devices are told by their
+// position in NodeSpec::devices. What planning makes of it: core/devices/device_layout.h.
+#ifndef BERTH_CORE_MODEL_DEVICE_TOPOLOGY_H_
+#define BERTH_CORE_MODEL_DEVICE_TOPOLOGY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace berth {
+
+// Distance classes, best first; numbered as in the API. kNvlink stands for XGMI, too.
+enum class LinkClass : uint8_t { kUnknown, kNvlink, kPix, kPxb, kPhb, kNode, kSys };
+
+// A way between two devices.
+struct DeviceLink {
+  LinkClass link = LinkClass::kUnknown;
+  int32_t count = 0;          // of kNvlink: how many; 0 = unknown
+  int64_t mb_per_s = 0;       // one direction, all of them; 0 = as usual for the class
+  bool same_package = false;  // SYS inside one socket is better than between two
+  bool operator==(const DeviceLink&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DeviceLink& v) {
+    return H::combine(std::move(h), v.link, v.count, v.mb_per_s, v.same_package);
+  }
+};
+
+struct NumaNode {
+  int32_t id = 0;
+  int32_t package = -1;  // -1 = unknown
+  std::string cpus;      // "0-15,32-47"
+  int64_t memory_bytes = 0;
+  bool operator==(const NumaNode&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const NumaNode& v) {
+    return H::combine(std::move(h), v.id, v.package, v.cpus, v.memory_bytes);
+  }
+};
+
+inline constexpr size_t kMaxDeviceLinks = 255;
+inline constexpr size_t kMaxNumaNodes = 64;
+
+// Few ways occur many times: `between` has a byte for each pair of devices, 1 + the position of its
+// way in `links`, or 0 where it is unknown; pairs in the order (0,1) (0,2) ... (1,2) (1,3) ...
+//
+//   4 GPUs, two NVLink pairs:   links {NV4, SYS}   between 1 2 2 2 2 1
+struct DeviceTopology {
+  std::vector<DeviceLink> links;     // at most kMaxDeviceLinks
+  std::string between;               // empty, or one byte a pair
+  std::vector<NumaNode> numa_nodes;  // by id, at most kMaxNumaNodes
+  bool Empty() const { return between.empty() && numa_nodes.empty(); }
+  bool operator==(const DeviceTopology&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DeviceTopology& v) {
+    return H::combine(std::move(h), v.links, v.between, v.numa_nodes);
+  }
+};
+
+constexpr size_t PairsOf(size_t devices) { return devices < 2 ? 0 : devices * (devices - 1) / 2; }
+// Of the pair a < b, the place in DeviceTopology::between.
+constexpr size_t PairIndex(size_t a, size_t b, size_t devices) {
+  return a * (2 * devices - a - 1) / 2 + (b - a - 1);
+}
+
+// The way between two of so many devices; an unknown one if they are the same, or none is told.
+DeviceLink LinkBetween(const DeviceTopology& topology, size_t devices, size_t a, size_t b);
+
+// The same for devices in another order: device i is what was device `from[i]` of `before`; -1: it
+// was not there, and its links are unknown.
+DeviceTopology Reordered(const DeviceTopology& topology, size_t before, absl::Span<const int> from);
+
+// How many CPUs a list such as "0-15,32-47" names, at most 65,536; -1 if it is no such list.
+int64_t CountCpus(const std::string& cpus);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_DEVICE_TOPOLOGY_H_
