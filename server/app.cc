@@ -125,6 +125,8 @@ void App::Wire() {
   const config::v1::Limits& limits = config_.limits();
   logs_ = std::make_unique<LogRelay>(gateway_.get(), static_cast<size_t>(limits.log_followers()));
   gateway_->SetLogSink(logs_.get());
+  execs_ = std::make_unique<ExecRelay>(gateway_.get(), static_cast<size_t>(limits.execs()));
+  gateway_->SetExecSink(execs_.get());
   watches_ =
       std::make_unique<WatchHub>(store_.get(), watch_executor_.get(), store_->LastSequence(),
                                  WatchOptions{.watchers = static_cast<size_t>(limits.watchers())});
@@ -142,8 +144,10 @@ void App::Wire() {
               .requests = &requests_,
               .edits = &edits_,
               .limits = limits,
+              .run_as = config_.run_as(),
               .defaults = &job_defaults_};
-  job_service_ = std::make_unique<JobService>(&context_, logs_.get(), read_executor_.get());
+  job_service_ =
+      std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
   node_service_ = std::make_unique<NodeService>(&context_);
   watch_service_ = std::make_unique<WatchService>(watches_.get());

@@ -21,6 +21,7 @@
 #include "server/committer.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/controllers/dispatcher.h"
+#include "server/controllers/exec_relay.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
@@ -110,6 +111,7 @@ class App {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<AgentGateway> gateway_;
   std::unique_ptr<LogRelay> logs_;
+  std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
   ProgressCounter progress_;
   EventLog event_log_;

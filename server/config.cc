@@ -55,6 +55,7 @@ void FillNumbers(Server& config) {
   if (limits.watchers() == 0) limits.set_watchers(1000);
   if (limits.log_followers() == 0) limits.set_log_followers(256);
   if (limits.job_bytes() == 0) limits.set_job_bytes(256 << 10);
+  if (limits.execs() == 0) limits.set_execs(64);
 }
 
 void CheckAddress(const FieldPath& path, const std::string& address, Findings& findings) {
@@ -97,6 +98,7 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "pending_commands"}, limits.pending_commands(), 1000, 10'000'000, findings);
   CheckRange({path, "watchers"}, limits.watchers(), 1, 100'000, findings);
   CheckRange({path, "log_followers"}, limits.log_followers(), 1, 100'000, findings);
+  CheckRange({path, "execs"}, limits.execs(), 1, 10'000, findings);
   CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
 }
 
@@ -115,6 +117,24 @@ void CheckListen(const FieldPath& root, const Server& config, Findings& findings
   }
   if (config.http_listen() != kNoHttp) {
     CheckAddress({root, "http_listen"}, config.http_listen(), findings);
+  }
+}
+
+void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings) {
+  for (int i = 0; i < config.run_as_size(); ++i) {
+    const config::v1::RunAs& rule = config.run_as(i);
+    const FieldPath path(root, "run_as", i);
+    if (!IsUserName(rule.user()) || rule.user().empty()) {
+      findings.Invalid({path, "user"},
+                       absl::StrCat("must be a user's name, is ", Quoted(rule.user())));
+    }
+    if (rule.certificates().empty() && !rule.without_tls()) {
+      findings.Invalid(path, "names nobody: give certificates or without_tls");
+    }
+    for (int c = 0; c < rule.certificates_size(); ++c) {
+      if (rule.certificates(c).empty())
+        findings.Invalid({path, "certificates", c}, "must not be empty");
+    }
   }
 }
 
@@ -137,6 +157,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckListen(root, config, findings);
   CheckDurations(root, config, findings);
   CheckLimits(root, config.limits(), findings);
+  CheckRunAs(root, config, findings);
   if (!(config.silent_brake() > 0 && config.silent_brake() <= 1)) {
     findings.Invalid({root, "silent_brake"},
                      absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));

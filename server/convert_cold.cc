@@ -9,12 +9,14 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   *to->mutable_command() = from.command();
   *to->mutable_env() = from.env();
   to->set_working_dir(from.working_dir());
+  to->set_image(from.image());
   *to->mutable_communication() = from.communication();  // beside its weight, which is hot
 }
 
 void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
   *to->mutable_annotations() = from.annotations();
   to->set_kill_signal(from.kill_signal());
+  to->set_run_as(from.run_as());
   if (from.checkpoint().signal().empty() && !from.checkpoint().has_grace()) return;
   v1::CheckpointPolicy* checkpoint = to->mutable_checkpoint();  // beside the interval, which is hot
   checkpoint->set_signal(from.checkpoint().signal());

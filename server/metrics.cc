@@ -235,6 +235,10 @@ void AddCommitter(const GroupCommitter& committer, FamilyList& out) {
 void AddAgents(const MetricSources& sources, FamilyList& out) {
   const AgentCounters& counters = sources.gateway->counters();
   out.Gauge("agent_sessions", "Agents connected.", AsDouble(uint64_t{sources.gateway->sessions()}));
+  for (const auto& [condition, nodes] : sources.gateway->Conditions()) {
+    out.Gauge("node_conditions", "Connected nodes that say so of themselves, by condition.",
+              static_cast<double>(nodes), {{"condition", condition}});
+  }
   out.Counter("agent_registrations", "Agents registered.", AsDouble(counters.registrations.load()));
   out.Counter("agent_hellos_refused", "Agents refused: name in use, or a wrong Hello.",
               AsDouble(counters.hellos_refused.load()));

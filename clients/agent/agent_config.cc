@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -63,6 +64,67 @@ void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems
   }
 }
 
+bool IsAccount(const std::string& name) { return getpwnam(name.c_str()) != nullptr; }
+
+void CheckTaskUsers(const config::v1::Agent& config, unsigned uid, Problems* problems) {
+  const std::map<std::string, std::string> users(config.task_users().begin(),
+                                                 config.task_users().end());
+  for (const auto& [name, account] : users) {
+    const std::string& known = account.empty() ? name : account;
+    if (!IsAccount(known)) {
+      Add(problems, absl::StrCat("taskUsers: there is no user ", known));
+    } else if (getpwnam(known.c_str())->pw_uid == 0 && !config.allow_root_tasks()) {
+      Add(problems,
+          absl::StrCat("taskUsers: ", name, " is root, which needs allowRootTasks: true"));
+    }
+  }
+  if (!users.empty() && uid != 0)
+    Add(problems, "taskUsers: only an agent that is root can run tasks as other users");
+}
+
+void CheckPath(const char* what, const std::string& path, Problems* problems) {
+  if (path.empty() || path[0] == '/') return;
+  Add(problems, absl::StrCat(what, ": must be an absolute path, is ", path));
+}
+
+void CheckWithin(const char* what, const google::protobuf::Duration& duration, absl::Duration low,
+                 absl::Duration high, Problems* problems) {
+  const absl::Duration value = FromProto(duration);
+  if (duration.ByteSizeLong() == 0 || (value >= low && value <= high)) return;
+  Add(problems,
+      absl::StrCat(what, ": ", absl::FormatDuration(low), "..", absl::FormatDuration(high)));
+}
+
+void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
+  const config::v1::Hooks& hooks = config.hooks();
+  CheckPath("scratchDirectory", config.scratch_directory(), problems);
+  if (!hooks.prolog().empty()) CheckPath("hooks.prolog", hooks.prolog(0) + " ", problems);
+  if (!hooks.epilog().empty()) CheckPath("hooks.epilog", hooks.epilog(0) + " ", problems);
+  CheckWithin("hooks.prologTimeout", hooks.prolog_timeout(), absl::Seconds(1), absl::Hours(1),
+              problems);
+  CheckWithin("hooks.epilogTimeout", hooks.epilog_timeout(), absl::Seconds(1), absl::Hours(1),
+              problems);
+  CheckPath("images.directory", config.images().directory(), problems);
+  CheckPath("images.crun", config.images().crun(), problems);
+  for (const std::string& path : config.images().binds())
+    CheckPath("images.binds", path + " ", problems);
+  if (config.cgroups().max_processes() < 0)
+    Add(problems, "cgroups.maxProcesses: must not be negative");
+}
+
+void CheckHealth(const config::v1::Health& health, Problems* problems) {
+  CheckWithin("health.interval", health.interval(), absl::Seconds(1), absl::Hours(1), problems);
+  CheckWithin("health.commandTimeout", health.command_timeout(), absl::Seconds(1),
+              absl::Minutes(10), problems);
+  CheckWithin("health.maxClockOffset", health.max_clock_offset(), absl::Milliseconds(1),
+              absl::Hours(1), problems);
+  if (health.fail_after() < 0 || health.fail_after() > 100 || health.recover_after() < 0 ||
+      health.recover_after() > 100)
+    Add(problems, "health.failAfter, health.recoverAfter: 1..100");
+  if (health.min_free_bytes() < 0) Add(problems, "health.minFree: must not be negative");
+  if (!health.command().empty()) CheckPath("health.command", health.command(0) + " ", problems);
+}
+
 // A port of the range must not be handed out by the kernel to somebody's outgoing connection
 // meanwhile.
 void CheckPorts(const config::v1::Agent& config, Problems* problems) {
@@ -105,6 +167,9 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckDevices(config, &problems);
   CheckDiscovery(config.discovery(), &problems);
   CheckUser(config, uid, &problems);
+  CheckTaskUsers(config, uid, &problems);
+  CheckIsolation(config, &problems);
+  CheckHealth(config.health(), &problems);
   CheckPorts(config, &problems);
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
     Add(&problems, "cpu, memory: must not be negative");

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "clients/agent/agent_config.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -21,10 +22,16 @@ namespace {
 
 constexpr size_t kMaxInbox = 4096;  // messages; above it the stream is not read
 constexpr absl::Duration kMaxWait = absl::Minutes(1);
+constexpr int kFailAfter = 2;
+constexpr int kRecoverAfter = 3;
 
 }  // namespace
 
-AgentLoop::AgentLoop(const config::v1::Agent& config) : config_(config) {}
+AgentLoop::AgentLoop(const config::v1::Agent& config)
+    : config_(config),
+      health_(
+          config.health().fail_after() > 0 ? config.health().fail_after() : kFailAfter,
+          config.health().recover_after() > 0 ? config.health().recover_after() : kRecoverAfter) {}
 
 absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(
     const config::v1::Agent& config, const std::string& supervisor,
@@ -39,6 +46,7 @@ AgentLoop::~AgentLoop() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
   }
+  checks_.reset();
   link_.reset();  // before what its events need
   if (journal_ != nullptr) journal_->Flush().IgnoreError();
   for (const int fd : {wake_fd_, lock_fd_}) {
@@ -79,29 +87,39 @@ absl::Status AgentLoop::WriteIdentity(bool* rebooted) {
   return journal_->Append({record});
 }
 
+absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
+  const auto gpu = [](const v1::Device& device) { return device.kind() == "gpu"; };
+  EnvironmentContext context;
+  context.node = config_.node_name();
+  context.address = config_.address();
+  context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
+  const std::string state = std::filesystem::absolute(config_.state_directory());
+  auto isolation = Isolation::Create(config_, state);
+  if (!isolation.ok()) return isolation.status();
+  for (const std::string& warning : (*isolation)->warnings())
+    LogWarn("isolation", {{"node", config_.node_name()}, {"warning", warning}});
+  LogInfo("isolation", {{"node", config_.node_name()}, {"tasks", (*isolation)->description()}});
+  auto runner = ProcessRunner::Create({.state_directory = state,
+                                       .supervisor = supervisor,
+                                       .first_port = config_.first_port(),
+                                       .last_port = config_.last_port(),
+                                       .log_file_bytes = config_.log_file_bytes(),
+                                       .log_files = config_.log_files(),
+                                       .context = context,
+                                       .isolation = *std::move(isolation)});
+  if (!runner.ok()) return runner.status();
+  runner_ = *std::move(runner);
+  execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
+  return absl::OkStatus();
+}
+
 absl::Status AgentLoop::Init(const std::string& supervisor,
                              std::shared_ptr<grpc::Channel> channel) {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return ErrnoStatus(errno, "eventfd");
   if (absl::Status status = ReadBootId(&boot_id_); !status.ok()) return status;
   if (absl::Status status = OpenState(); !status.ok()) return status;
-  const auto gpu = [](const v1::Device& device) { return device.kind() == "gpu"; };
-  EnvironmentContext context;
-  context.node = config_.node_name();
-  context.address = config_.address();
-  context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
-  auto runner = ProcessRunner::Create(
-      {.state_directory = std::filesystem::absolute(config_.state_directory()),
-       .supervisor = supervisor,
-       .user = config_.task_user(),
-       .allow_root = config_.allow_root_tasks(),
-       .first_port = config_.first_port(),
-       .last_port = config_.last_port(),
-       .log_file_bytes = config_.log_file_bytes(),
-       .log_files = config_.log_files(),
-       .context = context});
-  if (!runner.ok()) return runner.status();
-  runner_ = *std::move(runner);
+  if (absl::Status status = MakeRunner(supervisor); !status.ok()) return status;
   if (absl::Status status = WriteIdentity(&rebooted_); !status.ok()) return status;
   logs_ = std::make_unique<LogFiles>(runner_->tasks_directory());
   random_ =
@@ -116,6 +134,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
                           .inventory = MakeInventory(config_),
                           .keep_ended = FromProto(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
+  logic_->SetExecRunner(execs_.get());
   return absl::OkStatus();
 }
 
@@ -127,11 +146,20 @@ absl::Status AgentLoop::Run() {
   recovered.rebooted = rebooted_;
   if (!rebooted_) recovered.lease_deadline = ProcessRunner::ReadLease(config_.state_directory());
   logic_->Begin(Now(), recovered);
+  checks_ = std::make_unique<HealthChecks>(
+      config_.health(), config_.state_directory(), [this](std::vector<CheckResult> results) {
+        absl::MutexLock lock(&mutex_);
+        checked_.insert(checked_.end(), results.begin(), results.end());
+        const uint64_t one = 1;
+        if (write(wake_fd_, &one, sizeof one) < 0) return;  // full: it wakes up anyway
+      });
   while (!stopping_ && logic_->fatal().ok()) {
     HandleTasks();
     HandleLink();
+    HandleHealth();
     logic_->Tick(Now());
     HandleTasks();
+    HandleExecs();
     LogState();
     if (!stopping_ && logic_->fatal().ok()) Wait();
   }
@@ -149,8 +177,8 @@ void AgentLoop::Wait() {
   const absl::Duration wait = std::clamp(
       std::min(logic_->NextWake() - now, runner_->PollInterval()), absl::ZeroDuration(), kMaxWait);
   timespec timeout = absl::ToTimespec(wait);
-  pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}};
-  if (ppoll(fds, 2, &timeout, nullptr) < 0) return;  // interrupted
+  pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}, {execs_->fd(), POLLIN, 0}};
+  if (ppoll(fds, 3, &timeout, nullptr) < 0) return;  // interrupted
   uint64_t count;
   if (read(wake_fd_, &count, sizeof count) < 0) return;  // nothing was posted
 }
@@ -180,7 +208,36 @@ void AgentLoop::HandleTasks() {
                             {"exit_code", event.exit_code},
                             {"message", event.message}});
     logic_->OnTaskEvent(Now(), event);
+    if (event.node_problem.empty()) continue;
+    LogWarn("epilog", {{"task", ToString(event.id)}, {"error", event.node_problem}});
+    const std::string what = absl::StrCat("task ", ToString(event.id), ": ", event.node_problem);
+    if (health_.Raise(kEpilogCheck, v1::NodeCondition::DRAIN, what))
+      logic_->SetConditions(health_.Conditions());
   }
+}
+
+void AgentLoop::HandleExecs() {
+  for (v1::ExecOutput& output : execs_->Poll()) logic_->OnExecOutput(std::move(output));
+}
+
+void AgentLoop::HandleHealth() {
+  std::vector<CheckResult> results;
+  {
+    absl::MutexLock lock(&mutex_);
+    results.swap(checked_);
+  }
+  bool changed = !results.empty() && !std::exchange(health_seen_, true);
+  for (const CheckResult& result : results) {
+    const bool turned = health_.Note(result, EffectOfCheck(config_.health(), result.check));
+    if (turned) {
+      LogWarn("health", {{"node", config_.node_name()},
+                         {"check", result.check},
+                         {"state", result.good ? "good again" : "bad"},
+                         {"message", result.message}});
+    }
+    changed |= turned;
+  }
+  if (changed) logic_->SetConditions(health_.Conditions());
 }
 
 void AgentLoop::LogState() {

@@ -13,7 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/config/v1/config.pb.h"
+#include "clients/agent/exec_host.h"
 #include "clients/agent/grpc_link.h"
+#include "clients/agent/health_checks.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
@@ -56,6 +58,9 @@ class AgentLoop final : public LinkEvents {
   void Wait();
   void HandleLink();
   void HandleTasks();
+  void HandleExecs();
+  void HandleHealth();
+  absl::Status MakeRunner(const std::string& supervisor);
   void LogState();
   Instant Now();
 
@@ -68,6 +73,8 @@ class AgentLoop final : public LinkEvents {
   std::unique_ptr<FileJournal> journal_;
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<LogFiles> logs_;
+  std::unique_ptr<ExecHost> execs_;
+  HealthBook health_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;
   std::unique_ptr<AgentLogic> logic_;
@@ -77,6 +84,9 @@ class AgentLoop final : public LinkEvents {
   absl::Mutex mutex_;
   std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<CheckResult> checked_ ABSL_GUARDED_BY(mutex_);
+  bool health_seen_ = false;
+  std::unique_ptr<HealthChecks> checks_;  // last: its thread uses the rest
 };
 
 }  // namespace berth

@@ -49,7 +49,8 @@ void AddRendezvous(const v1::Start& start, const EnvironmentContext& context, En
   const std::string nodes =
       start.nodes().empty() ? context.node : absl::StrJoin(start.nodes(), ",");
   if (nodes.size() <= kMaxNodesVariableBytes) (*env)["BERTH_NODES"] = nodes;
-  (*env)["BERTH_HOSTFILE"] = context.task_directory + "/hostfile";
+  (*env)["BERTH_HOSTFILE"] =
+      context.hostfile.empty() ? context.task_directory + "/hostfile" : context.hostfile;
 }
 
 void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) {
@@ -95,6 +96,8 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   env["LOGNAME"] = context.user;
   env["HOME"] = context.home;
   env["BERTH_NODE"] = context.node;
+  if (!context.scratch.empty()) env["BERTH_SCRATCH"] = context.scratch;
+  if (!context.tmp.empty()) env["TMPDIR"] = context.tmp;
   AddNames(id, launch, &env);
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);

@@ -24,6 +24,8 @@ struct EnvironmentContext {
   bool has_gpus = false;
   std::string user;
   std::string home;
+  std::string scratch = {}, tmp = {};  // directories of the task's own; empty: not named
+  std::string hostfile = {};           // empty: in task_directory
   std::string task_directory;  // absolute: unique on this machine, also with several agents on it
 };
 

@@ -65,6 +65,8 @@ struct TaskEvent {
   int exit_signal = 0;
   v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
   std::string message;
+  std::string
+      node_problem;  // kRefused, kExited: what its end tells of the node (the epilog failed)
 };
 
 // Runs tasks. Every Prepare, Start and Adopt is answered by events, in order, ending with kRefused
@@ -89,6 +91,18 @@ class TaskRunner {
   virtual void Remove(const TaskId& id) = 0;
   // Tells the supervisors, too, until when (on the steady clock) strict tasks may run.
   virtual void SetLease(absl::Duration deadline) = 0;
+};
+
+// Commands inside running tasks. What they say comes as ExecOutput, later.
+class ExecRunner {
+ public:
+  virtual ~ExecRunner() = default;
+  virtual void Open(const v1::OpenExec& request) = 0;
+  virtual void Input(const v1::ExecInput& input) = 0;
+  // Ends the commands inside a task.
+  virtual void EndTask(const TaskId& id) = 0;
+  // Ends all of them; nothing more is told of any.
+  virtual void Clear() = 0;
 };
 
 // A place in the output of one task.

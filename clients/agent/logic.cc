@@ -96,6 +96,11 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
       return pump_.Open(now.steady, message.read_log());
     case v1::ServerMessage::kCancelLog:
       return pump_.Cancel(message.cancel_log().request());
+    case v1::ServerMessage::kOpenExec:
+      return OpenExec(message.open_exec());
+    case v1::ServerMessage::kExecInput:
+      if (execs_ != nullptr) execs_->Input(message.exec_input());
+      return;
     default:
       return;  // of a newer server: nothing that this agent announced
   }
@@ -120,6 +125,36 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   heartbeat_at_ = now.steady + heartbeat_interval_ * random_.Unit();
   for (const v1::TaskKey& key : welcome.forget()) book_.Forget(now, ToTaskId(key));
   for (const v1::TaskReport& report : book_.Unacked()) SendReport(report);
+  SendConditions();
+}
+
+void AgentLogic::OpenExec(const v1::OpenExec& request) {
+  if (execs_ != nullptr && book_.Running(ToTaskId(request.key()))) return execs_->Open(request);
+  v1::ExecOutput end;
+  end.set_request(request.request());
+  end.set_end(true);
+  end.set_error(execs_ == nullptr ? "this agent runs no commands inside tasks"
+                                  : "the task does not run");
+  OnExecOutput(std::move(end));
+}
+
+void AgentLogic::OnExecOutput(v1::ExecOutput output) {
+  if (state_ != State::kRegistered) return;
+  v1::AgentMessage message;
+  *message.mutable_exec() = std::move(output);
+  Send(std::move(message));
+}
+
+void AgentLogic::SetConditions(v1::NodeConditions conditions) {
+  conditions_ = std::move(conditions);
+  SendConditions();
+}
+
+void AgentLogic::SendConditions() {
+  if (state_ != State::kRegistered || !conditions_) return;
+  v1::AgentMessage message;
+  *message.mutable_conditions() = *conditions_;
+  Send(std::move(message));
 }
 
 void AgentLogic::OnRefused(Instant now, const v1::Refused& refused) {
@@ -144,6 +179,7 @@ void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view r
   last_error_ = std::string(reason);
   deadline_ = now.steady + backoff_.Next(at_least);
   pump_.Clear();
+  if (execs_ != nullptr) execs_->Clear();
 }
 
 void AgentLogic::OnHeartbeatAck(const v1::HeartbeatAck& ack) {
@@ -173,6 +209,9 @@ void AgentLogic::CheckLease(Instant now) {
 
 void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
   CheckLease(now);
+  const bool over =
+      event.kind == TaskEvent::Kind::kExited || event.kind == TaskEvent::Kind::kRefused;
+  if (over && execs_ != nullptr) execs_->EndTask(event.id);
   book_.OnEvent(now, event);
 }
 

@@ -1,7 +1,7 @@
 // The agent of one node as a state machine: events in, calls of the small interfaces out.
 //
 //   Connect, Hello -> Welcome(epoch, lease) -> heartbeats, reports | Prepare, Start,
-//   Kill, ReadLog
+//   Kill, ReadLog, OpenExec
 //        ^                                                        |
 //        '---------- back-off with full jitter <------ OnDisconnected, Refused, silence
 //
@@ -62,6 +62,11 @@ class AgentLogic {
   void OnServerMessage(Instant now, const v1::ServerMessage& message);
   void OnDisconnected(Instant now, absl::string_view reason);
   void OnTaskEvent(Instant now, const TaskEvent& event);
+  // Before Begin: who runs commands inside tasks. Without, they are answered with an error.
+  void SetExecRunner(ExecRunner* execs) { execs_ = execs; }
+  void OnExecOutput(v1::ExecOutput output);
+  // All that is wrong with the node; told at once, and after each registration.
+  void SetConditions(v1::NodeConditions conditions);
   // Does what is due. To be called at NextWake, or earlier; more often does no harm.
   void Tick(Instant now);
   absl::Duration NextWake() const;  // on the steady clock
@@ -93,6 +98,8 @@ class AgentLogic {
   void Retry(Instant now, absl::Duration at_least, absl::string_view reason);
   void Send(v1::AgentMessage message);
   void SendReport(const v1::TaskReport& report);
+  void SendConditions();
+  void OpenExec(const v1::OpenExec& request);
 
   const Options options_;
   ServerLink& link_;
@@ -100,6 +107,8 @@ class AgentLogic {
   Random& random_;
   TaskBook book_;
   LogPump pump_;
+  ExecRunner* execs_ = nullptr;
+  std::optional<v1::NodeConditions> conditions_;  // absent: nobody has looked yet
 
   State state_ = State::kWaiting;
   std::string last_error_;

@@ -1,7 +1,6 @@
 #include "clients/agent/process_runner.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -23,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/leftovers.h"
+#include "clients/agent/supervisor/control_group.h"
 
 namespace berth {
 namespace {
@@ -74,12 +74,20 @@ void RemoveTree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
+SupervisorSpec ReadSpec(const std::string& directory) {
+  std::string text;
+  SupervisorSpec spec;
+  if (ReadWholeFile(directory + "/spec", &text) != 0 || !DecodeSpec(text, &spec)) return {};
+  return spec;
+}
+
 TaskEvent ExitedEvent(const SupervisorStatus& status) {
   TaskEvent event;
   event.kind = TaskEvent::Kind::kExited;
   event.exit_code = static_cast<int>(status.exit_code);
   event.exit_signal = static_cast<int>(status.exit_signal);
   event.message = status.message;
+  event.node_problem = status.node_problem;
   if (v1::TaskReport::Cause_IsValid(static_cast<int>(status.cause))) {
     event.cause = static_cast<v1::TaskReport::Cause>(status.cause);
   }
@@ -109,15 +117,6 @@ absl::StatusOr<std::unique_ptr<ProcessRunner>> ProcessRunner::Create(Options opt
 }
 
 absl::Status ProcessRunner::Init() {
-  const passwd* user =
-      options_.user.empty() ? getpwuid(geteuid()) : getpwnam(options_.user.c_str());
-  if (user == nullptr && !options_.user.empty()) {
-    return absl::NotFoundError(absl::StrCat("no such user: ", options_.user));
-  }
-  uid_ = user != nullptr ? user->pw_uid : geteuid();
-  gid_ = user != nullptr ? user->pw_gid : getegid();
-  options_.context.user = user != nullptr ? user->pw_name : absl::StrCat(uid_);
-  options_.context.home = user != nullptr ? user->pw_dir : "/";
   if (!IsExecutable(options_.supervisor)) {
     return absl::NotFoundError(
         absl::StrCat("supervisor program ", options_.supervisor, ": ", std::strerror(errno)));
@@ -152,23 +151,18 @@ std::string ProcessRunner::Directory(const TaskId& id) const {
   return absl::StrCat(tasks_directory(), "/", ToString(id));
 }
 
-absl::Status ProcessRunner::MakeDirectory(const TaskId& id) {
+absl::Status ProcessRunner::MakeDirectory(const TaskId& id, const v1::TaskLaunch& launch) {
   const std::string directory = Directory(id);
   RemoveTree(directory);  // of a Prepare that was not journaled before a crash
-  const std::string work = directory + "/work";
   const std::string control = directory + "/control";
   if (mkdir(directory.c_str(), 0711) != 0)
     return ErrnoStatus(errno, absl::StrCat("create ", directory));
-  if (mkdir(work.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", work));
-  if (geteuid() == 0 && chown(work.c_str(), uid_, gid_) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("chown ", work));
-  }
   if (mkfifo(control.c_str(), 0600) != 0)
     return ErrnoStatus(errno, absl::StrCat("create ", control));
-  return absl::OkStatus();
+  return options_.isolation->MakeDirectories(id, launch, directory);
 }
 
-void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) {
   TaskEvent event;
   event.id = id;
   event.kind = TaskEvent::Kind::kPrepared;
@@ -177,33 +171,39 @@ void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserv
     if (!port.ok()) return Refuse(id, port.status());
     event.port = *port;
   }
-  if (absl::Status status = MakeDirectory(id); !status.ok()) return Refuse(id, status);
+  if (absl::Status status = MakeDirectory(id, launch); !status.ok()) return Refuse(id, status);
   events_.push_back(std::move(event));
 }
 
 void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
-  RemoveTree(Directory(id));
+  RemoveAll(id);
   TaskEvent event;
   event.kind = TaskEvent::Kind::kRefused;
   event.message = std::string(status.message());
   Finish(id, std::move(event));
 }
 
+void ProcessRunner::RemoveAll(const TaskId& id) {
+  RemoveTree(Directory(id));
+  options_.isolation->Remove(id);
+}
+
 void ProcessRunner::Discard(const TaskId& id) {
   ports_.Release(id);
-  RemoveTree(Directory(id));
+  RemoveAll(id);
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
 }
 
-SupervisorSpec ProcessRunner::MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
-                                       const v1::Start& start) const {
+absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
+                                                       const v1::TaskLaunch& launch,
+                                                       const v1::Start& start) const {
   EnvironmentContext context = options_.context;
   context.task_directory = Directory(id);
+  absl::Status status = options_.isolation->FillContext(id, launch, &context);
+  if (!status.ok()) return status;
   const Environment environment = BuildEnvironment(id, launch, start, context);
   SupervisorSpec spec;
-  spec.user = options_.user;
-  spec.allow_root = options_.allow_root;
-  spec.directory = launch.working_dir().empty() ? Directory(id) + "/work" : launch.working_dir();
+  spec.directory = launch.working_dir();
   for (const std::string& arg : launch.command())
     spec.argv.push_back(ExpandVariables(arg, environment));
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
@@ -216,15 +216,37 @@ SupervisorSpec ProcessRunner::MakeSpec(const TaskId& id, const v1::TaskLaunch& l
     const int signal = SignalNumber(launch.kill_signal());
     spec.lapse_signal = signal != 0 ? signal : SIGTERM;
   }
+  status = options_.isolation->Fill(id, launch, Directory(id), HookEnvironment(id, launch, start),
+                                    &spec);
+  if (!status.ok()) return status;
   return spec;
 }
 
-void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
+// What the node's own programs get: nothing that the job chose.
+Environment ProcessRunner::HookEnvironment(const TaskId& id, const v1::TaskLaunch& launch,
+                                           const v1::Start& start) const {
+  v1::TaskLaunch plain = launch;
+  plain.clear_env();
   EnvironmentContext context = options_.context;
+  context.task_directory = Directory(id);
+  options_.isolation->FillContext(id, launch, &context).IgnoreError();  // asked just before
+  Environment environment = BuildEnvironment(id, plain, start, context);
+  environment["BERTH_USER"] = context.user;
+  environment.erase("TMPDIR");
+  for (const char* own : {"HOME", "USER", "LOGNAME"}) environment.erase(own);
+  return environment;
+}
+
+void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
   absl::Status status =
-      WriteTextFile(Directory(id) + "/hostfile", HostfileText(start, context), 0644);
-  if (status.ok()) status = Spawn(id, MakeSpec(id, launch, start), &live_[id]);
-  if (!status.ok()) Refuse(id, status);
+      WriteTextFile(Directory(id) + "/hostfile", HostfileText(start, options_.context), 0644);
+  if (!status.ok()) return Refuse(id, status);
+  const absl::StatusOr<SupervisorSpec> spec = MakeSpec(id, launch, start);
+  if (!spec.ok()) return Refuse(id, spec.status());
+  status = Spawn(id, *spec, &live_[id]);
+  if (status.ok()) return;
+  ControlGroup(spec->groups).Remove();
+  Refuse(id, status);
 }
 
 // The lock is taken here and handed over, so that at no moment a supervisor lives without it.
@@ -312,7 +334,7 @@ void ProcessRunner::Kill(const TaskId& id, const std::string& signal, absl::Dura
   if (write(found->second.control_fd, line.data(), line.size()) < 0) return;
 }
 
-void ProcessRunner::Remove(const TaskId& id) { RemoveTree(Directory(id)); }
+void ProcessRunner::Remove(const TaskId& id) { RemoveAll(id); }
 
 void ProcessRunner::SetLease(absl::Duration deadline) {
   const int64_t ns = absl::ToInt64Nanoseconds(deadline);
@@ -408,6 +430,7 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
     TaskEvent event;
     event.kind = TaskEvent::Kind::kRefused;
     event.message = status.message;
+    event.node_problem = status.node_problem;
     return Finish(id, std::move(event));
   }
   if (live.supervisor == 0) live.supervisor = static_cast<pid_t>(status.supervisor_pid);
@@ -418,13 +441,19 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
 void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   Unpin(live);
   recheck_.insert(id);
-  if (KillLeftovers(TaskMarker(Directory(id)), live.supervisor) > 0) return;
+  const SupervisorSpec spec = ReadSpec(Directory(id));
+  const ControlGroup group(spec.groups);
+  group.Kill();
+  if (KillLeftovers(TaskMarker(Directory(id)), live.supervisor) > 0 || !group.Empty()) return;
+  group.Remove();
+  for (const std::string& directory : spec.remove) RemoveTree(directory);
   TaskEvent event;
   event.kind = TaskEvent::Kind::kExited;
   event.cause = v1::TaskReport::SUPERVISOR_LOST;
   event.exit_code = 128 + SIGKILL;
   event.exit_signal = SIGKILL;
   event.message = "the task's supervisor was killed";
+  if (!spec.epilog.empty()) event.node_problem = "epilog did not run: the supervisor was killed";
   Finish(id, std::move(event));
 }
 

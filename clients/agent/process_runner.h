@@ -1,7 +1,8 @@
 // Runs tasks as processes, each under a berth-supervisor of its own (supervisor/supervisor.h).
 //
 //   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
-//   order.* STATE/lease                     until when strict tasks may run; supervisors watch it
+//                                   order.*, and what isolation.h makes
+//   STATE/lease                     until when strict tasks may run; supervisors watch it
 //
 // The runner watches an epoll descriptor (pidfds of supervisors, inotify for their status files)
 // and never polls. Adoption after a restart of the agent: a held lock means that the supervisor
@@ -23,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/interfaces.h"
+#include "clients/agent/isolation.h"
 #include "clients/agent/port_allocator.h"
 #include "clients/agent/supervisor/spec.h"
 
@@ -34,15 +36,14 @@ class ProcessRunner final : public TaskRunner {
   struct Options {
     std::string state_directory;  // absolute, exists
     std::string supervisor;       // path of berth-supervisor
-    std::string user;             // empty: tasks run as who the agent is
-    bool allow_root = false;
     int first_port = 20000;
     int last_port = 24999;
     int64_t log_file_bytes = int64_t{16} << 20;
     int64_t log_files = 4;
-    EnvironmentContext context;  // user and home are filled in
+    EnvironmentContext context;  // the node's part
+    std::shared_ptr<const Isolation> isolation;
   };
-  // NOT_FOUND for an unknown user; errors of the state directory.
+  // NOT_FOUND without the supervisor program; errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
   ~ProcessRunner() override;
 
@@ -79,10 +80,13 @@ class ProcessRunner final : public TaskRunner {
   explicit ProcessRunner(Options options);
   absl::Status Init();
   std::string Directory(const TaskId& id) const;
-  absl::Status MakeDirectory(const TaskId& id);
+  absl::Status MakeDirectory(const TaskId& id, const v1::TaskLaunch& launch);
   absl::Status Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live);
-  SupervisorSpec MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
-                          const v1::Start& start) const;
+  absl::StatusOr<SupervisorSpec> MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
+                                          const v1::Start& start) const;
+  Environment HookEnvironment(const TaskId& id, const v1::TaskLaunch& launch,
+                              const v1::Start& start) const;
+  void RemoveAll(const TaskId& id);
   void Watch(const TaskId& id, Live* live);
   bool Pin(const TaskId& id, pid_t pid, Live* live);
   void CheckStatus(const TaskId& id);
@@ -93,9 +97,7 @@ class ProcessRunner final : public TaskRunner {
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
 
-  Options options_;
-  uid_t uid_ = 0;
-  gid_t gid_ = 0;
+  const Options options_;
   PortAllocator ports_;
   int epoll_fd_ = -1;
   int inotify_fd_ = -1;

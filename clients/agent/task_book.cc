@@ -382,6 +382,11 @@ bool TaskBook::Ended(const TaskId& id) const {
   return found == tasks_.end() || !IsLive(found->second.record);
 }
 
+bool TaskBook::Running(const TaskId& id) const {
+  const auto found = tasks_.find(id);
+  return found != tasks_.end() && found->second.record.phase() == TaskRecord::RUNNING;
+}
+
 void TaskBook::Tick(Instant now) {
   if (unsaved_ > 0 && now.steady >= save_retry_) {
     save_retry_ = now.steady + kSaveRetry;

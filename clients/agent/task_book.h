@@ -60,6 +60,7 @@ class TaskBook {
   std::vector<v1::TaskReport> Unacked() const;  // by report id
   bool Known(const TaskId& id) const { return tasks_.contains(id); }
   bool Ended(const TaskId& id) const;  // or unknown
+  bool Running(const TaskId& id) const;
   size_t live() const { return live_; }
 
   // Drops ended tasks whose time is over, and tries again what the journal had no room for.

@@ -115,6 +115,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   app.set_version_flag("--version", std::string("berth ") + kBerthVersion);
   AddGlobalOptions(app, session.options);
   AddSubmitCommands(app, session, command);
+  AddExecCommand(app, session, command);
   AddJobCommands(app, session);
   AddQueueCommands(app, session);
   AddNodeCommands(app, session);
@@ -122,10 +123,9 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddClusterCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
-  const bool takes_command =
-      !ours.empty() && std::find(ours.begin(), ours.end(), "submit") != ours.end();
-  if (!command.empty() && !takes_command) {
-    session.err() << "berth: only submit takes a command after --\n";
+  const auto takes = [](const std::string& word) { return word == "submit" || word == "exec"; };
+  if (!command.empty() && std::none_of(ours.begin(), ours.end(), takes)) {
+    session.err() << "berth: only submit and exec take a command after --\n";
     return static_cast<int>(ExitCode::kUsage);
   }
   return Run(app, ours, session);

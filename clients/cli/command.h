@@ -23,6 +23,9 @@ void AddClusterCommands(CLI::App& app, Session& session);
 // apply and submit; `command` is what stood behind "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 
+// exec; `command` likewise.
+void AddExecCommand(CLI::App& app, Session& session, const std::vector<std::string>& command);
+
 CLI::App* AddNoun(CLI::App& app, const std::string& name, const std::string& description);
 CLI::App* AddCommand(CLI::App& noun, Session& session, const std::string& name,
                      const std::string& description, Action action);

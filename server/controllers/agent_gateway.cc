@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/controllers/conditions.h"
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/registration.h"
@@ -56,6 +57,11 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
     case v1::AgentMessage::kLog:
       if (log_sink_ != nullptr) log_sink_->OnLogChunk(id, std::move(*message.mutable_log()));
       return;
+    case v1::AgentMessage::kExec:
+      if (exec_sink_ != nullptr) exec_sink_->OnExecOutput(id, std::move(*message.mutable_exec()));
+      return;
+    case v1::AgentMessage::kConditions:
+      return OnConditions(id, session, std::move(*message.mutable_conditions()));
     default:
       ++counters_.invalid_messages;
       return Refuse(session.link, v1::Refused::INVALID, "a message of an unknown kind");
@@ -72,6 +78,7 @@ void AgentGateway::OnClosed(SessionId id) {
     sessions_.erase(found);
   }
   if (log_sink_ != nullptr) log_sink_->OnSessionGone(id);
+  if (exec_sink_ != nullptr) exec_sink_->OnExecSessionGone(id);
 }
 
 AgentGateway::Session AgentGateway::Look(SessionId id) const {
@@ -212,6 +219,49 @@ void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::Tas
                                        {"error", verdict}});
   }
   turn.OnDurable([this, link = session.link, id = message.report_id()] { SendAck(link, id); });
+}
+
+// What an agent says of its node steers it as an operator would, in the agent's name; see
+// NodeSteering.
+void AgentGateway::OnConditions(SessionId id, const Session& session,
+                                v1::NodeConditions conditions) {
+  if (absl::Status status = ValidateConditions(conditions); !status.ok()) {
+    ++counters_.invalid_messages;
+    return Refuse(session.link, v1::Refused::INVALID, status.message());
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end()) return;
+    found->second.conditions.clear();
+    for (const v1::NodeCondition& condition : conditions.conditions())
+      found->second.conditions.push_back(condition.name());
+  }
+  const absl::Status posted = loop_->Post(
+      [node = session.node, epoch = session.epoch, conditions = std::move(conditions)](Turn& turn) {
+        const Node* known = turn.state().nodes().Find(node);
+        if (known == nullptr || known->status.epoch != epoch) return;
+        const std::optional<NodeSteered> event = SteeringFor(*known, conditions);
+        if (!event.has_value()) return;
+        const std::string name = known->spec.name;
+        const absl::Status status = turn.Emit(*event);
+        LogWarn("node steered by its agent", {{"node", name},
+                                              {"cordoned", event->cordoned ? "yes" : "no"},
+                                              {"draining", event->draining ? "yes" : "no"},
+                                              {"reason", event->reason},
+                                              {"status", status}});
+      },
+      CommandClass::kEssential);
+  if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
+}
+
+std::map<std::string, int64_t> AgentGateway::Conditions() const {
+  std::map<std::string, int64_t> counts;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, session] : sessions_) {
+    for (const std::string& name : session.conditions) ++counts[name];
+  }
+  return counts;
 }
 
 void AgentGateway::SendAck(const Link& link, uint64_t report_id) {

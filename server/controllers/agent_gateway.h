@@ -12,8 +12,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -52,6 +54,14 @@ class LogSink {
   virtual void OnSessionGone(SessionId session) = 0;  // nothing more will come from it
 };
 
+// Receives what agents say of commands inside tasks.
+class ExecSink {
+ public:
+  virtual ~ExecSink() = default;
+  virtual void OnExecOutput(SessionId session, v1::ExecOutput output) = 0;
+  virtual void OnExecSessionGone(SessionId session) = 0;  // nothing more will come from it
+};
+
 class AgentGateway {
  public:
   // All outlive the gateway.
@@ -79,6 +89,9 @@ class AgentGateway {
 
   // Before the first message.
   void SetLogSink(LogSink* sink) { log_sink_ = sink; }
+  void SetExecSink(ExecSink* sink) { exec_sink_ = sink; }
+  // How many connected nodes say that they have each condition, by its name.
+  std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
   const AgentCounters& counters() const { return counters_; }
 
@@ -89,6 +102,7 @@ class AgentGateway {
     bool said_hello = false;
     NodeId node;         // once registered
     uint64_t epoch = 0;  // 0 = not registered yet
+    std::vector<std::string> conditions = {};
   };
 
   // A copy: sessions come and go on other threads. No link: the session is gone.
@@ -100,6 +114,8 @@ class AgentGateway {
   void OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat);
   void OnReport(const Session& session, v1::TaskReport report);
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
+  void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);
   void Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,
@@ -110,6 +126,7 @@ class AgentGateway {
   Dispatcher* const dispatcher_;
   const AgentGatewayOptions options_;
   LogSink* log_sink_ = nullptr;
+  ExecSink* exec_sink_ = nullptr;
   AgentCounters counters_;
 
   mutable absl::Mutex mutex_;

@@ -54,6 +54,8 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   *launch->mutable_command() = group.command();
   *launch->mutable_env() = group.env();
   launch->set_working_dir(group.working_dir());
+  launch->set_image(group.image());
+  launch->set_run_as(cold.run_as());
 }
 
 void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prepare* prepare) {

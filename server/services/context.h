@@ -53,6 +53,7 @@ struct ServiceContext {
   RequestTable* requests = nullptr;  // loop thread
   TurnEdits* edits = nullptr;        // loop thread
   config::v1::Limits limits;         // completed
+  google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
 };
 

@@ -6,17 +6,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_cold.h"
 #include "server/convert_values.h"
+#include "server/services/cold_part.h"
+#include "server/services/exec_stream.h"
 #include "server/services/job_list.h"
 #include "server/services/log_stream.h"
-#include "server/services/unbuilt.h"
+#include "server/services/run_as.h"
 #include "server/submission.h"
 #include "server/validation/job.h"
 #include "server/validation/reason.h"
 #include "server/validation/text.h"
-#include "storage/codec.h"
-#include "storage/keys.h"
 #include "support/log.h"
 
 namespace berth {
@@ -106,15 +105,17 @@ absl::Status Delete(Turn& turn, const std::string& name) {
   return turn.Emit(JobDeleted{job->id});
 }
 
-// Adds command, environment and annotations from the store.
-absl::Status AddColdPart(const Store& store, v1::Job& job) {
-  const std::string key = JobKey(JobId{job.uid()});
-  absl::StatusOr<std::string> record = store.Read(RecordKind::kJobSpec, key);
-  if (absl::IsNotFound(record.status())) return NoSuchJob(job.name());
-  if (!record.ok()) return record.status();
-  absl::StatusOr<std::string> cold = DecodeCold(key, *record);
-  if (!cold.ok()) return cold.status();
-  return MergeCold(*cold, job.mutable_spec());
+absl::Status CheckUsers(const ServiceContext& context, const grpc::ServerContextBase& call,
+                        const v1::SubmitJobsRequest& request) {
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    const std::string& user = request.jobs(i).spec().run_as();
+    if (user.empty()) continue;
+    const absl::Status status = CheckRunAs(context.run_as, IdentityOf(call), user);
+    if (status.ok()) continue;
+    return absl::Status(status.code(),
+                        absl::StrCat("jobs[", i, "].spec.run_as: ", status.message()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -126,6 +127,10 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
   if (absl::Status status = CheckSubmission(view, *request, context_.limits); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  if (absl::Status status = CheckUsers(context_, *context, *request); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
@@ -263,8 +268,8 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
 }
 
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* JobService::Exec(
-    grpc::CallbackServerContext*) {
-  return UnbuiltStream<v1::ExecRequest, v1::ExecResponse>("exec into a task");
+    grpc::CallbackServerContext* context) {
+  return StartExecStream(context_, execs_, executor_, IdentityOf(*context));
 }
 
 }  // namespace berth

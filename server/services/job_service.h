@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "berth/v1/job.grpc.pb.h"
+#include "server/controllers/exec_relay.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/log_relay.h"
 #include "server/services/arena_messages.h"
@@ -17,8 +18,8 @@ class JobService final : public v1::JobService::CallbackService {
  public:
   // `executor`: where cold parts are read that were not durable when the call came. All outlive the
   // service.
-  JobService(const ServiceContext* context, LogRelay* logs, Executor* executor)
-      : context_(*context), logs_(logs), executor_(executor) {
+  JobService(const ServiceContext* context, LogRelay* logs, ExecRelay* execs, Executor* executor)
+      : context_(*context), logs_(logs), execs_(execs), executor_(executor) {
     SetMessageAllocatorFor_SubmitJobs(&submit_messages_);
   }
 
@@ -57,6 +58,7 @@ class JobService final : public v1::JobService::CallbackService {
   ArenaMessages<v1::SubmitJobsRequest, v1::SubmitJobsResponse> submit_messages_;
   const ServiceContext& context_;
   LogRelay* const logs_;
+  ExecRelay* const execs_;
   Executor* const executor_;
 };
 

@@ -20,16 +20,6 @@ inline grpc::ServerUnaryReactor* Unbuilt(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-template <class Request, class Response>
-grpc::ServerBidiReactor<Request, Response>* UnbuiltStream(const std::string& feature) {
-  class Reactor final : public grpc::ServerBidiReactor<Request, Response> {
-   public:
-    explicit Reactor(const grpc::Status& status) { this->Finish(status); }
-    void OnDone() override { delete this; }
-  };
-  return new Reactor(UnbuiltStatus(feature));
-}
-
 }  // namespace berth
 
 #endif  // BERTH_SERVER_SERVICES_UNBUILT_H_

@@ -84,8 +84,12 @@ void CheckTolerations(const FieldPath& path, const v1::TaskGroup& group, Finding
   }
 }
 
-void RefuseUnbuilt(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
-  if (!group.image().empty()) findings.Unbuilt({path, "image"}, "container image");
+void CheckImage(const FieldPath& path, const std::string& image, Findings& findings) {
+  if (image.empty() || IsImageName(image)) return;
+  findings.Invalid(path, absl::StrCat("must be names of letters, digits, '.', '_', '-', ':', '@' "
+                                      "and '+' with '/' between, none beginning with '.', at most "
+                                      "255 bytes, is ",
+                                      Quoted(image)));
 }
 
 void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
@@ -245,7 +249,7 @@ void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config:
   if (group.has_topology()) CheckTopology({path, "topology"}, group.topology(), findings);
   CheckCommunication(path, group, findings);
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);
-  RefuseUnbuilt(path, group, findings);
+  CheckImage({path, "image"}, group.image(), findings);
 }
 
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {

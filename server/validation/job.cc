@@ -156,6 +156,12 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
                                   "'+', is ",
                                   Quoted(spec.user())));
   }
+  if (!spec.run_as().empty() && !IsUserName(spec.run_as())) {
+    findings.Invalid({path, "run_as"},
+                     absl::StrCat("must be at most 128 letters, digits, '.', '_', '-', '@' and "
+                                  "'+', is ",
+                                  Quoted(spec.run_as())));
+  }
   CheckLabels(path, "labels", spec.labels(), findings);
   CheckAnnotations(path, "annotations", spec.annotations(), findings);
   if (spec.has_topology()) CheckTopology({path, "topology"}, spec.topology(), findings);

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace berth {
@@ -82,6 +83,19 @@ bool IsUserName(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxUserBytes &&
          std::all_of(text.begin(), text.end(),
                      [&](char c) { return IsAlnum(c) || absl::StrContains(kOthers, c); });
+}
+
+bool IsImageName(absl::string_view text) {
+  constexpr size_t kMaxImageBytes = 255;
+  constexpr absl::string_view kOthers = "._-@+:";
+  if (text.size() > kMaxImageBytes) return false;
+  for (const absl::string_view part : absl::StrSplit(text, '/')) {
+    const bool good = std::all_of(part.begin(), part.end(), [&](char c) {
+      return IsAlnum(c) || absl::StrContains(kOthers, c);
+    });
+    if (part.empty() || part[0] == '.' || !good) return false;
+  }
+  return true;
 }
 
 bool IsGivenJobName(absl::string_view text) {

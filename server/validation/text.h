@@ -27,9 +27,11 @@ bool IsLabelKey(absl::string_view text);
 bool IsLabelValue(absl::string_view text);
 // [A-Za-z_][A-Za-z0-9_]*
 bool IsEnvName(absl::string_view text);
-// A name such as "SIGTERM" that can stop a process.
-// Who a job is accounted to: at most 128 letters, digits, '.', '_', '-', '@' and '+'.
+// Who a job is accounted to, or runs as: at most 128 letters, digits, '.', '_', '-', '@' and '+'.
 bool IsUserName(absl::string_view text);
+// A name in a node's image store: "team/torch:2.3". It cannot lead out of the store.
+bool IsImageName(absl::string_view text);
+// A name such as "SIGTERM" that can stop a process.
 bool IsStopSignal(absl::string_view text);
 // The form that the server gives to jobs without a name: "job-" and digits.
 bool IsGivenJobName(absl::string_view text);

@@ -86,7 +86,9 @@ REFUSALS = [
     ("10,001 tasks", lambda: [job(replicas=10001)], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.replicas: must be 1\.\.10000, is 10001"),
     ("no command", lambda: [make_job("bad", "q", [])], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.command: required"),
     ("two jobs of one name", lambda: [job(), job()], INVALID, r'jobs\[1\]\.name: "bad" is already the name of jobs\[0\]'),
-    ("image", lambda: [with_image()], grpc.StatusCode.UNIMPLEMENTED, r"jobs\[0\]\.spec\.groups\[0\]\.image: container image is not built yet"),
+    ("image outside of the store", lambda: [with_image()], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.image: must be names of letters"),
+    ("another's user", lambda: [job(run_as="root")], grpc.StatusCode.PERMISSION_DENIED,
+     r'jobs\[0\]\.spec\.run_as: run_as "root" is not allowed to a client without TLS'),
     ("topology without a mode", lambda: [with_topology()], INVALID, r"jobs\[0\]\.spec\.topology\.mode: required: HARD or SOFT"),
     ("user with a space", lambda: [job(user="a b")], INVALID, r"jobs\[0\]\.spec\.user: must be at most 128 letters"),
 ]
@@ -94,7 +96,7 @@ REFUSALS = [
 
 def with_image():
     bad = job()
-    bad.spec.groups[0].image = "pytorch:2"
+    bad.spec.groups[0].image = "../pytorch:2"
     return bad
 
 

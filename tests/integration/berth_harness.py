@@ -271,6 +271,7 @@ class Cluster:
         for _ in range(20):  # supervisors and tasks; killing one may let another appear for a moment
             pids = self.processes()
             if not pids:
+                self.remove_groups()
                 return
             for pid in pids:
                 try:
@@ -278,6 +279,17 @@ class Cluster:
                 except ProcessLookupError:
                     pass
             time.sleep(0.05)
+
+
+    def remove_groups(self):
+        """Control groups that agents which were killed left: of tasks, and the one above them."""
+        for name in self.agents:
+            for pattern in (f"*/berth/{name}/*", f"*/berth/{name}", f"berth/{name}/*", f"berth/{name}"):
+                for group in pathlib.Path("/sys/fs/cgroup").glob(pattern):
+                    try:
+                        group.rmdir()
+                    except OSError:
+                        pass  # a file, or in use by another agent of that name
 
 
 def cluster_info_request():

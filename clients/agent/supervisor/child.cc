@@ -1,7 +1,6 @@
 #include "clients/agent/supervisor/child.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -12,10 +11,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "clients/agent/supervisor/control_group.h"
+#include "clients/agent/supervisor/privileges.h"
+
 namespace berth {
 namespace {
 
-enum Stage : int { kStreams, kUser, kDirectory, kParentDied, kExec };
+enum Stage : int { kStreams, kGroup, kTmp, kLimits, kUser, kDirectory, kParentDied, kExec };
 struct Failure {
   int stage;
   int error;
@@ -27,41 +29,38 @@ struct Failure {
   _exit(255);
 }
 
-void ResetSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+// What is left of fork: the process that becomes the command.
+struct Plan {
+  const SupervisorSpec& spec;
+  const std::vector<std::string>& argv;
+  const std::vector<std::string>& env;
+  const passwd* user;
+  bool hook;
+};
+
+// Everything that needs privileges comes before they are given up.
+void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
+  if (const int error = ControlGroup(spec.groups).Enter(); error != 0) Fail(pipe, kGroup, error);
+  if (spec.container) return;
+  if (const int error = EnterPrivateTmp(spec); error != 0) Fail(pipe, kTmp, error);
+  if (const int error = ApplyLimits(spec); error != 0) Fail(pipe, kLimits, error);
+  if (const int error = BecomeUser(user); error != 0) Fail(pipe, kUser, error);
 }
 
-bool BecomeUser(const passwd& user) {
-  if (geteuid() != 0) return user.pw_uid == geteuid();
-  return initgroups(user.pw_name, user.pw_gid) == 0 && setgid(user.pw_gid) == 0 &&
-         setuid(user.pw_uid) == 0;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-[[noreturn]] void RunChild(const SupervisorSpec& spec, const passwd* user, int out, int err,
-                           int pipe, pid_t parent) {
+[[noreturn]] void RunChild(const Plan& plan, int out, int err, int pipe, pid_t parent) {
   ResetSignals();
   setpgid(0, 0);
   umask(022);
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
     Fail(pipe, kStreams, errno);
-  if (user != nullptr && !BecomeUser(*user)) Fail(pipe, kUser, errno);
+  if (!plan.hook) EnterTask(plan.spec, plan.user, pipe);
   // After the change of user, which clears it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) Fail(pipe, kParentDied, ESRCH);
-  if (chdir(spec.directory.c_str()) != 0) Fail(pipe, kDirectory, errno);
-  std::vector<char*> argv = Pointers(spec.argv);
-  std::vector<char*> env = Pointers(spec.env);
+  if (!plan.hook && chdir(plan.spec.directory.c_str()) != 0) Fail(pipe, kDirectory, errno);
+  std::vector<char*> argv = Pointers(plan.argv);
+  std::vector<char*> env = Pointers(plan.env);
   environ = env.data();  // execvp searches the task's PATH, not ours
   execvp(argv[0], argv.data());
   Fail(pipe, kExec, errno);
@@ -88,11 +87,21 @@ bool IsCommandsFault(int error) {
   }
 }
 
-ChildResult Explain(const SupervisorSpec& spec, const Failure& failure) {
+ChildResult Explain(const Plan& plan, const Failure& failure) {
+  const SupervisorSpec& spec = plan.spec;
   const std::string why = std::strerror(failure.error);
   ChildResult result;
   result.refused = true;
   switch (failure.stage) {
+    case kGroup:
+      result.message = "cannot enter the task's control group: " + why;
+      return result;
+    case kTmp:
+      result.message = "cannot give the task a /tmp of its own: " + why;
+      return result;
+    case kLimits:
+      result.message = "cannot limit the task: " + why;
+      return result;
     case kUser:
       result.message = "cannot become user " + spec.user + ": " + why;
       return result;
@@ -103,7 +112,7 @@ ChildResult Explain(const SupervisorSpec& spec, const Failure& failure) {
       result.refused = !IsCommandsFault(failure.error);
       result.exit_code = result.refused ? 0 : failure.error == ENOENT ? 127 : 126;
       result.message = (failure.error == ENOENT ? "command not found: " : "cannot execute ") +
-                       spec.argv[0] + (failure.error == ENOENT ? "" : ": " + why);
+                       plan.argv[0] + (failure.error == ENOENT ? "" : ": " + why);
       return result;
     default:
       result.message = "cannot set up the process: " + why;
@@ -119,7 +128,7 @@ ChildResult Refused(const std::string& message) {
 }
 
 // Closed by a successful exec: then nothing is read.
-ChildResult AwaitExec(const SupervisorSpec& spec, pid_t pid, int pipe) {
+ChildResult AwaitExec(const Plan& plan, pid_t pid, int pipe) {
   Failure failure{};
   ssize_t n;
   do n = read(pipe, &failure, sizeof failure);
@@ -130,7 +139,22 @@ ChildResult AwaitExec(const SupervisorSpec& spec, pid_t pid, int pipe) {
     return result;
   }
   waitpid(pid, nullptr, 0);
-  return Explain(spec, failure);
+  return Explain(plan, failure);
+}
+
+ChildResult Spawn(const Plan& plan, int stdout_fd, int stderr_fd) {
+  int pipe[2];
+  if (pipe2(pipe, O_CLOEXEC) != 0) return Refused(std::string("pipe: ") + std::strerror(errno));
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) RunChild(plan, stdout_fd, stderr_fd, pipe[1], parent);
+  const int fork_error = errno;
+  close(pipe[1]);
+  if (pid > 0) setpgid(pid, pid);  // the child does it as well: whoever comes first
+  ChildResult result = pid < 0 ? Refused(std::string("fork: ") + std::strerror(fork_error))
+                               : AwaitExec(plan, pid, pipe[0]);
+  close(pipe[0]);
+  return result;
 }
 
 }  // namespace
@@ -140,18 +164,15 @@ ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd)
   const passwd* user = spec.user.empty() ? nullptr : getpwnam(spec.user.c_str());
   if (!spec.user.empty() && user == nullptr) return Refused("no such user: " + spec.user);
   const uid_t uid = user == nullptr ? geteuid() : user->pw_uid;
-  if (uid == 0 && !spec.allow_root) return Refused("tasks must not run as root here");
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) return Refused(std::string("pipe: ") + std::strerror(errno));
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid == 0) RunChild(spec, user, stdout_fd, stderr_fd, pipe[1], parent);
-  const int fork_error = errno;
-  close(pipe[1]);
-  if (pid > 0) setpgid(pid, pid);  // the child does it as well: whoever comes first
-  ChildResult result = pid < 0 ? Refused(std::string("fork: ") + std::strerror(fork_error))
-                               : AwaitExec(spec, pid, pipe[0]);
-  close(pipe[0]);
+  if (uid == 0 && !spec.allow_root && !spec.container)
+    return Refused("tasks must not run as root here");
+  return Spawn({spec, spec.argv, spec.env, user, false}, stdout_fd, stderr_fd);
+}
+
+ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>& argv,
+                      int output_fd) {
+  ChildResult result = Spawn({spec, argv, spec.hook_env, nullptr, true}, output_fd, output_fd);
+  if (result.pid < 0) result.refused = true;
   return result;
 }
 

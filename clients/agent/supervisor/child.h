@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "clients/agent/supervisor/spec.h"
 
@@ -21,6 +22,11 @@ struct ChildResult {
 // stdout_fd and stderr_fd become the command's; stdin is /dev/null. The command is killed by the
 // kernel when this process dies. Must be called from a process with one thread.
 ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd);
+
+// A program of the node's own around the task: outside of its control group, as who this process
+// is. What keeps it from starting is the node's fault.
+ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>& argv,
+                      int output_fd);
 
 }  // namespace berth
 

@@ -40,6 +40,55 @@ bool ForEachField(std::string_view text,
   return true;
 }
 
+// The list that a field is one entry of; null for other fields.
+std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
+  if (key == "arg") return &spec->argv;
+  if (key == "env") return &spec->env;
+  if (key == "group") return &spec->groups;
+  if (key == "remove") return &spec->remove;
+  if (key == "prolog") return &spec->prolog;
+  if (key == "epilog") return &spec->epilog;
+  if (key == "hook_env") return &spec->hook_env;
+  if (key == "exec") return &spec->exec_argv;
+  if (key == "exec_tty") return &spec->exec_tty_argv;
+  return nullptr;
+}
+
+void PutLists(const SupervisorSpec& spec, std::string* out) {
+  SupervisorSpec copy = spec;
+  for (const char* key :
+       {"arg", "env", "group", "remove", "prolog", "epilog", "hook_env", "exec", "exec_tty"}) {
+    for (const std::string& entry : *ListOf(key, &copy)) Put(out, key, entry);
+  }
+}
+
+bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec) {
+  struct Text {
+    std::string_view key;
+    std::string* field;
+  };
+  for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
+                           Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
+                           Text{"tmp", &spec->tmp}, Text{"var_tmp", &spec->var_tmp}}) {
+    if (text.key == key) return *text.field = value, true;
+  }
+  struct Count {
+    std::string_view key;
+    int64_t* field;
+  };
+  for (const Count& count :
+       {Count{"log_file_bytes", &spec->log_file_bytes}, Count{"log_files", &spec->log_files},
+        Count{"lapse_signal", &spec->lapse_signal}, Count{"lapse_grace_ms", &spec->lapse_grace_ms},
+        Count{"memory_bytes", &spec->memory_bytes},
+        Count{"data_limit_bytes", &spec->data_limit_bytes}, Count{"prolog_ms", &spec->prolog_ms},
+        Count{"epilog_ms", &spec->epilog_ms}}) {
+    if (count.key == key) return *count.field = Number(value), true;
+  }
+  if (key == "allow_root") return spec->allow_root = value == "1", true;
+  if (key == "container") return spec->container = value == "1", true;
+  return false;
+}
+
 int WriteAll(int fd, std::string_view data) {
   while (!data.empty()) {
     const ssize_t n = write(fd, data.data(), data.size());
@@ -65,42 +114,31 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   Put(&out, "user", spec.user);
   Put(&out, "allow_root", spec.allow_root ? 1 : 0);
   Put(&out, "directory", spec.directory);
-  for (const std::string& arg : spec.argv) Put(&out, "arg", arg);
-  for (const std::string& entry : spec.env) Put(&out, "env", entry);
   Put(&out, "log_file_bytes", spec.log_file_bytes);
   Put(&out, "log_files", spec.log_files);
   Put(&out, "lease_file", spec.lease_file);
   Put(&out, "lapse_signal", spec.lapse_signal);
   Put(&out, "lapse_grace_ms", spec.lapse_grace_ms);
+  PutLists(spec, &out);
+  Put(&out, "memory_bytes", spec.memory_bytes);
+  Put(&out, "data_limit_bytes", spec.data_limit_bytes);
+  Put(&out, "cpus", spec.cpus);
+  Put(&out, "tmp", spec.tmp);
+  Put(&out, "var_tmp", spec.var_tmp);
+  Put(&out, "prolog_ms", spec.prolog_ms);
+  Put(&out, "epilog_ms", spec.epilog_ms);
+  Put(&out, "container", spec.container ? 1 : 0);
   return out;
 }
 
 bool DecodeSpec(const std::string& text, SupervisorSpec* spec) {
   *spec = {};
   return ForEachField(text, [&](std::string_view key, std::string_view value) {
-    if (key == "user")
-      spec->user = value;
-    else if (key == "allow_root")
-      spec->allow_root = value == "1";
-    else if (key == "directory")
-      spec->directory = value;
-    else if (key == "arg")
-      spec->argv.emplace_back(value);
-    else if (key == "env")
-      spec->env.emplace_back(value);
-    else if (key == "log_file_bytes")
-      spec->log_file_bytes = Number(value);
-    else if (key == "log_files")
-      spec->log_files = Number(value);
-    else if (key == "lease_file")
-      spec->lease_file = value;
-    else if (key == "lapse_signal")
-      spec->lapse_signal = Number(value);
-    else if (key == "lapse_grace_ms")
-      spec->lapse_grace_ms = Number(value);
-    else
-      return false;
-    return true;
+    if (std::vector<std::string>* list = ListOf(key, spec); list != nullptr) {
+      list->emplace_back(value);
+      return true;
+    }
+    return SetField(key, value, spec);
   });
 }
 
@@ -113,6 +151,7 @@ std::string EncodeStatus(const SupervisorStatus& status) {
   Put(&out, "exit_signal", status.exit_signal);
   Put(&out, "cause", status.cause);
   Put(&out, "message", status.message);
+  Put(&out, "node_problem", status.node_problem);
   return out;
 }
 
@@ -133,6 +172,8 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->cause = Number(value);
     else if (key == "message")
       status->message = value;
+    else if (key == "node_problem")
+      status->node_problem = value;
     return true;  // a newer supervisor may say more
   });
 }

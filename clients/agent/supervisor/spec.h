@@ -30,6 +30,21 @@ struct SupervisorSpec {
                            // the task then
   int64_t lapse_signal = 15;
   int64_t lapse_grace_ms = 0;
+  std::vector<std::string> groups;  // control group of the task: control_group.h
+  int64_t memory_bytes = 0;         // what it was given, for messages
+  int64_t data_limit_bytes = 0;     // RLIMIT_DATA, where there is no group; 0 = none
+  std::string cpus;                 // "0-3,8": affinity, where there is no group; empty = any
+  // Mounted over /tmp and /var/tmp, in a mount namespace of the task's own; empty: none.
+  std::string tmp, var_tmp;
+  // Removed with all that is in them when nothing of the task is left.
+  std::vector<std::string> remove;
+  // Programs around the task, run as the supervisor's user in hook_env; empty: none.
+  std::vector<std::string> prolog, epilog, hook_env;
+  int64_t prolog_ms = 0, epilog_ms = 0;  // then they are killed
+  // The command is a container runtime: it stays who the supervisor is, and drops privileges by
+  // itself. exec_argv: what runs a command inside, before the command's own arguments.
+  bool container = false;
+  std::vector<std::string> exec_argv, exec_tty_argv;
 };
 
 struct SupervisorStatus {
@@ -41,6 +56,7 @@ struct SupervisorStatus {
   int64_t exit_signal = 0;
   int64_t cause = 0;  // berth.v1.TaskReport.Cause
   std::string message;
+  std::string node_problem;  // what the task's end tells of the node: the epilog failed
 };
 
 std::string EncodeSpec(const SupervisorSpec& spec);

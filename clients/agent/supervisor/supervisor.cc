@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "clients/agent/supervisor/child.h"
@@ -40,6 +41,12 @@ pid_t ParentOf(const char* pid) {
   return static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
 }
 
+std::string HowItEnded(int wait_status, bool timed_out) {
+  if (timed_out) return "took too long and was killed";
+  if (WIFSIGNALED(wait_status)) return "died of signal " + std::to_string(WTERMSIG(wait_status));
+  return "exited with " + std::to_string(WEXITSTATUS(wait_status));
+}
+
 }  // namespace
 
 Supervisor::Supervisor(std::string directory) : directory_(std::move(directory)) {}
@@ -48,14 +55,18 @@ int Supervisor::Run() {
   std::string text;
   if (ReadWholeFile(directory_ + "/spec", &text) != 0 || !DecodeSpec(text, &spec_)) return 2;
   status_.supervisor_pid = getpid();
+  group_ = ControlGroup(spec_.groups);
   log_.emplace(directory_, spec_.log_file_bytes, spec_.log_files);
-  if (!OpenFiles()) {
+  if (!OpenFiles() || !MakePipes()) {
     status_.phase = SupervisorStatus::kRefused;
     status_.message = std::string("supervisor: ") + std::strerror(errno);
+    group_.Remove();
+    RemoveDirectories();
     WriteStatus();
     return 0;
   }
-  if (Launch()) Loop();
+  Begin();
+  Loop();
   return 0;
 }
 
@@ -80,30 +91,52 @@ bool Supervisor::OpenFiles() {
   return true;
 }
 
-bool Supervisor::Launch() {
+// The writing ends stay open for what is started later; the end of output is known by the end of
+// all processes, not of the pipes.
+bool Supervisor::MakePipes() {
   int out[2];
   int err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-    status_.phase = SupervisorStatus::kRefused;
-    status_.message = std::string("pipe: ") + std::strerror(errno);
-    WriteStatus();
-    return false;
-  }
-  const ChildResult child = StartChild(spec_, out[1], err[1]);
-  close(out[1]);
-  close(err[1]);
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return false;
   stdout_fd_ = out[0];
   stderr_fd_ = err[0];
-  fcntl(stdout_fd_, F_SETFL, O_NONBLOCK);
-  fcntl(stderr_fd_, F_SETFL, O_NONBLOCK);
+  output_ends_[0] = out[1];
+  output_ends_[1] = err[1];
+  return fcntl(stdout_fd_, F_SETFL, O_NONBLOCK) == 0 && fcntl(stderr_fd_, F_SETFL, O_NONBLOCK) == 0;
+}
+
+void Supervisor::Begin() {
+  if (spec_.prolog.empty()) return StartTask();
+  if (StartHook(spec_.prolog, spec_.prolog_ms, Phase::kProlog)) return;
+  end_phase_ = SupervisorStatus::kRefused;
+  Clean(Phase::kCleaning);
+}
+
+bool Supervisor::StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase) {
+  const ChildResult child = berth::StartHook(spec_, argv, output_ends_[1]);
+  if (child.pid <= 0) {
+    Note((phase == Phase::kProlog ? "prolog: " : "epilog: ") + child.message);
+    return false;
+  }
+  phase_ = phase;
+  main_pid_ = child.pid;
+  hook_timed_out_ = false;
+  hook_end_ns_ = BoottimeNs() + timeout_ms * kNsPerMs;
+  return true;
+}
+
+void Supervisor::StartTask() {
+  const ChildResult child = StartChild(spec_, output_ends_[0], output_ends_[1]);
+  if (!child.message.empty()) Note(child.message);
+  if (child.pid <= 0) {
+    status_.exit_code = child.exit_code;
+    end_phase_ = child.refused ? SupervisorStatus::kRefused : SupervisorStatus::kExited;
+    return Clean(Phase::kCleaning);
+  }
+  phase_ = Phase::kRunning;
+  main_pid_ = child.pid;
   status_.pid = child.pid;
-  status_.message = child.message;
-  status_.exit_code = child.exit_code;
-  status_.phase = child.pid > 0   ? SupervisorStatus::kRunning
-                  : child.refused ? SupervisorStatus::kRefused
-                                  : SupervisorStatus::kExited;
+  status_.phase = SupervisorStatus::kRunning;
   WriteStatus();
-  return child.pid > 0;
 }
 
 void Supervisor::Loop() {
@@ -125,18 +158,38 @@ void Supervisor::Loop() {
     CheckDeadlines();
     Reap();
   }
-  if (log_->dropped_bytes() > 0) {
-    if (!status_.message.empty()) status_.message += "; ";
-    status_.message +=
-        std::to_string(log_->dropped_bytes()) + " bytes of output lost: cannot write the log";
+  Finish();
+}
+
+void Supervisor::Note(const std::string& text) {
+  if (!status_.message.empty()) status_.message += "; ";
+  status_.message += text;
+}
+
+void Supervisor::Finish() {
+  if (const int64_t kills = group_.OomKills(); kills > 0) {
+    Note("out of memory: the kernel killed " + std::to_string(kills) + " of its processes, at " +
+         std::to_string(spec_.memory_bytes >> 20) + " MiB asked for");
   }
-  status_.phase = SupervisorStatus::kExited;
+  if (log_->dropped_bytes() > 0)
+    Note(std::to_string(log_->dropped_bytes()) + " bytes of output lost: cannot write the log");
+  group_.Remove();
+  RemoveDirectories();
+  status_.phase = end_phase_;
   WriteStatus();
+}
+
+// libstdc++ walks with openat and O_NOFOLLOW: a task's user cannot lead it out of the directory.
+void Supervisor::RemoveDirectories() {
+  for (const std::string& directory : spec_.remove) {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+  }
 }
 
 int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
-  for (const int64_t at : {kill_at_ns_, lease_end_ns_, next_sweep_ns_}) {
+  for (const int64_t at : {kill_at_ns_, lease_end_ns_, next_sweep_ns_, hook_end_ns_}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -189,11 +242,12 @@ void Supervisor::Command(const std::string& line) {
   Stop(signal, grace_ms, cause);
 }
 
-// The first cause counts; a later call can only bring the end forward.
+// The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
+// has its own time.
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
-  if (phase_ != Phase::kRunning) return;
+  if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
   if (stop_cause_ == 0) stop_cause_ = cause;
-  if (grace_ms > 0) kill(-static_cast<pid_t>(status_.pid), signal);
+  if (grace_ms > 0) kill(-main_pid_, signal);
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }
@@ -213,9 +267,15 @@ void Supervisor::CheckDeadlines() {
       Stop(static_cast<int>(spec_.lapse_signal), spec_.lapse_grace_ms, kLeaseLapsed);
     }
   }
-  if (kill_at_ns_ != 0 && now >= kill_at_ns_ && phase_ == Phase::kRunning) {
-    kill(-static_cast<pid_t>(status_.pid), SIGKILL);
+  if (kill_at_ns_ != 0 && now >= kill_at_ns_) {
+    kill(-main_pid_, SIGKILL);
+    if (phase_ == Phase::kRunning) group_.Kill();
     kill_at_ns_ = now + kSweepIntervalNs;  // until it is dead
+  }
+  if (hook_end_ns_ != 0 && now >= hook_end_ns_) {
+    hook_timed_out_ = true;
+    kill(-main_pid_, SIGKILL);
+    hook_end_ns_ = now + kSweepIntervalNs;
   }
   if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
 }
@@ -227,23 +287,70 @@ void Supervisor::Reap() {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
     if (info.si_pid == 0) return;  // children, and none has ended
-    const bool main = info.si_pid == static_cast<pid_t>(status_.pid) && phase_ == Phase::kRunning;
+    const bool main = info.si_pid == main_pid_;
     if (main) kill(-info.si_pid, SIGKILL);
     int wait_status = 0;
     waitpid(info.si_pid, &wait_status, 0);
     if (main) OnMainExit(wait_status);
   }
-  // No child is left, so nobody writes any more: what is in the pipes is all there will be.
-  ReadOutput(&stdout_fd_, OutputStream::kStdout);
-  ReadOutput(&stderr_fd_, OutputStream::kStderr);
-  phase_ = Phase::kDone;
+  if (phase_ != Phase::kDone && group_.Empty()) OnNothingLeft();
 }
 
 void Supervisor::OnMainExit(int wait_status) {
-  phase_ = Phase::kCleaning;
+  main_pid_ = 0;
+  hook_end_ns_ = 0;
   kill_at_ns_ = 0;
+  if (phase_ == Phase::kProlog) return OnPrologExit(wait_status);
+  if (phase_ == Phase::kRunning) return OnTaskExit(wait_status);
+  OnEpilogExit(wait_status);
+}
+
+// No child is left, so nobody writes any more: what is in the pipes is all there will be.
+void Supervisor::OnNothingLeft() {
+  ReadOutput(&stdout_fd_, OutputStream::kStdout);
+  ReadOutput(&stderr_fd_, OutputStream::kStderr);
+  next_sweep_ns_ = 0;
+  if (phase_ == Phase::kCleaning) return BeginEpilog();
+  phase_ = Phase::kDone;
+}
+
+void Supervisor::OnPrologExit(int wait_status) {
+  if (stop_cause_ != 0) {
+    Note("stopped in the prolog");
+    return OnTaskExit(wait_status);
+  }
+  if (!hook_timed_out_ && wait_status == 0) return StartTask();
+  Note("prolog " + HowItEnded(wait_status, hook_timed_out_));
+  end_phase_ = SupervisorStatus::kRefused;
+  Clean(Phase::kCleaning);
+}
+
+// Until no process is left: OnNothingLeft.
+void Supervisor::Clean(Phase phase) {
+  phase_ = phase;
   lease_end_ns_ = 0;
   next_sweep_ns_ = 1;  // at once
+}
+
+void Supervisor::BeginEpilog() {
+  if (!spec_.epilog.empty()) {
+    if (StartHook(spec_.epilog, spec_.epilog_ms, Phase::kEpilog)) return;
+    status_.node_problem = status_.message;
+  }
+  phase_ = Phase::kDone;
+}
+
+// What the epilog left running ends with it.
+void Supervisor::OnEpilogExit(int wait_status) {
+  if (hook_timed_out_ || wait_status != 0) {
+    status_.node_problem = "epilog " + HowItEnded(wait_status, hook_timed_out_);
+    Note(status_.node_problem);
+  }
+  Clean(Phase::kCleaningEpilog);
+}
+
+void Supervisor::OnTaskExit(int wait_status) {
+  Clean(Phase::kCleaning);
   status_.cause = stop_cause_;
   if (WIFSIGNALED(wait_status)) {
     status_.exit_signal = WTERMSIG(wait_status);
@@ -254,9 +361,10 @@ void Supervisor::OnMainExit(int wait_status) {
 }
 
 // Descendants that left the process group: orphaned, they are children of this process, and so are,
-// later, theirs.
+// later, theirs. And whatever else is in the control group.
 void Supervisor::KillStragglers() {
   next_sweep_ns_ = BoottimeNs() + kSweepIntervalNs;
+  if (!group_.Empty()) group_.Kill();
   DIR* proc = opendir("/proc");
   if (proc == nullptr) return;
   const pid_t self = getpid();

@@ -2,8 +2,13 @@
 // lease lapses, leaves its exit status on disk. It outlives the agent, and the task does not
 // outlive it.
 //
+//   prolog -> task -> (everything of it is killed) -> epilog -> status file
+//
 // One thread, one poll loop. Everything that descends from the task is this process's to reap
-// (subreaper), and is gone before the exit status is written.
+// (subreaper); with a control group, everything that is in it is the task's. Both are empty before
+// the exit status is written. Prolog and epilog are the node's programs, bounded by a time each:
+// when the prolog fails the task is refused, when the epilog does the status tells it of the node.
+// An epilog follows on every prolog and every task.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SUPERVISOR_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SUPERVISOR_H_
 
@@ -12,7 +17,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/log_writer.h"
 #include "clients/agent/supervisor/spec.h"
 
@@ -25,10 +32,21 @@ class Supervisor {
   int Run();
 
  private:
-  enum class Phase { kRunning, kCleaning, kDone };
+  enum class Phase { kProlog, kRunning, kCleaning, kEpilog, kCleaningEpilog, kDone };
 
   bool OpenFiles();
-  bool Launch();
+  bool MakePipes();
+  void Begin();
+  void StartTask();
+  bool StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase);
+  void OnPrologExit(int wait_status);
+  void Clean(Phase phase);
+  void BeginEpilog();
+  void OnEpilogExit(int wait_status);
+  void OnNothingLeft();
+  void Finish();
+  void RemoveDirectories();
+  void Note(const std::string& text);
   void Loop();
   int64_t NextDeadlineNs() const;
   void ArmTimer();
@@ -40,6 +58,7 @@ class Supervisor {
   void ReadLease();
   void Reap();
   void OnMainExit(int wait_status);
+  void OnTaskExit(int wait_status);
   void KillStragglers();
   void WriteStatus();
 
@@ -47,7 +66,11 @@ class Supervisor {
   SupervisorSpec spec_;
   SupervisorStatus status_;
   std::optional<LogWriter> log_;
+  ControlGroup group_;
   Phase phase_ = Phase::kRunning;
+  pid_t main_pid_ = 0;  // of the phase: prolog, task or epilog, leader of its process group
+  int64_t end_phase_ = SupervisorStatus::kExited;  // what the status will say
+  bool hook_timed_out_ = false;
   int signal_fd_ = -1;
   int timer_fd_ = -1;
   int control_fd_ = -1;
@@ -55,8 +78,10 @@ class Supervisor {
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
   std::string control_buffer_;
-  int64_t kill_at_ns_ = 0;    // 0 = not stopping
-  int64_t lease_end_ns_ = 0;  // 0 = no lease to watch
+  int output_ends_[2] = {-1, -1};  // the writing ends: what is started gets them
+  int64_t hook_end_ns_ = 0;        // 0 = no hook runs
+  int64_t kill_at_ns_ = 0;         // 0 = not stopping
+  int64_t lease_end_ns_ = 0;       // 0 = no lease to watch
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
 };

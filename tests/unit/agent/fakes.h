@@ -131,8 +131,8 @@ class FakeLogs final : public LogSource {
 // A directory of the test's own, removed with it.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string pattern = std::filesystem::temp_directory_path() / "berth-agent-test-XXXXXX";
+  explicit TemporaryDirectory(const std::string& base = std::filesystem::temp_directory_path()) {
+    std::string pattern = base + "/berth-agent-test-XXXXXX";
     path_ = mkdtemp(pattern.data());
   }
   ~TemporaryDirectory() {

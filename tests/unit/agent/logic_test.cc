@@ -54,6 +54,63 @@ TEST_CASE("messages before Welcome are ignored") {
   CHECK(agent.runner.Take() == Calls{});
 }
 
+// What AgentLogic asks of whoever runs commands inside tasks.
+class FakeExecs final : public ExecRunner {
+ public:
+  void Open(const v1::OpenExec& request) override {
+    calls.push_back(absl::StrCat("open ", request.request()));
+  }
+  void Input(const v1::ExecInput& input) override {
+    calls.push_back(absl::StrCat("input ", input.request()));
+  }
+  void EndTask(const TaskId& id) override { calls.push_back("end " + ToString(id)); }
+  void Clear() override { calls.push_back("clear"); }
+  Calls calls;
+};
+
+TEST_CASE("commands go into tasks that run, and end with them and with the connection") {
+  Agent agent;
+  agent.Register();
+  FakeExecs execs;
+  agent.logic->SetExecRunner(&execs);
+  const auto open = [&](uint64_t request) {
+    v1::ServerMessage message;
+    message.mutable_open_exec()->set_request(request);
+    *message.mutable_open_exec()->mutable_key() = Key(1);
+    agent.logic->OnServerMessage(agent.Now(), message);
+  };
+  agent.Prepare(Key(1), true);
+  agent.Event(Id(1), TaskEvent::Kind::kPrepared);
+  agent.link.sent.clear();
+  open(1);  // it starts, and does not run yet
+  REQUIRE(agent.link.sent.size() == 1);
+  CHECK(agent.link.sent[0].exec().end());
+  CHECK(agent.link.sent[0].exec().error() == "the task does not run");
+  agent.Event(Id(1), TaskEvent::Kind::kRunning);
+  open(2);
+  agent.Event(Id(1), TaskEvent::Kind::kExited);
+  agent.logic->OnDisconnected(agent.Now(), "gone");
+  CHECK(execs.calls == Calls{"open 2", "end 1-0-1", "clear"});
+}
+
+TEST_CASE("what is wrong with the node is told when it is known, and to every server") {
+  Agent agent;
+  agent.Register();
+  agent.Welcome(8);
+  CHECK(agent.link.sent.empty());  // nobody has looked yet
+  agent.logic->SetConditions({});
+  REQUIRE(agent.link.sent.size() == 1);
+  CHECK(agent.link.sent[0].has_conditions());
+  v1::NodeConditions full;
+  full.add_conditions()->set_name("disk-space");
+  agent.logic->SetConditions(full);
+  REQUIRE(agent.link.sent.size() == 2);
+  agent.Welcome(9);
+  REQUIRE(agent.link.sent.size() == 3);
+  CHECK(agent.link.sent[2].epoch() == 9);
+  CHECK(agent.link.sent[2].conditions().conditions(0).name() == "disk-space");
+}
+
 TEST_CASE("a gang member is prepared, then started") {
   Agent agent;
   agent.Register();

@@ -18,143 +18,12 @@
 #include "clients/agent/log_files.h"
 #include "clients/agent/process_runner.h"
 #include "support/clock.h"
-#include "tests/unit/agent/fakes.h"
+#include "tests/unit/agent/process_world.h"
 
 namespace berth {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
-using Kind = TaskEvent::Kind;
-
-std::string ProgramBeside(const std::string& name) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
-}
-
-template <class Condition>
-bool Eventually(Condition condition) {
-  const absl::Time end = absl::Now() + kPatience;
-  while (absl::Now() < end) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return condition();
-}
-
-// Runs: a zombie that nobody has reaped does not.
-bool Alive(pid_t pid) {
-  std::string stat;
-  if (ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"), &stat) != 0) return false;
-  return stat.substr(stat.rfind(')')).find(" Z ") == std::string::npos;
-}
-
-struct Fixture {
-  Fixture() {
-    chmod(state.path().c_str(), 0711);
-    Restart();
-    runner->SetLease(SystemClock().Steady() + absl::Hours(1));
-  }
-  // As a new agent process would: everything in memory is gone.
-  void Restart() {
-    runner.reset();
-    auto created = ProcessRunner::Create(Options());
-    REQUIRE(created.ok());
-    runner = *std::move(created);
-    seen.clear();
-  }
-  ProcessRunner::Options Options() const {
-    ProcessRunner::Options options;
-    options.state_directory = state.path();
-    options.supervisor = ProgramBeside("berth-supervisor");
-    options.user = user;
-    options.allow_root = user.empty();
-    options.first_port = 26000;
-    options.last_port = 26999;
-    options.log_file_bytes = log_file_bytes;
-    options.log_files = 3;
-    options.context.node = "n1";
-    options.context.address = "127.0.0.1";
-    return options;
-  }
-  // The first event of this kind that was not waited for yet.
-  TaskEvent Await(TaskId id, Kind kind) {
-    const absl::Time end = absl::Now() + kPatience;
-    while (absl::Now() < end) {
-      for (size_t i = 0; i < seen.size(); ++i) {
-        if (seen[i].id != id || seen[i].kind != kind) continue;
-        const TaskEvent event = seen[i];
-        seen.erase(seen.begin() + static_cast<std::ptrdiff_t>(i));
-        return event;
-      }
-      pollfd fd{runner->fd(), POLLIN, 0};
-      poll(&fd, 1,
-           static_cast<int>(absl::ToInt64Milliseconds(
-               std::min(runner->PollInterval(), absl::Milliseconds(200)))));
-      for (TaskEvent& event : runner->Poll()) seen.push_back(std::move(event));
-    }
-    FAIL("no such event");
-    return {};
-  }
-  void Start(TaskId id, const std::string& script) {
-    launch.clear_command();
-    for (const char* arg : {"sh", "-c"}) launch.add_command(arg);
-    launch.add_command(script);
-    StartLaunch(id);
-  }
-  void StartLaunch(TaskId id) {
-    runner->Prepare(id, launch, true);
-    port = Await(id, Kind::kPrepared).port;
-    runner->Start(id, launch, {});
-  }
-  std::string Log(TaskId id, v1::LogStream stream = v1::STDOUT) {
-    LogFiles files(runner->tasks_directory());
-    v1::ReadLog request;
-    *request.mutable_key() = ToKey(id);
-    request.set_stream(stream);
-    auto cursor = files.Open(request);
-    REQUIRE(cursor.ok());
-    std::string out;
-    for (;;) {
-      const auto piece = (*cursor)->Read(65536);
-      if (piece->data.empty()) return out;
-      out += piece->data;
-    }
-  }
-  // A process id that the task writes as a line of its output.
-  pid_t PidInLog(TaskId id) {
-    pid_t pid = 0;
-    REQUIRE(Eventually([&] {
-      const std::string text = Log(id);
-      return text.find('\n') != std::string::npos &&
-             absl::SimpleAtoi(text.substr(0, text.find('\n')), &pid);
-    }));
-    return pid;
-  }
-  SupervisorStatus Status(TaskId id) {
-    std::string text;
-    SupervisorStatus status;
-    ReadWholeFile(runner->tasks_directory() + "/" + ToString(id) + "/status", &text);
-    DecodeStatus(text, &status);
-    return status;
-  }
-  agent::v1::TaskRecord Record(
-      TaskId id, agent::v1::TaskRecord::Phase phase = agent::v1::TaskRecord::RUNNING) {
-    agent::v1::TaskRecord record;
-    *record.mutable_key() = ToKey(id);
-    record.set_phase(phase);
-    record.set_port(port);
-    return record;
-  }
-
-  testing::TemporaryDirectory state;
-  std::string user;
-  int64_t log_file_bytes = 65536;
-  std::unique_ptr<ProcessRunner> runner;
-  std::vector<TaskEvent> seen;
-  v1::TaskLaunch launch;
-  int port = 0;
-};
-
-const TaskId kTask = {1, 0, 1};
+using namespace testing;  // NOLINT
 
 TEST_CASE("exit codes and output reach the agent") {
   Fixture f;
@@ -362,14 +231,10 @@ TEST_CASE("tasks run as the configured user") {
 
 TEST_CASE("root is refused unless it is allowed") {
   if (geteuid() != 0) return;
-  Fixture f;
-  ProcessRunner::Options options = f.Options();
-  options.allow_root = false;
-  auto created = ProcessRunner::Create(options);
-  REQUIRE(created.ok());
-  f.runner = *std::move(created);
-  f.Start(kTask, "true");
-  CHECK(f.Await(kTask, Kind::kRefused).message == "tasks must not run as root here");
+  config::v1::Agent config;
+  config.set_node_name("n1");
+  const auto refused = Isolation::Create(config, "/tmp");
+  CHECK(refused.status().message() == "tasks must not run as root here: allowRootTasks is not set");
 }
 
 TEST_CASE("removing an ended task does not follow its links") {

@@ -235,7 +235,9 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
   }
   SECTION("what is not built") {
     v1::Job job = SmallJob("a");
-    job.mutable_spec()->mutable_groups(0)->set_image("x");
+    v1::LifecyclePolicy& policy = *job.mutable_spec()->add_policies();
+    policy.set_event(v1::LifecyclePolicy::ANY);
+    policy.set_action(v1::LifecyclePolicy::RESTART_PARTITION);
     CHECK(absl::IsUnimplemented(Plan(world, job, &plan)));
   }
   SECTION("the queue's bound") {

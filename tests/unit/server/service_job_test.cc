@@ -319,13 +319,59 @@ TEST_CASE("service: tasks and logs of a job that has not started") {
   CHECK(violations[2].field == "tail_lines");
 }
 
+TEST_CASE("service: a command goes only into a task that runs") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  const auto refusal = [&](const v1::ExecRequest& first) {
+    grpc::ClientContext context;
+    auto stream = world.jobs->Exec(&context);
+    stream->Write(first);
+    v1::ExecResponse answer;
+    CHECK_FALSE(stream->Read(&answer));
+    return FromGrpcStatus(stream->Finish());
+  };
+  v1::ExecRequest request;
+  request.set_input("x");
+  CHECK(refusal(request).message() == "the first message must be open");
+  request.mutable_open()->set_job("a");
+  CHECK(absl::IsInvalidArgument(refusal(request)));
+  request.mutable_open()->add_command("true");
+  CHECK(absl::IsFailedPrecondition(refusal(request)));
+  request.mutable_open()->mutable_terminal()->set_rows(5);
+  CHECK(absl::IsInvalidArgument(refusal(request)));
+  request.mutable_open()->clear_terminal();
+  request.mutable_open()->set_job("ghost");
+  CHECK(absl::IsNotFound(refusal(request)));
+}
+
+TEST_CASE("service: run_as is for whom the configuration names") {
+  ServiceWorld world([](config::v1::Server& config) {
+    config::v1::RunAs& ada = *config.add_run_as();
+    ada.set_user("ada");
+    ada.set_without_tls(true);
+    config::v1::RunAs& bob = *config.add_run_as();
+    bob.set_user("bob");
+    bob.add_certificates("bob-laptop");
+  });
+  world.CreateQueue("q");
+  const auto submit = [&](const std::string& name, const std::string& user) {
+    v1::SubmitJobsRequest request;
+    *request.add_jobs() = SmallJob(name);
+    request.mutable_jobs(0)->mutable_spec()->set_run_as(user);
+    v1::SubmitJobsResponse response;
+    return world.Submit(request, &response);
+  };
+  CHECK(submit("a", "ada").ok());
+  CHECK(world.MustGetJob("a").spec().run_as() == "ada");
+  CHECK(absl::IsPermissionDenied(submit("b", "bob")));
+  CHECK(absl::IsPermissionDenied(submit("c", "Ada")));
+  CHECK(absl::IsPermissionDenied(submit("d", "root")));
+  CHECK(absl::IsInvalidArgument(submit("e", "a b")));
+}
+
 TEST_CASE("service: what is not built says so by name") {
   ServiceWorld world;
-  grpc::ClientContext context;
-  auto exec = world.jobs->Exec(&context);
-  const absl::Status refused = FromGrpcStatus(exec->Finish());
-  CHECK(absl::IsUnimplemented(refused));
-  CHECK(refused.message() == "exec into a task is not built yet");
   v1::WhatIfResponse answered;
   const absl::Status what_if =
       Call(*world.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest(), &answered);

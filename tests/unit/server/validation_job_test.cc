@@ -308,7 +308,8 @@ TEST_CASE("all violations come at once, and invalid beats unbuilt") {
   v1::Job job = SmallJob("Train");
   job.mutable_spec()->mutable_topology()->set_highest_tier(1);
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
-  job.mutable_spec()->mutable_groups(0)->set_image("pytorch");
+  job.mutable_spec()->add_policies()->set_action(v1::LifecyclePolicy::RESTART_PARTITION);
+  job.mutable_spec()->mutable_policies(0)->set_event(v1::LifecyclePolicy::ANY);
   const absl::Status status = ValidateOne(job);
   CHECK(absl::IsInvalidArgument(status));
   const std::vector<Violation> violations = ViolationsOf(status);
@@ -316,7 +317,20 @@ TEST_CASE("all violations come at once, and invalid beats unbuilt") {
   CHECK(Has(violations, "jobs[0].name", "DNS label"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
   CHECK(Has(violations, "jobs[0].spec.topology.mode", "required: HARD or SOFT"));
-  CHECK(Has(violations, "jobs[0].spec.groups[0].image", "container image is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.policies[0].action", "RESTART_PARTITION is not built yet"));
+}
+
+TEST_CASE("images are names in a store, never paths out of it") {
+  v1::Job job = SmallJob("train");
+  const auto status_of = [&](const std::string& image) {
+    job.mutable_spec()->mutable_groups(0)->set_image(image);
+    return ValidateOne(job);
+  };
+  for (const char* good : {"torch", "team/torch:2.3", "r.example+x/a_b@sha256:00"})
+    CHECK(status_of(good).ok());
+  for (const char* bad : {"../torch", "a/../b", "/torch", "a//b", "a/", ".hidden", "a b", "a\n"})
+    CHECK(absl::IsInvalidArgument(status_of(bad)));
+  CHECK(absl::IsInvalidArgument(status_of(std::string(256, 'a'))));
 }
 
 TEST_CASE("min_partitions says min_available, and nothing else") {

@@ -1,0 +1,315 @@
+#include "clients/agent/exec_host.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "clients/agent/disk.h"
+
+namespace berth {
+namespace {
+
+constexpr int kMaxEvents = 64;
+constexpr char kEndOfInput = 4;  // Ctrl-D: how a terminal is told
+constexpr uint32_t kMaxTerminalSide = 10'000;
+
+winsize ToWinsize(const v1::TerminalSize& size) {
+  winsize result{};
+  result.ws_row = static_cast<uint16_t>(std::clamp<uint32_t>(size.rows(), 1, kMaxTerminalSide));
+  result.ws_col = static_cast<uint16_t>(std::clamp<uint32_t>(size.columns(), 1, kMaxTerminalSide));
+  return result;
+}
+
+void CloseFd(int* fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+// Both ends close on exec; the parent's does not block.
+bool MakePipe(int ends[2], int parents) {
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  return fcntl(ends[parents], F_SETFL, O_NONBLOCK) == 0;
+}
+
+absl::Status CheckOpen(const v1::OpenExec& request) {
+  size_t bytes = 0;
+  for (const std::string& argument : request.command()) {
+    bytes += argument.size() + 1;
+    if (argument.find('\0') != std::string::npos)
+      return absl::InvalidArgumentError("a command must not have NUL bytes");
+  }
+  if (request.command().empty() || request.command(0).empty())
+    return absl::InvalidArgumentError("no command");
+  if (bytes > kMaxExecCommandBytes)
+    return absl::InvalidArgumentError(absl::StrCat("the command is longer than 64 KiB"));
+  return absl::OkStatus();
+}
+
+// The child's three descriptors; closed here when it has them.
+struct Ends {
+  ~Ends() {
+    for (int* fd : {&in, &out, &err}) CloseFd(fd);
+  }
+  int in = -1, out = -1, err = -1;
+};
+
+int SpawnHelper(const std::string& program, const std::vector<std::string>& arguments,
+                const Ends& ends, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&actions, ends.in, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends.out, 1);
+  posix_spawn_file_actions_adddup2(&actions, ends.err, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const int error = posix_spawn(pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+ExecHost::ExecHost(std::string supervisor, std::string tasks_directory)
+    : supervisor_(std::move(supervisor)),
+      tasks_directory_(std::move(tasks_directory)),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+ExecHost::~ExecHost() {
+  Clear();
+  CloseFd(&epoll_fd_);
+}
+
+void ExecHost::Open(const v1::OpenExec& request) {
+  const uint64_t number = request.request();
+  if (sessions_.contains(number)) return;
+  Session session;
+  session.task = ToTaskId(request.key());
+  session.terminal = request.has_terminal();
+  absl::Status status = CheckOpen(request);
+  if (status.ok() && sessions_.size() >= kMaxExecSessions)
+    status = absl::ResourceExhaustedError("too many commands run inside tasks of this node");
+  if (status.ok()) status = Spawn(request, &session);
+  if (!status.ok()) return End(number, session, std::string(status.message()));
+  v1::ExecOutput started;
+  started.set_request(number);
+  started.set_started(true);
+  told_.push_back(std::move(started));
+  Watch(number, session);
+  sessions_[number] = std::move(session);
+}
+
+absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
+  Ends ends;
+  bool made = false;
+  if (session->terminal) {
+    const winsize size = ToWinsize(request.terminal());
+    made = openpty(&session->out, &ends.in, nullptr, nullptr, &size) == 0;
+    if (made) {
+      ends.out = fcntl(ends.in, F_DUPFD_CLOEXEC, 3);
+      ends.err = fcntl(ends.in, F_DUPFD_CLOEXEC, 3);
+      fcntl(session->out, F_SETFD, FD_CLOEXEC);
+      fcntl(session->out, F_SETFL, O_NONBLOCK);
+    }
+  } else {
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+    made = MakePipe(in, 1) && MakePipe(out, 0) && MakePipe(err, 0);
+    ends.in = in[0];
+    ends.out = out[1];
+    ends.err = err[1];
+    session->in = in[1];
+    session->out = out[0];
+    session->err = err[0];
+  }
+  if (!made) return ErrnoStatus(errno, "pipe or terminal");
+  std::vector<std::string> arguments = {
+      supervisor_, session->terminal ? "--exec-tty" : "--exec",
+      absl::StrCat(tasks_directory_, "/", ToString(session->task))};
+  arguments.insert(arguments.end(), request.command().begin(), request.command().end());
+  const int error = SpawnHelper(supervisor_, arguments, ends, &session->pid);
+  if (error != 0) return ErrnoStatus(error, absl::StrCat("spawn ", supervisor_));
+  session->pid_fd = static_cast<int>(syscall(SYS_pidfd_open, session->pid, 0));
+  if (session->pid_fd >= 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "pidfd");  // End kills it
+}
+
+// What Poll would do something about: reading stops while too much is unconfirmed.
+void ExecHost::Watch(uint64_t request, const Session& session) {
+  const bool room = session.unconfirmed < kExecWindow;
+  struct Interest {
+    int fd;
+    uint32_t events;
+  };
+  const uint32_t feed = session.input.empty() ? 0u : static_cast<uint32_t>(EPOLLOUT);
+  const uint32_t read = room ? static_cast<uint32_t>(EPOLLIN) : 0u;
+  for (const Interest& interest :
+       {Interest{session.pid_fd, session.exited ? read : static_cast<uint32_t>(EPOLLIN)},
+        Interest{session.in, feed}, Interest{session.err, read},
+        Interest{session.out, read | (session.terminal ? feed : 0u)}}) {
+    if (interest.fd < 0) continue;
+    epoll_event event{};
+    // One shot: a pipe whose other end is closed is always ready, also if nothing was asked for.
+    event.events = interest.events | static_cast<uint32_t>(EPOLLONESHOT);
+    event.data.u64 = request;
+    const int operation = interest.events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+    if (epoll_ctl(epoll_fd_, operation, interest.fd, &event) != 0 && interest.events != 0)
+      epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, interest.fd, &event);
+  }
+}
+
+void ExecHost::Input(const v1::ExecInput& input) {
+  const auto found = sessions_.find(input.request());
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  if (input.cancel()) {
+    Close(session);
+    sessions_.erase(found);
+    return;
+  }
+  session.unconfirmed -= std::min<size_t>(session.unconfirmed, input.consumed());
+  if (input.has_resize() && session.terminal) {
+    const winsize size = ToWinsize(input.resize());
+    ioctl(session.out, TIOCSWINSZ, &size);
+  }
+  if (!session.input_ended) session.input += input.data();
+  if (session.input.size() > kExecWindow) {
+    End(input.request(), session, "more input than was agreed on");
+    sessions_.erase(found);
+    return;
+  }
+  if (input.end() && !session.input_ended) {
+    session.input_ended = true;
+    if (session.terminal) session.input.push_back(kEndOfInput);
+  }
+  Feed(input.request(), session);
+  Watch(input.request(), session);
+}
+
+void ExecHost::Feed(uint64_t request, Session& session) {
+  int& fd = session.terminal ? session.out : session.in;
+  size_t fed = 0;
+  while (fd >= 0 && fed < session.input.size()) {
+    const ssize_t n = write(fd, session.input.data() + fed, session.input.size() - fed);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    // Nobody will read it: taken, so that the client is not held up.
+    fed = n < 0 ? session.input.size() : fed + static_cast<size_t>(n);
+  }
+  if (fd < 0) fed = session.input.size();
+  session.input.erase(0, fed);
+  if (session.input.empty() && session.input_ended) CloseFd(&session.in);
+  if (fed == 0) return;
+  v1::ExecOutput taken;
+  taken.set_request(request);
+  taken.set_consumed(fed);
+  told_.push_back(std::move(taken));
+}
+
+void ExecHost::Read(uint64_t request, Session& session, int* fd, v1::LogStream stream) {
+  std::string buffer(kMaxExecDataBytes, '\0');
+  while (*fd >= 0 && session.unconfirmed < kExecWindow) {
+    const ssize_t n = read(*fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) return CloseFd(fd);  // a terminal that nobody has open any more says EIO
+    session.unconfirmed += static_cast<size_t>(n);
+    v1::ExecOutput output;
+    output.set_request(request);
+    output.set_stream(stream);
+    output.set_data(buffer.data(), static_cast<size_t>(n));
+    told_.push_back(std::move(output));
+  }
+}
+
+// Looked at, and left a zombie until Close: so long its number is that of no other process group.
+void ExecHost::Look(Session& session) {
+  siginfo_t info{};
+  if (session.exited) return;
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  if (waitid(P_PID, static_cast<id_t>(session.pid), &info, options) != 0 || info.si_pid == 0)
+    return;
+  session.exited = true;
+  session.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+// After the command's end what is in the pipes is read, but nobody waits for processes that it left
+// behind with them.
+std::vector<v1::ExecOutput> ExecHost::Poll() {
+  epoll_event ready[kMaxEvents];
+  std::erase_if(dying_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t request = ready[i].data.u64;
+    const auto found = sessions_.find(request);
+    if (found == sessions_.end()) continue;
+    Session& session = found->second;
+    Look(session);
+    Feed(request, session);
+    Read(request, session, &session.out, v1::STDOUT);
+    Read(request, session, &session.err, v1::STDERR);
+    if (session.exited && session.unconfirmed < kExecWindow) {
+      End(request, session, "");
+      sessions_.erase(found);
+      continue;
+    }
+    Watch(request, session);
+  }
+  return std::exchange(told_, {});
+}
+
+void ExecHost::End(uint64_t request, Session& session, const std::string& error) {
+  v1::ExecOutput end;
+  end.set_request(request);
+  end.set_end(true);
+  end.set_error(error);
+  if (error.empty()) end.set_exit_code(session.exit_code);
+  told_.push_back(std::move(end));
+  Close(session);
+}
+
+void ExecHost::Close(Session& session) {
+  if (session.pid > 0) {
+    kill(-session.pid, SIGKILL);
+    if (waitpid(session.pid, nullptr, WNOHANG) == 0) dying_.push_back(session.pid);
+  }
+  for (int* fd : {&session.pid_fd, &session.in, &session.out, &session.err}) CloseFd(fd);
+}
+
+void ExecHost::EndTask(const TaskId& id) {
+  for (auto at = sessions_.begin(); at != sessions_.end();) {
+    if (at->second.task != id) {
+      ++at;
+      continue;
+    }
+    End(at->first, at->second, "the task has ended");
+    at = sessions_.erase(at);
+  }
+}
+
+void ExecHost::Clear() {
+  for (auto& [request, session] : sessions_) Close(session);
+  sessions_.clear();
+  told_.clear();
+}
+
+}  // namespace berth

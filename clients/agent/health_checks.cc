@@ -1,0 +1,208 @@
+#include "clients/agent/health_checks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "clients/agent/agent_config.h"
+#include "clients/agent/supervisor/spec.h"
+
+namespace berth {
+namespace {
+
+constexpr int64_t kDefaultMinFree = int64_t{256} << 20;
+constexpr size_t kMaxOutputBytes = 4096;
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+
+absl::Duration Or(const google::protobuf::Duration& d, absl::Duration otherwise) {
+  const absl::Duration given = FromProto(d);
+  return given > absl::ZeroDuration() ? given : otherwise;
+}
+
+CheckResult Bad(const char* check, std::string message) {
+  return {.check = check, .good = false, .message = std::move(message)};
+}
+CheckResult Good(const char* check) { return {.check = check, .good = true, .message = ""}; }
+
+// Output in a pipe, an own process group, nothing else of ours.
+int SpawnCommand(const std::vector<std::string>& argv, int output, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
+  posix_spawn_file_actions_adddup2(&actions, output, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> arguments;
+  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const int error =
+      posix_spawn(pid, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+// Until the process ends or time is up; then its group is killed. What it wrote, up to a limit.
+bool AwaitCommand(pid_t pid, int output, absl::Duration timeout, const std::atomic<bool>& stop,
+                  std::string* text, int* status) {
+  const absl::Time end = absl::Now() + timeout;
+  bool in_time = true;
+  char buffer[1024];
+  for (bool ended = false; !ended;) {
+    siginfo_t info{};
+    ended = waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid != 0;
+    if (!ended && (stop.load() || absl::Now() > end)) {
+      in_time = false;
+      kill(-pid, SIGKILL);
+    }
+    pollfd waiting{output, POLLIN, 0};
+    if (!ended) poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(kPollInterval)));
+    for (ssize_t n; (n = read(output, buffer, sizeof buffer)) > 0;) {
+      if (text->size() < kMaxOutputBytes) text->append(buffer, static_cast<size_t>(n));
+    }
+    if (!ended && (waiting.revents & POLLHUP) != 0) absl::SleepFor(kPollInterval);
+  }
+  kill(-pid, SIGKILL);  // what it left behind; its zombie keeps the number
+  waitpid(pid, status, 0);
+  return in_time;
+}
+
+}  // namespace
+
+CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free) {
+  struct statvfs info;
+  if (statvfs(directory.c_str(), &info) != 0)
+    return Bad(kDiskCheck, absl::StrCat(directory, ": ", std::strerror(errno)));
+  const auto free = static_cast<int64_t>(info.f_bavail * info.f_frsize);
+  const bool inodes = info.f_files == 0 || info.f_favail > 0;
+  if (free >= min_free && inodes) return Good(kDiskCheck);
+  return Bad(kDiskCheck, inodes ? absl::StrCat("the disk is full: ", free >> 20, " MiB free in ",
+                                               directory, ", ", min_free >> 20, " MiB wanted")
+                                : absl::StrCat("no inodes are free in ", directory));
+}
+
+CheckResult CheckClock(absl::Duration max_offset) {
+  timex now{};
+  const int state = adjtimex(&now);
+  if (state < 0 || state == TIME_ERROR || (now.status & STA_UNSYNC) != 0) return Good(kClockCheck);
+  const absl::Duration offset =
+      (now.status & STA_NANO) != 0 ? absl::Nanoseconds(now.offset) : absl::Microseconds(now.offset);
+  if (absl::AbsDuration(offset) <= max_offset) return Good(kClockCheck);
+  return Bad(kClockCheck, absl::StrCat("the clock is off by ", absl::FormatDuration(offset)));
+}
+
+CheckResult CheckInfiniband(const std::string& root, std::set<std::string>* seen) {
+  std::set<std::string> active;
+  std::error_code ignored;
+  for (const auto& device : std::filesystem::directory_iterator(root, ignored)) {
+    const std::filesystem::path ports = device.path() / "ports";
+    for (const auto& port : std::filesystem::directory_iterator(ports, ignored)) {
+      std::string state;
+      if (ReadWholeFile(port.path() / "state", &state) != 0) continue;
+      if (absl::StrContains(state, "ACTIVE"))
+        active.insert(
+            absl::StrCat(device.path().filename().string(), "/", port.path().filename().string()));
+    }
+  }
+  std::vector<std::string> down;
+  for (const std::string& port : *seen) {
+    if (!active.contains(port)) down.push_back(port);
+  }
+  seen->insert(active.begin(), active.end());
+  if (down.empty()) return Good(kInfinibandCheck);
+  return Bad(kInfinibandCheck, absl::StrCat("not ACTIVE any more: ", absl::StrJoin(down, ", ")));
+}
+
+CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
+                         const std::atomic<bool>& stop) {
+  int output[2];
+  if (pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0)
+    return Bad(kCommandCheck, absl::StrCat("pipe: ", std::strerror(errno)));
+  // The command's end blocks, as programs expect.
+  fcntl(output[1], F_SETFL, 0);
+  pid_t pid = 0;
+  const int error = SpawnCommand(argv, output[1], &pid);
+  close(output[1]);
+  std::string text;
+  int status = 0;
+  const bool in_time = error == 0 && AwaitCommand(pid, output[0], timeout, stop, &text, &status);
+  close(output[0]);
+  if (error != 0) return Bad(kCommandCheck, absl::StrCat(argv[0], ": ", std::strerror(error)));
+  if (!in_time) return Bad(kCommandCheck, absl::StrCat(argv[0], " took too long"));
+  if (status == 0) return Good(kCommandCheck);
+  const std::string line = text.substr(0, text.find('\n'));
+  return Bad(kCommandCheck, !line.empty() ? line : absl::StrCat(argv[0], " failed"));
+}
+
+HealthChecks::HealthChecks(const config::v1::Health& config, std::string state_directory, Tell tell)
+    : config_(config), state_directory_(std::move(state_directory)), tell_(std::move(tell)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+HealthChecks::~HealthChecks() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void HealthChecks::Run() {
+  const absl::Duration interval = Or(config_.interval(), absl::Seconds(30));
+  for (;;) {
+    tell_(Round());
+    absl::MutexLock lock(&mutex_);
+    const auto stop = [this] { return stopping_.load(); };
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stop), interval)) return;
+  }
+}
+
+std::vector<CheckResult> HealthChecks::Round() {
+  const auto wanted = [this](const char* check) {
+    return EffectOfCheck(config_, check) != v1::NodeCondition::EFFECT_UNSPECIFIED;
+  };
+  std::vector<CheckResult> results;
+  const int64_t min_free =
+      config_.min_free_bytes() > 0 ? config_.min_free_bytes() : kDefaultMinFree;
+  if (wanted(kDiskCheck)) results.push_back(CheckDiskSpace(state_directory_, min_free));
+  if (wanted(kClockCheck))
+    results.push_back(CheckClock(Or(config_.max_clock_offset(), absl::Seconds(1))));
+  if (wanted(kInfinibandCheck))
+    results.push_back(CheckInfiniband("/sys/class/infiniband", &ports_));
+  if (!config_.command().empty() && wanted(kCommandCheck)) {
+    results.push_back(CheckCommand({config_.command().begin(), config_.command().end()},
+                                   Or(config_.command_timeout(), absl::Seconds(30)), stopping_));
+  }
+  return results;
+}
+
+v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config,
+                                        const std::string& check) {
+  if (check == kDiskCheck) return EffectOf(config.disk_space(), v1::NodeCondition::DRAIN);
+  if (check == kClockCheck) return EffectOf(config.clock(), v1::NodeCondition::NOTE);
+  if (check == kInfinibandCheck) return EffectOf(config.infiniband(), v1::NodeCondition::NOTE);
+  if (check == kCommandCheck) return EffectOf(config.command_effect(), v1::NodeCondition::DRAIN);
+  return v1::NodeCondition::DRAIN;
+}
+
+}  // namespace berth

@@ -1,0 +1,64 @@
+// Looks at the node, in a thread of its own: a file system that hangs or a slow script holds up
+// nobody.
+#ifndef BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
+#define BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/health.h"
+
+namespace berth {
+
+// Free bytes of the file system that holds `directory` against `min_free`.
+CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free);
+// The kernel's estimate of how far its clock is off. Good if nobody disciplines the clock: then
+// nothing is known.
+CheckResult CheckClock(absl::Duration max_offset);
+// Ports below `root` (/sys/class/infiniband) that are not ACTIVE and are in `seen`, the ports that
+// once were, which it adds to.
+CheckResult CheckInfiniband(const std::string& root, std::set<std::string>* seen);
+// Bad unless it exits with 0 in time; the reason is its first line of output. Cut short when `stop`
+// becomes true.
+CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
+                         const std::atomic<bool>& stop);
+
+class HealthChecks {
+ public:
+  using Tell = absl::AnyInvocable<void(std::vector<CheckResult>)>;
+  // Begins at once; `tell` is called on the thread after each round.
+  HealthChecks(const config::v1::Health& config, std::string state_directory, Tell tell);
+  ~HealthChecks();  // a command that is running is killed
+
+ private:
+  void Run();
+  std::vector<CheckResult> Round();
+
+  const config::v1::Health config_;
+  const std::string state_directory_;
+  Tell tell_;
+  std::set<std::string> ports_;
+  absl::Mutex mutex_;
+  std::atomic<bool> stopping_ = false;  // set under the mutex
+  std::thread thread_;
+};
+
+inline constexpr char kDiskCheck[] = "disk-space";
+inline constexpr char kClockCheck[] = "clock";
+inline constexpr char kInfinibandCheck[] = "infiniband";
+inline constexpr char kCommandCheck[] = "command";
+inline constexpr char kEpilogCheck[] = "epilog";
+
+// What a check's condition does by the configuration.
+v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_

@@ -1,0 +1,110 @@
+#include "clients/agent/images.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace berth {
+namespace {
+
+// A JSON string. Bytes above 127 are passed on: the text is UTF-8, as protobuf's strings are.
+std::string Quote(absl::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      absl::StrAppend(&out, "\\", std::string(1, c));
+    else if (static_cast<unsigned char>(c) < 0x20)
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
+    else
+      out.push_back(c);
+  }
+  return out + "\"";
+}
+
+std::string QuoteAll(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) absl::StrAppend(&out, out.empty() ? "" : ",", Quote(text));
+  return absl::StrCat("[", out, "]");
+}
+
+std::string Mount(absl::string_view destination, absl::string_view type, absl::string_view source,
+                  const std::vector<std::string>& options) {
+  return absl::StrCat("{\"destination\":", Quote(destination), ",\"type\":", Quote(type),
+                      ",\"source\":", Quote(source), ",\"options\":", QuoteAll(options), "}");
+}
+
+std::string Mounts(const std::vector<Bind>& binds) {
+  std::vector<std::string> mounts = {
+      Mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+      Mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
+      Mount("/dev/pts", "devpts", "devpts",
+            {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}),
+      Mount("/dev/shm", "bind", "/dev/shm", {"bind", "rw", "nosuid", "nodev"}),
+      Mount("/sys", "bind", "/sys", {"rbind", "ro", "nosuid", "noexec", "nodev"}),
+      Mount("/run", "tmpfs", "tmpfs", {"nosuid", "nodev", "mode=755", "size=65536k"})};
+  for (const Bind& bind : binds) {
+    mounts.push_back(Mount(bind.destination, "bind", bind.source,
+                           {"rbind", bind.writable ? "rw" : "ro", "nosuid"}));
+  }
+  std::string out;
+  for (const std::string& mount : mounts) absl::StrAppend(&out, out.empty() ? "" : ",", mount);
+  return absl::StrCat("[", out, "]");
+}
+
+std::string Gids(const TaskUser& user) {
+  std::string out;
+  for (const gid_t gid : user.groups) {
+    if (gid != user.gid) absl::StrAppend(&out, out.empty() ? "" : ",", gid);
+  }
+  return absl::StrCat("[", out, "]");
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindImage(const std::string& directory, const std::string& name) {
+  if (directory.empty()) {
+    return absl::NotFoundError(absl::StrCat("image ", name, ": this node has no images"));
+  }
+  std::string path = directory;
+  for (const absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part.empty() || part[0] == '.' || part.find('\0') != absl::string_view::npos) {
+      return absl::InvalidArgumentError(absl::StrCat("image ", name, ": this is no name"));
+    }
+    absl::StrAppend(&path, "/", part);
+    if (!IsDirectory(path)) {
+      return absl::NotFoundError(
+          absl::StrCat("image ", name, " is not in this node's ", directory));
+    }
+  }
+  if (access((path + "/oci-layout").c_str(), F_OK) == 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "image ", name, " is an OCI layout that is not unpacked: its files must be in rootfs/"));
+  }
+  return IsDirectory(path + "/rootfs") ? path + "/rootfs" : path;
+}
+
+// No capabilities, and none to be gained; only the processes and the mounts are apart.
+std::string ContainerConfig(const ContainerSpec& spec) {
+  return absl::StrCat(
+      "{\"ociVersion\":\"1.0.0\",\"process\":{\"terminal\":false,\"user\":{\"uid\":", spec.user.uid,
+      ",\"gid\":", spec.user.gid, ",\"additionalGids\":", Gids(spec.user),
+      "},\"args\":", QuoteAll(spec.argv), ",\"env\":", QuoteAll(spec.env),
+      ",\"cwd\":", Quote(spec.working_directory),
+      ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
+      ",\"readonly\":true},\"mounts\":", Mounts(spec.binds),
+      ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"
+      "[\"/proc/kcore\",\"/proc/keys\",\"/proc/timer_list\",\"/sys/firmware\"],"
+      "\"readonlyPaths\":[\"/proc/sys\",\"/proc/sysrq-trigger\",\"/proc/irq\",\"/proc/bus\"]}}\n");
+}
+
+}  // namespace berth

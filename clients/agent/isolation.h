@@ -1,0 +1,81 @@
+// What keeps a task apart from the others on its node: its user, control group, /tmp, scratch
+// directory, image, and the node's own programs around it. Fills in what a supervisor is told.
+//
+//   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   of the task's user; all but work/ go with the task
+//              bundle/config.json             of a task in an image
+#ifndef BERTH_CLIENTS_AGENT_ISOLATION_H_
+#define BERTH_CLIENTS_AGENT_ISOLATION_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/agent.pb.h"
+#include "clients/agent/control_groups.h"
+#include "clients/agent/environment.h"
+#include "clients/agent/supervisor/spec.h"
+#include "clients/agent/task_users.h"
+
+namespace berth {
+
+class Isolation {
+ public:
+  // Of the agent's configuration, complete and checked: node_name, task_user, allow_root_tasks,
+  // task_users, cgroups, shared_tmp, scratch_directory, hooks, images. FAILED_PRECONDITION if
+  // control groups are required and cannot be used, NOT_FOUND for a task_user that is not there.
+  static absl::StatusOr<std::unique_ptr<Isolation>> Create(const config::v1::Agent& config,
+                                                           const std::string& state_directory);
+
+  // Whether the task can be run as it asks, and the user it would run as.
+  absl::StatusOr<TaskUser> Check(const v1::TaskLaunch& launch) const;
+  // The directories of a task, in `directory`, which is there.
+  absl::Status MakeDirectories(const TaskId& id, const v1::TaskLaunch& launch,
+                               const std::string& directory) const;
+  // Where the task finds them, for its environment: user, home, scratch, tmp.
+  absl::Status FillContext(const TaskId& id, const v1::TaskLaunch& launch,
+                           EnvironmentContext* context) const;
+  // Turns what to run (argv, env and directory of `spec`) into how: user, group, mounts, hooks,
+  // and, for an image, the container. Makes the control group.
+  absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
+                    const Environment& hook_environment, SupervisorSpec* spec) const;
+  // What is outside of the task's directory, when nothing of the task is left or it was never
+  // started.
+  void Remove(const TaskId& id) const;
+
+  // What operators should know: why there are no control groups, or no private /tmp. Empty: all
+  // that was asked for is there.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  std::string description() const;
+
+ private:
+  Isolation(const config::v1::Agent& config, std::string state_directory);
+  absl::Status Init();
+  std::string Scratch(const TaskId& id, const std::string& directory) const;
+  absl::Status FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
+                         SupervisorSpec* spec) const;
+  void FillHooks(const Environment& environment, SupervisorSpec* spec) const;
+  absl::Status WriteBundle(const TaskId& id, const v1::TaskLaunch& launch,
+                           const std::string& directory, const TaskUser& user,
+                           const SupervisorSpec& spec) const;
+  absl::Status FillContainer(const TaskId& id, const v1::TaskLaunch& launch,
+                             const std::string& directory, const TaskUser& user,
+                             SupervisorSpec* spec) const;
+
+  const config::v1::Agent config_;
+  const std::string state_directory_;
+  const TaskUsers users_;
+  bool private_tmp_ = false;
+  std::unique_ptr<ControlGroups> groups_;
+  std::map<std::string, int> nvidia_minors_;
+  std::vector<std::string> warnings_;
+};
+
+// Whether this process may make mount namespaces; tried in a child.
+bool CanUnshareMounts();
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_ISOLATION_H_

@@ -1,0 +1,129 @@
+#include "clients/agent/supervisor/control_group.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include "clients/agent/supervisor/spec.h"
+
+namespace berth {
+namespace {
+
+constexpr int kMaxDepth = 16;  // of groups that a task made below its own
+
+// An errno. Files of a control group are not created: one that is missing is not offered.
+int WriteControl(const std::string& path, std::string_view value) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = write(fd, value.data(), value.size()) < 0 ? errno : 0;
+  close(fd);
+  return error;
+}
+
+// The number behind `name` in a file of "name number" lines; 0 without.
+int64_t ReadCounter(const std::string& path, std::string_view name) {
+  std::string text;
+  if (ReadWholeFile(path, &text) != 0) return 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) end = text.size();
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ' ') {
+      return std::atoll(text.c_str() + at + name.size() + 1);
+    }
+    at = end + 1;
+  }
+  return 0;
+}
+
+std::vector<std::string> Below(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* listing = opendir(directory.c_str());
+  if (listing == nullptr) return names;
+  while (const dirent* entry = readdir(listing)) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+      names.push_back(directory + "/" + entry->d_name);
+    }
+  }
+  closedir(listing);
+  return names;
+}
+
+// Calls signal(pid) for each process in the group and below; how many there were.
+int ForEachProcess(const std::string& directory, int depth, bool kill_them) {
+  std::string text;
+  if (ReadWholeFile(directory + "/cgroup.procs", &text) != 0) return 0;
+  int count = 0;
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    const pid_t pid = std::atoi(text.c_str() + at);
+    ++count;
+    if (kill_them && pid > 0) kill(pid, SIGKILL);
+    if (text.find('\n', at) == std::string::npos) break;
+  }
+  if (depth >= kMaxDepth) return count;
+  for (const std::string& child : Below(directory)) {
+    count += ForEachProcess(child, depth + 1, kill_them);
+  }
+  return count;
+}
+
+void RemoveGroup(const std::string& directory, int depth) {
+  if (depth < kMaxDepth) {
+    for (const std::string& child : Below(directory)) RemoveGroup(child, depth + 1);
+  }
+  rmdir(directory.c_str());
+}
+
+}  // namespace
+
+int ControlGroup::Enter() const {
+  for (const std::string& directory : directories_) {
+    if (const int error = WriteControl(directory + "/cgroup.procs", "0"); error != 0) return error;
+  }
+  return 0;
+}
+
+// cgroup.kill takes a whole tree at once (version 2, kernel 5.14). Else the group is frozen while
+// its processes are listed, so that none can fork away, and thawed to die.
+void ControlGroup::Kill() const {
+  for (const std::string& directory : directories_) {
+    if (WriteControl(directory + "/cgroup.kill", "1") == 0) return;
+  }
+  for (const std::string& directory : directories_) {
+    WriteControl(directory + "/freezer.state", "FROZEN");
+    WriteControl(directory + "/cgroup.freeze", "1");
+  }
+  for (const std::string& directory : directories_) ForEachProcess(directory, 0, true);
+  for (const std::string& directory : directories_) {
+    WriteControl(directory + "/freezer.state", "THAWED");
+    WriteControl(directory + "/cgroup.freeze", "0");
+  }
+}
+
+bool ControlGroup::Empty() const {
+  for (const std::string& directory : directories_) {
+    if (ForEachProcess(directory, 0, false) > 0) return false;
+  }
+  return true;
+}
+
+int64_t ControlGroup::OomKills() const {
+  for (const std::string& directory : directories_) {
+    for (const char* file : {"/memory.events", "/memory.oom_control"}) {
+      const int64_t kills = ReadCounter(directory + file, "oom_kill");
+      if (kills > 0) return kills;
+    }
+  }
+  return 0;
+}
+
+void ControlGroup::Remove() const {
+  for (const std::string& directory : directories_) RemoveGroup(directory, 0);
+}
+
+}  // namespace berth

@@ -1,0 +1,92 @@
+#include "clients/agent/supervisor/privileges.h"
+
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace berth {
+namespace {
+
+// "0-3,8" -> the set; false for what is no such list.
+bool ParseCpus(const std::string& text, cpu_set_t* set) {
+  CPU_ZERO(set);
+  const char* at = text.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    const unsigned long first = std::strtoul(at, &end, 10);
+    unsigned long last = first;
+    if (end == at) return false;
+    if (*end == '-') {
+      at = end + 1;
+      last = std::strtoul(at, &end, 10);
+      if (end == at) return false;
+    }
+    if (last < first || last >= CPU_SETSIZE) return false;
+    for (unsigned long cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, set);
+    if (*end != ',' && *end != '\0') return false;
+    at = *end == ',' ? end + 1 : end;
+  }
+  return CPU_COUNT(set) > 0;
+}
+
+int BindOver(const std::string& from, const char* to) {
+  if (mount(from.c_str(), to, nullptr, MS_BIND, nullptr) != 0) return errno;
+  return 0;
+}
+
+}  // namespace
+
+void ResetSignals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+int BecomeUser(const passwd* user) {
+  if (user != nullptr && geteuid() != 0 && user->pw_uid != geteuid()) return EPERM;
+  if (user != nullptr && geteuid() == 0) {
+    if (initgroups(user->pw_name, user->pw_gid) != 0 ||
+        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
+        setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0) {
+      return errno;
+    }
+  }
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno;
+}
+
+int ApplyLimits(const SupervisorSpec& spec) {
+  if (spec.data_limit_bytes > 0) {
+    const auto bytes = static_cast<rlim_t>(spec.data_limit_bytes);
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) return errno;
+  }
+  if (spec.cpus.empty()) return 0;
+  cpu_set_t set;
+  if (!ParseCpus(spec.cpus, &set)) return EINVAL;
+  return sched_setaffinity(0, sizeof set, &set) == 0 ? 0 : errno;
+}
+
+int EnterPrivateTmp(const SupervisorSpec& spec) {
+  if (spec.tmp.empty()) return 0;
+  if (unshare(CLONE_NEWNS) != 0) return errno;
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
+  if (const int error = BindOver(spec.tmp, "/tmp"); error != 0) return error;
+  return spec.var_tmp.empty() ? 0 : BindOver(spec.var_tmp, "/var/tmp");
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace berth

@@ -1,0 +1,67 @@
+// ExecRelay: connects a client with a command that its node's agent runs inside a task
+// (JobService.Exec).
+#ifndef BERTH_SERVER_CONTROLLERS_EXEC_RELAY_H_
+#define BERTH_SERVER_CONTROLLERS_EXEC_RELAY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "berth/v1/agent.pb.h"
+#include "core/model/ids.h"
+#include "server/controllers/agent_gateway.h"
+
+namespace berth {
+
+// The client's end. Calls come one at a time, on the threads of the agent's stream, with no lock of
+// the relay held; they must not block.
+class ExecPeer {
+ public:
+  virtual ~ExecPeer() = default;
+  // What the agent says, in order. One with `end` is the last call.
+  virtual void OnOutput(v1::ExecOutput output) = 0;
+  // The node is gone. The last call.
+  virtual void OnGone(absl::Status status) = 0;
+};
+
+class ExecRelay final : public ExecSink {
+ public:
+  using RequestId = uint64_t;
+
+  // The gateway outlives the relay. `limit`: sessions at once (config limits.execs).
+  ExecRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
+
+  // UNAVAILABLE if the node has no session, RESOURCE_EXHAUSTED above the limit: the peer is then
+  // never called. The peer may be called before this returns. `open` gets its request number.
+  absl::StatusOr<RequestId> Open(NodeId node, v1::OpenExec open, std::shared_ptr<ExecPeer> peer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // To the agent. Nothing once the session is over.
+  void Send(RequestId request, v1::ExecInput input) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The client is gone: the command is killed, and the peer not called any more. Idempotent.
+  void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnExecOutput(SessionId session, v1::ExecOutput output) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnExecSessionGone(SessionId session) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Request {
+    SessionId session = 0;
+    std::shared_ptr<ExecPeer> peer;
+  };
+
+  AgentGateway* const gateway_;
+  const size_t limit_;
+  mutable absl::Mutex mutex_;
+  RequestId next_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<RequestId, Request> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_EXEC_RELAY_H_

@@ -1,0 +1,316 @@
+#include "server/services/exec_stream.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/services/cold_part.h"
+#include "server/services/job_list.h"
+#include "server/services/log_stream.h"
+#include "server/validation/findings.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+using Reactor = grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>;
+
+constexpr size_t kMaxDataBytes = size_t{64} << 10;
+constexpr size_t kMaxCommandBytes = size_t{64} << 10;
+constexpr uint32_t kMaxTerminalSide = 10'000;
+
+void CheckTerminal(const FieldPath& path, const v1::TerminalSize& size, Findings& findings) {
+  CheckRange({path, "rows"}, size.rows(), 1, kMaxTerminalSide, findings);
+  CheckRange({path, "columns"}, size.columns(), 1, kMaxTerminalSide, findings);
+}
+
+absl::Status ValidateOpen(const v1::ExecRequest::Open& open) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath path(root, "open");
+  size_t bytes = 0;
+  if (open.command().empty() || open.command(0).empty())
+    findings.Invalid({path, "command"}, "required: the program and its arguments");
+  for (int i = 0; i < open.command_size(); ++i) {
+    CheckNoNul({path, "command", i}, open.command(i), findings);
+    bytes += open.command(i).size() + 1;
+  }
+  if (bytes > kMaxCommandBytes) findings.Invalid({path, "command"}, "at most 64 KiB");
+  if (open.has_terminal()) CheckTerminal({path, "terminal"}, open.terminal(), findings);
+  return findings.ToStatus();
+}
+
+// What follows `open`.
+absl::Status ValidateInput(const v1::ExecRequest& request, bool terminal) {
+  Findings findings;
+  const FieldPath root;
+  if (request.has_open()) findings.Invalid({root, "open"}, "only first, and once");
+  if (request.input().size() > kMaxDataBytes) findings.Invalid({root, "input"}, "at most 64 KiB");
+  if (request.has_resize() && !terminal) findings.Invalid({root, "resize"}, "there is no terminal");
+  if (request.has_resize()) CheckTerminal({root, "resize"}, request.resize(), findings);
+  if (request.message_case() == v1::ExecRequest::MESSAGE_NOT_SET)
+    findings.Invalid(root, "an empty message");
+  return findings.ToStatus();
+}
+
+struct ExecTarget {
+  NodeId node;
+  std::string job;
+  v1::OpenExec open;
+};
+
+// The task, if it runs. FindLog knows names and nodes.
+absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
+                                      const v1::ExecRequest::Open& open) {
+  v1::ReadLogsRequest as_log;
+  as_log.set_job(open.job());
+  as_log.set_task(open.task());
+  const absl::StatusOr<LogRequest> found = FindLog(state, as_log);
+  if (!found.ok()) return found.status();
+  const Job& job = state.jobs().At(found->task.job);
+  if (job.tasks.at(found->task.task).state != TaskState::kRunning) {
+    return absl::FailedPreconditionError(absl::StrCat("task ", ApiTaskName(job, found->task.task),
+                                                      " of job ", Quoted(job.name),
+                                                      " does not run"));
+  }
+  ExecTarget target{.node = found->node, .job = job.name, .open = {}};
+  target.open.mutable_key()->set_job_uid(job.id.value);
+  target.open.mutable_key()->set_task(found->task.task);
+  target.open.mutable_key()->set_attempt(found->attempt);
+  *target.open.mutable_command() = open.command();
+  if (open.has_terminal()) *target.open.mutable_terminal() = open.terminal();
+  return target;
+}
+
+// Between the relay and the executor, which may call at any time, and the reactor, which lives
+// until OnDone.
+class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<ExecBridge> {
+ public:
+  ExecBridge(const ServiceContext& context, ExecRelay* relay, Executor* executor,
+             ClientIdentity client, Reactor* reactor)
+      : context_(context),
+        relay_(relay),
+        executor_(executor),
+        client_(std::move(client)),
+        reactor_(reactor) {}
+
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    reactor_->StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (IsFirst(ok)) return Open(request_.open());
+    absl::MutexLock lock(&mutex_);
+    reading_ = false;
+    if (ended_.has_value()) return;
+    if (!ok) return SendEnd();
+    if (absl::Status status = ValidateInput(request_, terminal_); !status.ok())
+      return End(std::move(status));
+    Forward();
+    ReadMore();
+  }
+
+  void OnWriteDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok && !ended_.has_value()) return End(absl::CancelledError("the client went away"));
+    if (opened_.has_value() && !response_.output().empty()) {
+      v1::ExecInput confirmed;
+      confirmed.set_consumed(response_.output().size());
+      relay_->Send(*opened_, std::move(confirmed));
+    }
+    Advance();
+  }
+
+  void OnCancel() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (!ended_.has_value()) End(absl::CancelledError("the client went away"));
+  }
+
+  void OnOutput(v1::ExecOutput output) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (ended_.has_value()) return;
+    opened_ = output.request();  // it may be here before the relay has returned it
+    under_way_ -= std::min<size_t>(under_way_, output.consumed());
+    queued_bytes_ += output.data().size();
+    if (queued_bytes_ > 2 * kExecWindow)
+      return End(absl::InternalError("the agent sends more than was agreed on"));
+    if (output.started() || !output.data().empty()) {
+      v1::ExecResponse response;
+      response.set_stream(output.stream());
+      response.set_output(std::move(*output.mutable_data()));
+      queue_.push_back(std::move(response));
+    }
+    if (output.end()) {
+      opened_.reset();
+      if (!output.error().empty()) return End(absl::FailedPreconditionError(output.error()));
+      v1::ExecResponse response;
+      response.set_exit_code(output.exit_code());
+      queue_.push_back(std::move(response));
+      ended_ = absl::OkStatus();
+    } else {
+      ReadMore();
+    }
+    Advance();
+  }
+
+  void OnGone(absl::Status status) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    opened_.reset();
+    if (!ended_.has_value()) End(std::move(status));
+  }
+
+ private:
+  // Whether what was read is the first message, and may be worked on.
+  bool IsFirst(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (opening_ || ended_.has_value()) return false;
+    reading_ = false;
+    opening_ = true;
+    terminal_ = request_.open().has_terminal();
+    absl::Status status = ok && request_.has_open()
+                              ? ValidateOpen(request_.open())
+                              : absl::InvalidArgumentError("the first message must be open");
+    if (status.ok()) return true;
+    End(std::move(status));
+    return false;
+  }
+
+  // Looks the task up here, reads the user that it runs as where reading may touch the disk.
+  void Open(const v1::ExecRequest::Open& open) ABSL_LOCKS_EXCLUDED(mutex_) {
+    ReadView view(*context_.loop);
+    absl::StatusOr<ExecTarget> target =
+        view.Step([&](const ClusterState& state) { return FindTarget(state, open); });
+    if (!target.ok()) {
+      absl::MutexLock lock(&mutex_);
+      if (!ended_.has_value()) End(target.status());
+      return;
+    }
+    executor_->Run([self = shared_from_this(), target = *std::move(target)]() mutable {
+      self->Connect(std::move(target));
+    });
+  }
+
+  void Connect(ExecTarget target) ABSL_LOCKS_EXCLUDED(mutex_) {
+    v1::JobSpec cold;
+    absl::Status status =
+        ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
+    if (status.ok()) status = CheckRunAs(context_.run_as, client_, cold.run_as());
+    if (status.ok()) {
+      auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());
+      if (opened.ok()) return Connected(*opened);
+      status = opened.status();
+    }
+    absl::MutexLock lock(&mutex_);
+    if (!ended_.has_value()) End(std::move(status));
+  }
+
+  // The command's end may have come already: then the relay knows the request no more.
+  void Connected(ExecRelay::RequestId request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (ended_.has_value()) return relay_->Cancel(request);
+    opened_ = request;
+    ReadMore();
+  }
+
+  void Forward() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    v1::ExecInput input;
+    under_way_ += request_.input().size();
+    if (request_.has_resize()) *input.mutable_resize() = request_.resize();
+    input.set_end(request_.input_end());
+    input.set_data(std::move(*request_.mutable_input()));
+    if (opened_.has_value()) relay_->Send(*opened_, std::move(input));
+  }
+
+  // A client that says nothing more has ended its input.
+  void SendEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    v1::ExecInput input;
+    input.set_end(true);
+    input_over_ = true;
+    if (opened_.has_value()) relay_->Send(*opened_, std::move(input));
+  }
+
+  void ReadMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reading_ || input_over_ || !opened_.has_value() || ended_.has_value() ||
+        under_way_ + kMaxDataBytes > kExecWindow) {
+      return;
+    }
+    reading_ = true;
+    reactor_->StartRead(&request_);
+  }
+
+  void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ended_ = std::move(status);
+    queue_.clear();
+    if (opened_.has_value()) relay_->Cancel(*std::exchange(opened_, std::nullopt));
+    Advance();
+  }
+
+  // Begins the next write, or finishes. After Finish the reactor is not touched again.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || reactor_ == nullptr) return;
+    if (queue_.empty()) {
+      if (ended_.has_value()) std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(*ended_));
+      return;
+    }
+    response_ = std::move(queue_.front());
+    queue_.pop_front();
+    queued_bytes_ -= response_.output().size();
+    writing_ = true;
+    reactor_->StartWrite(&response_);
+  }
+
+  const ServiceContext& context_;
+  ExecRelay* const relay_;
+  Executor* const executor_;
+  const ClientIdentity client_;
+  v1::ExecRequest request_;    // of the read in flight
+  v1::ExecResponse response_;  // of the write in flight
+
+  absl::Mutex mutex_;
+  Reactor* reactor_ ABSL_GUARDED_BY(mutex_);  // null once finished
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool opening_ ABSL_GUARDED_BY(mutex_) = false;
+  bool terminal_ ABSL_GUARDED_BY(mutex_) = false;
+  bool input_over_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not taken
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<v1::ExecResponse> queue_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ExecRelay::RequestId> opened_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ExecStream final : public Reactor {
+ public:
+  ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
+             ClientIdentity client)
+      : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(client), this)) {
+    bridge_->Begin();
+  }
+
+  void OnReadDone(bool ok) override { bridge_->OnReadDone(ok); }
+  void OnWriteDone(bool ok) override { bridge_->OnWriteDone(ok); }
+  void OnCancel() override { bridge_->OnCancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<ExecBridge> bridge_;
+};
+
+}  // namespace
+
+Reactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
+                         ClientIdentity client) {
+  return new ExecStream(context, relay, executor, std::move(client));
+}
+
+}  // namespace berth

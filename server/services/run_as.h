@@ -1,0 +1,30 @@
+// Who may submit jobs that run as which user of the nodes: config run_as.
+#ifndef BERTH_SERVER_SERVICES_RUN_AS_H_
+#define BERTH_SERVER_SERVICES_RUN_AS_H_
+
+#include <grpcpp/server_context.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "berth/config/v1/config.pb.h"
+
+namespace berth {
+
+// Who calls, as far as TLS has proved it.
+struct ClientIdentity {
+  bool tls = false;         // with a certificate of the authority
+  std::string common_name;  // of the certificate; empty if it has none, or several
+};
+ClientIdentity IdentityOf(const grpc::ServerContextBase& context);
+
+using RunAsRules = google::protobuf::RepeatedPtrField<config::v1::RunAs>;
+
+// PERMISSION_DENIED unless a rule names both, whole and as they are. OK for an empty user, which
+// asks for nothing.
+absl::Status CheckRunAs(const RunAsRules& rules, const ClientIdentity& client,
+                        const std::string& user);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_RUN_AS_H_

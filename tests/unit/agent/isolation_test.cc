@@ -1,0 +1,365 @@
+// What keeps tasks apart: users, control groups, /tmp, scratch, hooks, images, commands inside.
+// Where the machine does not offer something (root, control groups, crun), its cases do nothing:
+// ctest's output names them.
+#include <pwd.h>
+
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "clients/agent/device_nodes.h"
+#include "clients/agent/exec_host.h"
+#include "clients/agent/images.h"
+#include "tests/unit/agent/process_world.h"
+
+namespace berth {
+namespace {
+
+using namespace testing;  // NOLINT
+
+constexpr char kApart[] = "/run";  // not below /tmp
+
+bool IsRoot() { return geteuid() == 0 && getpwnam("nobody") != nullptr; }
+
+bool HasGroups(const Fixture& f) {
+  const bool there = absl::StrContains(f.MakeIsolation()->description(), "cgroups: version");
+  if (!there) WARN("no control groups here: not tested");
+  return there;
+}
+
+std::string ReadText(const std::string& path) {
+  std::string text;
+  ReadWholeFile(path, &text);
+  return text;
+}
+
+TEST_CASE("hierarchies are read from mountinfo") {
+  const Hierarchies found = ReadHierarchies(
+      "25 1 0:2 / /proc rw - proc proc rw\n"
+      "33 31 0:3 / /cg/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+      "34 31 0:4 / /cg/memory rw - cgroup cgroup rw,memory\n"
+      "35 31 0:4 / /again/memory rw - cgroup cgroup rw,memory\n"
+      "36 31 0:5 / /nowhere/unified rw - cgroup2 cgroup2 rw\n"
+      "broken line\n");
+  REQUIRE(found.v1.size() == 2);
+  CHECK(found.v1[0].controller == "cpu");
+  CHECK(found.v1[0].path == "/cg/cpu,cpuacct");
+  CHECK(found.v1[1].path == "/cg/memory");
+  CHECK(found.unified == "/nowhere/unified");
+  CHECK_FALSE(found.controllers);
+}
+
+TEST_CASE("control groups of version 2 get their limits") {
+  const TemporaryDirectory root;
+  const std::string group = root.path() + "/berth/n1/1-0-1";
+  config::v1::ControlGroups config;
+  config.set_cpu_limit(true);
+  Hierarchies hierarchies{.v1 = {}, .unified = root.path(), .controllers = true};
+  // Files, where the kernel would have its own: what is written shows in them.
+  std::ofstream(root.path() + "/cgroup.controllers") << "cpuset cpu io memory pids\n";
+  std::ofstream(root.path() + "/cgroup.subtree_control");
+  std::filesystem::create_directories(root.path() + "/berth/n1");
+  for (const char* above : {"/berth", "/berth/n1"}) {
+    std::ofstream(root.path() + above + "/cgroup.controllers") << "cpuset cpu memory pids\n";
+    std::ofstream(root.path() + above + "/cgroup.subtree_control");
+  }
+  const auto groups = ControlGroups::Open(config, "n1", hierarchies);
+  REQUIRE(groups.ok());
+  CHECK(ReadText(root.path() + "/cgroup.subtree_control") == "+cpuset");  // the last one written
+  std::filesystem::create_directories(group);
+  const auto without_files = (*groups)->Make(kTask, GroupLimits());
+  CHECK(absl::StrContains(without_files.status().message(), "pids.max"));
+  CHECK_FALSE(std::filesystem::exists(group));
+}
+
+TEST_CASE("required control groups that are not there stop the agent") {
+  config::v1::ControlGroups config;
+  config.set_mode(config::v1::ControlGroups::REQUIRED);
+  const auto groups = ControlGroups::Open(config, "n1", {});
+  CHECK(absl::IsFailedPrecondition(groups.status()));
+  config.set_parent("a/../b");
+  CHECK(absl::IsInvalidArgument(ControlGroups::Open(config, "n1", {}).status()));
+  config.set_mode(config::v1::ControlGroups::OFF);
+  const auto off = ControlGroups::Open(config, "n1", {});
+  REQUIRE(off.ok());
+  CHECK(*off == nullptr);
+}
+
+TEST_CASE("a task is in its control group, with its limits, and the group goes with it") {
+  Fixture f;
+  if (!IsRoot() || !HasGroups(f)) return;
+  f.launch.set_memory_bytes(64 << 20);
+  f.launch.set_cpu_millis(2000);
+  f.Start(kTask, "cat /proc/self/cgroup; sleep 1000");
+  f.Await(kTask, Kind::kRunning);
+  REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "berth-test"); }));
+  const SupervisorSpec spec = [&] {
+    SupervisorSpec read;
+    DecodeSpec(ReadText(f.state.path() + "/tasks/1-0-1/spec"), &read);
+    return read;
+  }();
+  REQUIRE_FALSE(spec.groups.empty());
+  bool limited = false;
+  for (const std::string& group : spec.groups) {
+    CHECK(std::filesystem::exists(group));
+    for (const char* file : {"/memory.limit_in_bytes", "/memory.max"})
+      limited |= ReadText(group + file) == absl::StrCat(64 << 20, "\n");
+  }
+  CHECK(limited);
+  f.runner->Kill(kTask, "SIGTERM", absl::Seconds(5), v1::TaskReport::KILLED);
+  CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::KILLED);
+  for (const std::string& group : spec.groups) CHECK_FALSE(std::filesystem::exists(group));
+}
+
+TEST_CASE("a task that uses more memory than it asked for is killed, and the report says why") {
+  Fixture f;
+  if (!IsRoot() || !HasGroups(f)) return;
+  f.launch.set_memory_bytes(32 << 20);
+  f.Start(kTask, "exec /usr/bin/python3 -c 'x = bytearray(200 << 20)'");
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_signal == SIGKILL);
+  CHECK(absl::StrContains(exited.message, "out of memory"));
+  CHECK(absl::StrContains(exited.message, "32 MiB"));
+}
+
+TEST_CASE("nothing of a task outlives it, not even without a supervisor") {
+  Fixture f;
+  if (!IsRoot() || !HasGroups(f)) return;
+  const bool lost = GENERATE(false, true);
+  // Leaves session, process group and environment.
+  f.Start(kTask, "setsid env -i sh -c 'echo $$; exec sleep 1000' & sleep 1000");
+  const pid_t hidden = f.PidInLog(kTask);
+  CHECK(Alive(hidden));
+  if (lost)
+    kill(static_cast<pid_t>(f.Status(kTask).supervisor_pid), SIGKILL);
+  else
+    f.runner->Kill(kTask, "SIGTERM", absl::Seconds(5), v1::TaskReport::KILLED);
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.cause == (lost ? v1::TaskReport::SUPERVISOR_LOST : v1::TaskReport::KILLED));
+  CHECK_FALSE(Alive(hidden));
+}
+
+TEST_CASE("a task runs as the user that its job asks for, if the node allows it") {
+  if (!IsRoot() || getpwnam("daemon") == nullptr) return;
+  config::v1::Agent config;
+  (*config.mutable_task_users())["ada"] = "daemon";
+  (*config.mutable_task_users())["nobody"] = "";
+  Fixture f("/tmp", config);
+  f.user = "nobody";
+  f.Restart();
+  f.launch.set_run_as("ada");
+  f.Start(kTask, "id -un; echo $USER; grep NoNewPrivs /proc/self/status; touch here && echo mine");
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
+  CHECK(f.Log(kTask) == "daemon\ndaemon\nNoNewPrivs:\t1\nmine\n");
+  f.launch.set_run_as("root");
+  f.runner->Prepare({2, 0, 1}, f.launch, false);
+  const TaskEvent refused = f.Await({2, 0, 1}, Kind::kRefused);
+  CHECK(refused.message == "this node runs no tasks as root: its taskUsers do not have it");
+}
+
+TEST_CASE("root is no user that a job can get") {
+  if (!IsRoot()) return;
+  CHECK(absl::IsPermissionDenied(TaskUsers("nobody", {{"r", "root"}}, false).Find("r").status()));
+  CHECK(TaskUsers("nobody", {{"r", "root"}}, true).Find("r").ok());
+  CHECK(absl::IsNotFound(TaskUsers("nobody", {{"x", "no-such-user"}}, false).Find("x").status()));
+  CHECK(TaskUsers("nobody", {}, false).Find("")->name == "nobody");
+}
+
+TEST_CASE("each task has a /tmp and a scratch directory of its own") {
+  if (!IsRoot() || !CanUnshareMounts()) return;
+  Fixture f(kApart);
+  f.user = "nobody";
+  f.Restart();
+  f.Start(kTask,
+          "ls -A /tmp /var/tmp; echo x > /tmp/mark; echo y > $BERTH_SCRATCH/mark; "
+          "ln -s /etc $BERTH_SCRATCH/etc; echo $TMPDIR; cat /tmp/mark");
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 0);
+  CHECK(f.Log(kTask) == "/tmp:\n\n/var/tmp:\n/tmp\nx\n");
+  CHECK_FALSE(std::filesystem::exists("/tmp/mark"));
+  const std::string directory = f.state.path() + "/tasks/1-0-1";
+  for (const char* gone : {"/tmp", "/var-tmp", "/scratch"})
+    CHECK_FALSE(std::filesystem::exists(directory + gone));
+  CHECK(std::filesystem::exists("/etc/passwd"));
+}
+
+TEST_CASE("hooks run around the task, and the epilog always") {
+  config::v1::Agent config;
+  for (const char* word : {"/bin/sh", "-c", "echo prolog $BERTH_JOB $SECRET; test \"$BERTH_JOB\" = j"})
+    config.mutable_hooks()->add_prolog(word);
+  for (const char* word : {"/bin/sh", "-c", "echo epilog; test \"$BERTH_QUEUE\" != bad"})
+    config.mutable_hooks()->add_epilog(word);
+  Fixture f("/tmp", config);
+  v1::EnvVar* variable = f.launch.add_env();
+  variable->set_name("SECRET");
+  variable->set_value("s");
+  f.launch.set_job("j");
+  SECTION("all is well") {
+    f.Start(kTask, "echo task $SECRET");
+    const TaskEvent exited = f.Await(kTask, Kind::kExited);
+    CHECK(exited.exit_code == 0);
+    CHECK(exited.node_problem.empty());
+    CHECK(f.Log(kTask) == "task s\n");
+    CHECK(f.Log(kTask, v1::STDERR) == "prolog j\nepilog\n");
+  }
+  SECTION("a prolog that fails is the node's fault") {
+    f.launch.set_job("other");
+    f.Start(kTask, "echo task");
+    CHECK(f.Await(kTask, Kind::kRefused).message == "prolog exited with 1");
+    CHECK(f.Log(kTask) == "");
+    CHECK(f.Log(kTask, v1::STDERR) == "prolog other\nepilog\n");
+  }
+  SECTION("an epilog that fails does not change how the task ended") {
+    f.launch.set_queue("bad");
+    f.Start(kTask, "exit 3");
+    const TaskEvent exited = f.Await(kTask, Kind::kExited);
+    CHECK(exited.exit_code == 3);
+    CHECK(exited.node_problem == "epilog exited with 1");
+  }
+}
+
+TEST_CASE("a hook that takes too long is killed, and a task can be stopped in its prolog") {
+  config::v1::Agent config;
+  for (const char* word : {"/bin/sh", "-c", "sleep 1000"}) config.mutable_hooks()->add_prolog(word);
+  config.mutable_hooks()->mutable_prolog_timeout()->set_seconds(1);
+  SECTION("too long") {
+    Fixture f("/tmp", config);
+    f.Start(kTask, "true");
+    CHECK(f.Await(kTask, Kind::kRefused).message == "prolog took too long and was killed");
+  }
+  SECTION("stopped") {
+    config.mutable_hooks()->mutable_prolog_timeout()->set_seconds(600);
+    Fixture f("/tmp", config);
+    f.Start(kTask, "true");
+    f.runner->Kill(kTask, "SIGTERM", absl::Seconds(5), v1::TaskReport::KILLED);
+    CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::KILLED);
+  }
+}
+
+TEST_CASE("images are looked up by name alone") {
+  const TemporaryDirectory store;
+  std::filesystem::create_directories(store.path() + "/team/torch:2/rootfs");
+  std::filesystem::create_directories(store.path() + "/plain/bin");
+  std::filesystem::create_directories(store.path() + "/layout/blobs");
+  std::ofstream(store.path() + "/layout/oci-layout") << "{}";
+  std::filesystem::create_symlink("/etc", store.path() + "/link");
+  const auto find = [&](const std::string& name) { return FindImage(store.path(), name); };
+  CHECK(*find("team/torch:2") == store.path() + "/team/torch:2/rootfs");
+  CHECK(*find("plain") == store.path() + "/plain");
+  for (const char* name : {"", "/etc", "../etc", "plain/..", "plain//bin", "."})
+    CHECK(absl::IsInvalidArgument(find(name).status()));
+  CHECK(absl::IsNotFound(find("link").status()));
+  CHECK(absl::StrContains(find("other").status().message(), "is not in this node's"));
+  CHECK(absl::StrContains(find("layout").status().message(), "not unpacked"));
+  CHECK(absl::IsNotFound(FindImage("", "x").status()));
+}
+
+TEST_CASE("a container's configuration escapes what a job says") {
+  ContainerSpec spec;
+  spec.rootfs = "/images/a";
+  spec.argv = {"sh", "-c", "echo \"a\\b\"\n"};
+  spec.working_directory = "/run/berth/work";
+  spec.user.uid = 7;
+  spec.user.gid = 8;
+  spec.user.groups = {8, 9};
+  const std::string json = ContainerConfig(spec);
+  CHECK(absl::StrContains(json, "[\"sh\",\"-c\",\"echo \\\"a\\\\b\\\"\\u000a\"]"));
+  CHECK(absl::StrContains(json, "\"uid\":7,\"gid\":8,\"additionalGids\":[9]"));
+  CHECK(absl::StrContains(json, "\"readonly\":true"));
+}
+
+// A machine with hierarchies of both versions: crun refuses it unless version 2 is out of its
+// sight.
+std::string CrunForHere(const std::string& directory) {
+  if (access("/usr/bin/crun", X_OK) != 0) return "";
+  if (!std::filesystem::exists("/sys/fs/cgroup/unified/cgroup.procs")) return "/usr/bin/crun";
+  const std::string wrapper = directory + "/crun-here";
+  std::ofstream(wrapper) << "#!/bin/sh\nexec unshare -m sh -c "
+                            "'umount /sys/fs/cgroup/unified; exec /usr/bin/crun \"$@\"' crun "
+                            "\"$@\"\n";
+  chmod(wrapper.c_str(), 0755);
+  return wrapper;
+}
+
+// An image with one static program; "" without busybox.
+std::string MakeImage(const std::string& store) {
+  std::string program;
+  for (const char* at : {"/bin/busybox", "/usr/bin/busybox"}) {
+    if (access(at, X_OK) == 0) program = at;
+  }
+  if (program.empty()) return "";
+  const std::string rootfs = store + "/small/rootfs";
+  for (const char* part : {"/bin", "/proc", "/dev", "/sys", "/tmp", "/run", "/etc"})
+    std::filesystem::create_directories(rootfs + part);
+  std::filesystem::copy_file(program, rootfs + "/bin/busybox");
+  for (const char* name : {"sh", "id", "cat", "ls", "sleep", "echo", "touch", "pwd"})
+    std::filesystem::create_symlink("busybox", rootfs + "/bin/" + name);
+  return "small";
+}
+
+TEST_CASE("a task runs in an image, as its user, and commands join it there") {
+  const TemporaryDirectory files(kApart);
+  chmod(files.path().c_str(), 0755);
+  const std::string crun = IsRoot() ? CrunForHere(files.path()) : "";
+  const std::string image = MakeImage(files.path());
+  if (crun.empty() || image.empty()) {
+    WARN("no root, crun or static busybox here: images are not tested");
+    return;
+  }
+  config::v1::Agent config;
+  config.mutable_images()->set_directory(files.path());
+  config.mutable_images()->set_crun(crun);
+  Fixture f(kApart, config);
+  f.user = "nobody";
+  f.Restart();
+  f.launch.set_image(image);
+  f.Start(kTask,
+          "id -u; pwd; ls /; touch here /tmp/there && echo writable; touch /bin/x || echo sealed; "
+          "cat $BERTH_HOSTFILE; echo ready; trap 'exit 9' TERM; while :; do sleep 0.05; done");
+  f.Await(kTask, Kind::kRunning);
+  REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "ready\n"); }));
+  CHECK(f.Log(kTask) ==
+        "65534\n/run/berth/work\nbin\ndev\netc\nproc\nrun\nsys\ntmp\nwritable\nsealed\n127.0.0.1\n"
+        "ready\n");
+  ExecHost execs(ProgramBeside("berth-supervisor"), f.runner->tasks_directory());
+  v1::OpenExec open;
+  open.set_request(1);
+  *open.mutable_key() = ToKey(kTask);
+  for (const char* word : {"sh", "-c", "id -u; pwd; ls"}) open.add_command(word);
+  execs.Open(open);
+  std::string said;
+  bool ended = false;
+  REQUIRE(Eventually([&] {
+    for (const v1::ExecOutput& output : execs.Poll()) {
+      said += output.data();
+      ended |= output.end();
+    }
+    return ended;
+  }));
+  CHECK(said == "65534\n/run/berth/work\nhere\n");
+  f.runner->Kill(kTask, "SIGTERM", absl::Seconds(10), v1::TaskReport::KILLED);
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 9);
+  f.launch.set_image("none");
+  f.runner->Prepare({2, 0, 1}, f.launch, false);
+  CHECK(absl::StrContains(f.Await({2, 0, 1}, Kind::kRefused).message, "image none is not in"));
+}
+
+TEST_CASE("GPUs of others are barred, by what the driver tells") {
+  const TemporaryDirectory proc;
+  for (int i = 0; i < 3; ++i) {
+    const std::string directory = absl::StrCat(proc.path(), "/0000:0", i, ":00.0");
+    std::filesystem::create_directory(directory);
+    std::ofstream(directory + "/information")
+        << "Model: \t NVIDIA H100\nGPU UUID: \t GPU-" << i << "\nDevice Minor: \t " << i << "\n";
+  }
+  const std::map<std::string, int> minors = NvidiaMinors(proc.path());
+  CHECK(minors == std::map<std::string, int>{{"GPU-0", 0}, {"GPU-1", 1}, {"GPU-2", 2}});
+  v1::TaskLaunch launch;
+  CHECK(OthersDevices(launch, minors) == std::vector<std::string>{"195:0", "195:1", "195:2"});
+  launch.add_device_uuids("GPU-1");
+  launch.add_device_kinds("gpu");
+  CHECK(OthersDevices(launch, minors) == std::vector<std::string>{"195:0", "195:2"});
+  launch.set_device_uuids(0, "MIG-1");
+  CHECK(OthersDevices(launch, minors).empty());
+}
+
+}  // namespace
+}  // namespace berth
