@@ -131,6 +131,9 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
     if (rule.certificates().empty() && !rule.without_tls()) {
       findings.Invalid(path, "names nobody: give certificates or without_tls");
     }
+    if (rule.without_tls() && !TlsFilesOf(config.tls()).empty()) {
+      findings.Invalid({path, "without_tls"}, "nobody connects without TLS: tls is set");
+    }
     for (int c = 0; c < rule.certificates_size(); ++c) {
       if (rule.certificates(c).empty())
         findings.Invalid({path, "certificates", c}, "must not be empty");

@@ -49,16 +49,23 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field) {
   }
 }
 
+// The configuration has lists of names and of messages.
+std::string ListText(const Message& message, const FieldDescriptor* field) {
+  const auto* r = message.GetReflection();
+  std::vector<std::string> entries;
+  for (int i = 0; i < r->FieldSize(message, field); ++i) {
+    entries.push_back(
+        field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE
+            ? absl::StrCat("{", r->GetRepeatedMessage(message, field, i).ShortDebugString(), "}")
+            : r->GetRepeatedString(message, field, i));
+  }
+  return absl::StrCat("[", absl::StrJoin(entries, ", "), "]");
+}
+
 // Of a list, a duration or a scalar.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
   const auto* r = message.GetReflection();
-  if (field->is_repeated()) {  // the configuration has lists of names only
-    std::vector<std::string> names;
-    for (int i = 0; i < r->FieldSize(message, field); ++i) {
-      names.push_back(r->GetRepeatedString(message, field, i));
-    }
-    return absl::StrCat("[", absl::StrJoin(names, ", "), "]");
-  }
+  if (field->is_repeated()) return ListText(message, field);
   if (field->has_presence() && !r->HasField(message, field)) return "none";
   if (!IsDuration(field)) return ScalarText(message, field);
   return TimeUtil::ToString(
@@ -71,7 +78,8 @@ void Diff(const std::string& prefix, const Message& before, const Message& after
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);
     const std::string path = prefix + field->name();
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsDuration(field)) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated() &&
+        !IsDuration(field)) {
       Diff(path + ".", before.GetReflection()->GetMessage(before, field),
            after.GetReflection()->GetMessage(after, field), out);
       continue;

@@ -15,8 +15,13 @@ namespace berth {
 ClientIdentity IdentityOf(const grpc::ServerContextBase& context) {
   ClientIdentity client;
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr || !auth->IsPeerAuthenticated()) return client;
-  client.tls = true;
+  if (auth == nullptr) return client;
+  // A certificate without any name is one all the same: what counts is how the client came.
+  const std::vector<grpc::string_ref> types =
+      auth->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  const bool insecure = types.empty() || types[0] == "insecure";
+  client.tls = auth->IsPeerAuthenticated() || !insecure;
+  if (!client.tls) return client;
   const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
   if (names.size() == 1) client.common_name.assign(names[0].data(), names[0].size());
   return client;

@@ -100,6 +100,19 @@ TEST_CASE("reload: live keys are taken over, the others told to need a restart")
   CHECK(has({"scheduling.preemptible_below_priority", "none", "7", false}));
 }
 
+TEST_CASE("reload: a list of messages is compared whole") {
+  config::v1::Server before;
+  REQUIRE(CompleteConfig(before).ok());
+  config::v1::Server after = before;
+  CHECK(DiffConfig(before, after).empty());
+  config::v1::RunAs& ada = *after.add_run_as();
+  ada.set_user("ada");
+  ada.add_certificates("laptop");
+  CHECK(DiffConfig(before, after) ==
+        std::vector<ConfigChange>{
+            {"run_as", "[]", "[{user: \"ada\" certificates: \"laptop\"}]", true}});
+}
+
 TEST_CASE("reload: a wrong file changes nothing") {
   std::string yaml = "scheduling: {backfill: {reservations: 3}}";
   std::vector<int32_t> adopted;
