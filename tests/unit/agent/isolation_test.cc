@@ -183,7 +183,8 @@ TEST_CASE("each task has a /tmp and a scratch directory of its own") {
 
 TEST_CASE("hooks run around the task, and the epilog always") {
   config::v1::Agent config;
-  for (const char* word : {"/bin/sh", "-c", "echo prolog $BERTH_JOB $SECRET; test \"$BERTH_JOB\" = j"})
+  for (const char* word :
+       {"/bin/sh", "-c", "echo prolog $BERTH_JOB $SECRET; test \"$BERTH_JOB\" = j"})
     config.mutable_hooks()->add_prolog(word);
   for (const char* word : {"/bin/sh", "-c", "echo epilog; test \"$BERTH_QUEUE\" != bad"})
     config.mutable_hooks()->add_epilog(word);
