@@ -24,12 +24,14 @@ constexpr absl::Duration kMaxWait = absl::Minutes(1);
 
 }  // namespace
 
-AgentLoop::AgentLoop(const config::v1::Agent& config) : config_(config) {}
+AgentLoop::AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topology)
+    : config_(config), topology_(std::move(topology)) {}
 
-absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(
-    const config::v1::Agent& config, const std::string& supervisor,
-    std::shared_ptr<grpc::Channel> channel) {
-  std::unique_ptr<AgentLoop> loop(new AgentLoop(config));
+absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(const config::v1::Agent& config,
+                                                             const std::string& supervisor,
+                                                             std::shared_ptr<grpc::Channel> channel,
+                                                             v1::DeviceTopology topology) {
+  std::unique_ptr<AgentLoop> loop(new AgentLoop(config, std::move(topology)));
   if (absl::Status status = loop->Init(supervisor, std::move(channel)); !status.ok()) return status;
   return loop;
 }
@@ -90,6 +92,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   context.node = config_.node_name();
   context.address = config_.address();
   context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
+  context.nccl_topo_file = NcclTopologyFile(config_.discovery());
   auto runner = ProcessRunner::Create(
       {.state_directory = std::filesystem::absolute(config_.state_directory()),
        .supervisor = supervisor,
@@ -108,12 +111,14 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
   link_ = std::make_unique<GrpcLink>(channel, *this);
+  v1::NodeInventory inventory = MakeInventory(config_);
+  *inventory.mutable_topology() = topology_;
   logic_ = std::make_unique<AgentLogic>(
       AgentLogic::Options{.node = config_.node_name(),
                           .agent_id = journal_->state().identity.agent_id(),
                           .boot_id = boot_id_,
                           .version = kBerthVersion,
-                          .inventory = MakeInventory(config_),
+                          .inventory = std::move(inventory),
                           .keep_ended = FromProto(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   return absl::OkStatus();
