@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/supervisor/spec.h"
@@ -196,6 +199,17 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
     inventory.set_architecture(info.machine);
   }
   return inventory;
+}
+
+std::string NcclTopologyFile(const config::v1::Discovery& config) {
+  if (config.disabled() || config.topology_file().empty()) return "";
+  constexpr size_t kHeadBytes = 64 << 10;
+  std::string head(kHeadBytes, '\0');
+  std::ifstream file(config.topology_file(), std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  if (!absl::StrContains(head, "<system")) return "";
+  return std::filesystem::absolute(config.topology_file());
 }
 
 absl::Status ReadBootId(std::string* boot_id) {

@@ -20,7 +20,12 @@ void SetAgentDefaults(config::v1::Agent* config);
 // task_user is one of them, unless allow_root_tasks.
 absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid);
 
+// Without the topology of the devices, which discovery tells.
 v1::NodeInventory MakeInventory(const config::v1::Agent& config);
+
+// discovery.topology_file, absolute, if it is one of NCCL (whose XML has a <system>), not of hwloc;
+// empty if there is none, or it cannot be read.
+std::string NcclTopologyFile(const config::v1::Discovery& config);
 
 // The kernel's id of this boot.
 absl::Status ReadBootId(std::string* boot_id);

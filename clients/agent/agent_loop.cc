@@ -27,16 +27,18 @@ constexpr int kRecoverAfter = 3;
 
 }  // namespace
 
-AgentLoop::AgentLoop(const config::v1::Agent& config)
+AgentLoop::AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topology)
     : config_(config),
+      topology_(std::move(topology)),
       health_(
           config.health().fail_after() > 0 ? config.health().fail_after() : kFailAfter,
           config.health().recover_after() > 0 ? config.health().recover_after() : kRecoverAfter) {}
 
-absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(
-    const config::v1::Agent& config, const std::string& supervisor,
-    std::shared_ptr<grpc::Channel> channel) {
-  std::unique_ptr<AgentLoop> loop(new AgentLoop(config));
+absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(const config::v1::Agent& config,
+                                                             const std::string& supervisor,
+                                                             std::shared_ptr<grpc::Channel> channel,
+                                                             v1::DeviceTopology topology) {
+  std::unique_ptr<AgentLoop> loop(new AgentLoop(config, std::move(topology)));
   if (absl::Status status = loop->Init(supervisor, std::move(channel)); !status.ok()) return status;
   return loop;
 }
@@ -93,6 +95,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   context.node = config_.node_name();
   context.address = config_.address();
   context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
+  context.nccl_topo_file = NcclTopologyFile(config_.discovery());
   const std::string state = std::filesystem::absolute(config_.state_directory());
   auto isolation = Isolation::Create(config_, state);
   if (!isolation.ok()) return isolation.status();
@@ -126,12 +129,14 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
   link_ = std::make_unique<GrpcLink>(channel, *this);
+  v1::NodeInventory inventory = MakeInventory(config_);
+  *inventory.mutable_topology() = topology_;
   logic_ = std::make_unique<AgentLogic>(
       AgentLogic::Options{.node = config_.node_name(),
                           .agent_id = journal_->state().identity.agent_id(),
                           .boot_id = boot_id_,
                           .version = kBerthVersion,
-                          .inventory = MakeInventory(config_),
+                          .inventory = std::move(inventory),
                           .keep_ended = FromProto(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());

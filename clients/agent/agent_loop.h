@@ -28,10 +28,11 @@ namespace berth {
 class AgentLoop final : public LinkEvents {
  public:
   // Opens the state directory (one agent at a time: FAILED_PRECONDITION otherwise), journal and
-  // runner. `config` is complete and checked.
+  // runner. `config` is complete and checked; `topology` is that of its devices.
   static absl::StatusOr<std::unique_ptr<AgentLoop>> Create(const config::v1::Agent& config,
                                                            const std::string& supervisor,
-                                                           std::shared_ptr<grpc::Channel> channel);
+                                                           std::shared_ptr<grpc::Channel> channel,
+                                                           v1::DeviceTopology topology = {});
   ~AgentLoop() override;
 
   // Until Stop, or an error that leaves only ending the process. Tasks live on in both cases.
@@ -50,7 +51,7 @@ class AgentLoop final : public LinkEvents {
     std::string reason;
   };
 
-  explicit AgentLoop(const config::v1::Agent& config);
+  AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topology);
   absl::Status Init(const std::string& supervisor, std::shared_ptr<grpc::Channel> channel);
   absl::Status OpenState();
   absl::Status WriteIdentity(bool* rebooted);
@@ -65,6 +66,7 @@ class AgentLoop final : public LinkEvents {
   Instant Now();
 
   const config::v1::Agent config_;
+  const v1::DeviceTopology topology_;
   int wake_fd_ = -1;
   int lock_fd_ = -1;
   std::atomic<bool> stopping_ = false;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/device_topology.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/discovery/probe.h"
 #include "clients/discovery/render.h"
@@ -155,6 +156,7 @@ DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* conf
   add(AddVanished(ReadKnown(path, &found.lines), config));
   for (int i = declared; i < config->devices_size(); ++i)
     *found.known.add_devices() = config->devices(i);
+  if (machine.ok()) found.topology = TopologyOf(*machine, config->devices());
   return found;
 }
 

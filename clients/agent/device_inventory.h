@@ -30,6 +30,7 @@ std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1:
 struct DiscoveredDevices {
   std::vector<std::string> lines;  // what went wrong, or should be known
   v1::NodeInventory known;         // all devices but the declared ones; for SaveKnownDevices
+  v1::DeviceTopology topology;     // of config->devices(), as they stand then
 };
 
 // Runs the probe as config->discovery() says and does both of the above; the devices known so far

@@ -34,6 +34,17 @@ void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* e
   (*env)["NVIDIA_VISIBLE_DEVICES"] = uuids["gpu"].empty() ? "void" : uuids["gpu"];
 }
 
+// "=" makes NCCL take names as they are: else mlx5_1 would stand for mlx5_10, too. A task that
+// asked for no NICs may use all, as NCCL finds best.
+void AddNccl(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
+  const std::map<std::string, std::string> uuids = UuidsByKind(launch);
+  const auto nics = uuids.find("nic");
+  if (nics != uuids.end()) (*env)["NCCL_IB_HCA"] = absl::StrCat("=", nics->second);
+  const bool has_gpus = uuids.contains("gpu");
+  if (has_gpus && !context.nccl_topo_file.empty())
+    (*env)["NCCL_TOPO_FILE"] = context.nccl_topo_file;
+}
+
 void AddRanks(const v1::TaskLaunch& launch, Environment* env) {
   (*env)["RANK"] = absl::StrCat(launch.rank());
   (*env)["WORLD_SIZE"] = absl::StrCat(launch.world_size());
@@ -102,6 +113,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);
   AddDevices(launch, context.has_gpus, &env);
+  AddNccl(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
   env[kMarkerName] = context.task_directory;
   return env;

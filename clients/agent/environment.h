@@ -22,6 +22,7 @@ struct EnvironmentContext {
   std::string node;
   std::string address;  // how others reach this node
   bool has_gpus = false;
+  std::string nccl_topo_file = {};  // absolute; empty: there is none
   std::string user;
   std::string home;
   std::string scratch = {}, tmp = {};  // directories of the task's own; empty: not named

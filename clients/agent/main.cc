@@ -143,8 +143,8 @@ int RunAgent(const Flags& flags) {
   if (!credentials.ok()) return Fail(credentials.status());
   const std::string supervisor =
       flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;
-  auto loop =
-      AgentLoop::Create(config, supervisor, MakeAgentChannel(config.server(), *credentials));
+  auto loop = AgentLoop::Create(config, supervisor, MakeAgentChannel(config.server(), *credentials),
+                                found.topology);
   if (!loop.ok()) return Fail(loop.status());
   if (!config.discovery().disabled()) {
     if (absl::Status status = SaveKnownDevices(found.known, config.state_directory()); !status.ok())

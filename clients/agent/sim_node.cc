@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/agent_config.h"
+#include "support/device_preset.h"
 
 namespace berth {
 namespace {
@@ -47,7 +48,34 @@ SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes) {
   return behaviour;
 }
 
-v1::NodeInventory SimInventory(const std::string& name, const config::v1::SimulatedNodes& nodes) {
+namespace {
+
+absl::Status AddTopology(const config::v1::SimulatedNodes& nodes, v1::NodeInventory* inventory) {
+  if (nodes.device_topology().empty()) return absl::OkStatus();
+  const absl::StatusOr<DevicePreset> preset = FindDevicePreset(nodes.device_topology());
+  if (!preset.ok()) return preset.status();
+  const auto of_kind = [&](const char* kind) {
+    const auto found = nodes.devices().find(kind);
+    return found == nodes.devices().end() ? 0 : found->second;
+  };
+  const int gpus = of_kind("gpu"), nics = of_kind("nic");
+  if (gpus + nics != inventory->devices_size()) {
+    return absl::InvalidArgumentError("deviceTopology is for nodes with GPUs and NICs alone");
+  }
+  auto topology =
+      PresetTopology(*preset, gpus, nics, nodes.cpu_millis() / 1000, nodes.memory_bytes());
+  if (!topology.ok()) return topology.status();
+  *inventory->mutable_topology() = *std::move(topology);
+  for (int i = 0; i < inventory->devices_size(); ++i) {
+    inventory->mutable_devices(i)->set_numa_node(preset->numa[static_cast<size_t>(i)]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
+                                               const config::v1::SimulatedNodes& nodes) {
   v1::NodeInventory inventory;
   inventory.set_cpu_millis(nodes.cpu_millis());
   inventory.set_memory_bytes(nodes.memory_bytes());
@@ -65,6 +93,7 @@ v1::NodeInventory SimInventory(const std::string& name, const config::v1::Simula
       device.set_numa_node(-1);
     }
   }
+  if (absl::Status status = AddTopology(nodes, &inventory); !status.ok()) return status;
   return inventory;
 }
 

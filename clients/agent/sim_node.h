@@ -28,7 +28,9 @@ struct SimBehaviour {
 SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes);
 
 // NAME-KIND-0, ... for each declared kind.
-v1::NodeInventory SimInventory(const std::string& name, const config::v1::SimulatedNodes& nodes);
+// INVALID_ARGUMENT if the device topology is not known, or of other devices.
+absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
+                                               const config::v1::SimulatedNodes& nodes);
 
 struct SimCounters {
   size_t running = 0;

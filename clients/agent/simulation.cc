@@ -304,9 +304,10 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
   const std::string rack_label = kRackLabel;
   for (size_t i = 0; i < planned->size(); ++i) {
     const PlannedNode& node = (*planned)[i];
-    v1::NodeInventory inventory = SimInventory(node.name, *node.nodes);
-    if (!node.rack.empty()) (*inventory.mutable_labels())[rack_label] = node.rack;
-    simulation->shards_[i % kShards]->Add(node.name, std::move(inventory), *node.behaviour,
+    absl::StatusOr<v1::NodeInventory> inventory = SimInventory(node.name, *node.nodes);
+    if (!inventory.ok()) return inventory.status();
+    if (!node.rack.empty()) (*inventory->mutable_labels())[rack_label] = node.rack;
+    simulation->shards_[i % kShards]->Add(node.name, *std::move(inventory), *node.behaviour,
                                           channels[i % connections]);
   }
   for (const std::unique_ptr<SimShard>& shard : simulation->shards_) shard->Run();

@@ -1,10 +1,10 @@
 #include <map>
 #include <memory>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/by_name.h"
+#include "clients/cli/device_table.h"
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
 #include "support/yaml_proto.h"
@@ -69,29 +69,6 @@ Shape<v1::Node> NodeShape() {
   return {"node", NodeTable, [](const v1::Node& node) { return WriteYaml(node); }};
 }
 
-Table DeviceTable(const v1::Node& node) {
-  Table table({{"DEVICE"},
-               {"KIND"},
-               {"MODEL"},
-               {"MEMORY", Column::kRight},
-               {"NUMA", Column::kRight},
-               {"STATE"}});
-  const auto& in_use = node.status().devices_in_use();
-  const std::set<std::string> used(in_use.begin(), in_use.end());
-  for (const v1::Device& device : node.inventory().devices()) {
-    const Word state = device.unhealthy()              ? Word{"unhealthy", Color::kRed}
-                       : used.count(device.uuid()) > 0 ? Word{"in use", Color::kBlue}
-                                                       : Word{"free", Color::kGreen};
-    table.AddRow({{device.uuid()},
-                  {device.kind()},
-                  {device.model()},
-                  {device.memory_bytes() == 0 ? "-" : HumanBytes(device.memory_bytes())},
-                  {device.numa_node() < 0 ? "-" : absl::StrCat(device.numa_node())},
-                  state});
-  }
-  return table;
-}
-
 std::string DescribeNode(const v1::Node& node, const Session& session) {
   const v1::NodeStatus& status = node.status();
   Page page;
@@ -123,6 +100,7 @@ std::string DescribeNode(const v1::Node& node, const Session& session) {
   TableStyle style = session.table_style();
   style.headers = true;
   page.AddSection("Devices", DeviceTable(node).Render(style));
+  page.AddSection("Links between devices", LinkMatrix(node, style));
   return page.Text();
 }
 

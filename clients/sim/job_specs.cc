@@ -15,7 +15,11 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
                                               const std::string& path) {
   if (from.share() != 0 || from.cores() != 0) return Unbuilt(path, "sharing a device");
   if (!from.mig().empty()) return Unbuilt(path, "mig");
-  if (from.min_link() != 0 || from.min_bandwidth_gbps() != 0) return Unbuilt(path, "min_link");
+  const bool links = from.min_link() != 0 || from.min_bandwidth_gbps() != 0;
+  if (links && (from.count() < 2 || from.kind() == "nic")) {
+    return Wrong(path, "minLink and minBandwidthGbps are for two or more devices, not for NICs");
+  }
+  if (from.min_bandwidth_gbps() < 0) return Wrong(path, "minBandwidthGbps is negative");
   DeviceRequest request;
   request.kind = from.kind();
   request.count = from.count();
@@ -24,6 +28,8 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
   request.allow_uuids = {from.allow_uuids().begin(), from.allow_uuids().end()};
   request.deny_uuids = {from.deny_uuids().begin(), from.deny_uuids().end()};
+  request.min_link = static_cast<LinkClass>(from.min_link());
+  request.min_bandwidth_gbps = from.min_bandwidth_gbps();
   return request;
 }
 
@@ -40,7 +46,11 @@ absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) 
     if (!request.ok()) return request.status();
     shape.devices.push_back(*std::move(request));
   }
-  if (from.gpus() != 0) shape.devices.push_back({"gpu", from.gpus(), 0, {}, {}, {}, {}});
+  if (from.gpus() != 0) {
+    DeviceRequest& gpus = shape.devices.emplace_back();
+    gpus.kind = "gpu";
+    gpus.count = from.gpus();
+  }
   std::sort(shape.devices.begin(), shape.devices.end(),
             [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
   for (const auto& [name, amount] : resources.extended()) shape.extended.push_back({name, amount});

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "clients/sim/names.h"
+#include "support/device_preset.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -79,6 +80,61 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
   }
   if (unhealthy.empty()) return absl::OkStatus();
   return Wrong(absl::StrCat(path, ".unhealthy"), "no device ", unhealthy[0]);
+}
+
+DeviceTopology ToTopology(const v1::DeviceTopology& from) {
+  DeviceTopology topology;
+  for (const v1::DeviceLink& link : from.links()) {
+    topology.links.push_back({.link = static_cast<LinkClass>(link.link()),
+                              .count = link.count(),
+                              .mb_per_s = link.mb_per_s(),
+                              .same_package = link.same_package()});
+  }
+  topology.between = from.between();
+  for (const v1::NumaNode& numa : from.numa_nodes()) {
+    topology.numa_nodes.push_back({.id = numa.id(),
+                                   .package = numa.package(),
+                                   .cpus = numa.cpus(),
+                                   .memory_bytes = numa.memory_bytes()});
+  }
+  return topology;
+}
+
+// Of a machine that is known by name; it says the NUMA nodes of its devices, too.
+absl::Status SetPreset(const std::string& name, const std::string& path, NodeSpec* spec) {
+  const absl::StatusOr<DevicePreset> preset = FindDevicePreset(name);
+  if (!preset.ok()) return Under(path, preset.status());
+  const auto of_kind = [&](const char* kind) {
+    return static_cast<int>(std::count_if(spec->devices.begin(), spec->devices.end(),
+                                          [&](const Device& one) { return one.kind == kind; }));
+  };
+  const int gpus = of_kind("gpu"), nics = of_kind("nic");
+  if (gpus + nics != static_cast<int>(spec->devices.size())) {
+    return Wrong(path, "is for nodes with GPUs and NICs alone");
+  }
+  const auto topology =
+      PresetTopology(*preset, gpus, nics, spec->cpu_millis / 1000, spec->memory_bytes);
+  if (!topology.ok()) return Under(path, topology.status());
+  spec->topology = ToTopology(*topology);
+  for (size_t i = 0; i < spec->devices.size(); ++i) spec->devices[i].numa_node = preset->numa[i];
+  return absl::OkStatus();
+}
+
+absl::Status SetTopology(const sim::v1::Node& node, const std::string& path, NodeSpec* spec) {
+  if (!node.device_topology().empty()) {
+    if (!node.device_links().empty()) return Wrong(path, "deviceTopology or deviceLinks, not both");
+    return SetPreset(node.device_topology(), absl::StrCat(path, ".deviceTopology"), spec);
+  }
+  if (node.device_links().empty()) return absl::OkStatus();
+  const std::string where = absl::StrCat(path, ".deviceLinks");
+  if (node.device_links_size() != static_cast<int>(spec->devices.size())) {
+    return Wrong(where, "has ", node.device_links_size(), " rows; the node has ",
+                 spec->devices.size(), " devices");
+  }
+  const auto topology = ParseDeviceMatrix(Strings(node.device_links()));
+  if (!topology.ok()) return Under(where, topology.status());
+  spec->topology = ToTopology(*topology);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -163,6 +219,7 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {
     return std::tie(a.kind, a.pci_bus_id) < std::tie(b.kind, b.pci_bus_id);
   });
+  if (status = SetTopology(node, path, &spec); !status.ok()) return status;
   for (const auto& [key, amount] : node.extended()) spec.extended.push_back({key, amount});
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });

@@ -19,6 +19,8 @@ std::vector<Benchmark> AllBenchmarks() {
       {"core.gang", "us to decide on a gang of 1,000 nodes among 16,384, hard tier", CoreGang},
       {"core.topology", "us to decide on gangs of up to 4,096 nodes, or that no domain fits",
        CoreTopology},
+      {"core.devices", "us to choose the devices of one node, of 8 and of 16, at the longest",
+       CoreDevices},
       {"core.idle_cycle", "us a cycle with 1,000,000 pending jobs of which none can start",
        CoreIdleCycle},
       {"core.victims", "ms to plan victims for a gang of 128 nodes on 4,000 full ones",

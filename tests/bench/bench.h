@@ -45,6 +45,7 @@ std::vector<Row> CoreFill(const Options& options);
 std::vector<Row> CoreScale(const Options& options);
 std::vector<Row> CoreGang(const Options& options);
 std::vector<Row> CoreTopology(const Options& options);
+std::vector<Row> CoreDevices(const Options& options);
 std::vector<Row> CoreIdleCycle(const Options& options);
 std::vector<Row> CoreVictims(const Options& options);
 std::vector<Row> CoreReclaimLarge(const Options& options);

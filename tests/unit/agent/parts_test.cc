@@ -10,10 +10,10 @@
 #include "clients/agent/agent_config.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/log_files.h"
-#include "support/name_pattern.h"
 #include "clients/agent/port_allocator.h"
 #include "clients/agent/sim_node.h"
 #include "clients/agent/supervisor/log_writer.h"
+#include "support/name_pattern.h"
 #include "tests/unit/agent/fakes.h"
 
 namespace berth {
@@ -81,6 +81,7 @@ TEST_CASE("the environment contract") {
       {"LOGNAME", "ada"},
       {"MASTER_ADDR", "10.0.0.9"},
       {"MASTER_PORT", "20005"},
+      {"NCCL_IB_HCA", "=mlx5_0"},
       {"NODE_RANK", "2"},
       {"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"},
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -107,6 +108,22 @@ TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come
   EnvironmentContext plain = Context();
   plain.has_gpus = false;
   CHECK_FALSE(BuildEnvironment({12, 6, 2}, launch, {}, plain).contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("NCCL is told the NICs of the task, and the topology of the node with its GPUs") {
+  v1::TaskLaunch launch = Launch();
+  EnvironmentContext context = Context();
+  context.nccl_topo_file = "/etc/topology.xml";
+  Environment env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK_FALSE(env.contains("NCCL_IB_HCA"));
+  CHECK_FALSE(env.contains("NCCL_TOPO_FILE"));
+  for (const char* kind : {"gpu", "nic", "nic"}) {
+    launch.add_device_kinds(kind);
+    launch.add_device_uuids(absl::StrCat(kind, launch.device_kinds_size()));
+  }
+  env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("NCCL_IB_HCA") == "=nic2,nic3");
+  CHECK(env.at("NCCL_TOPO_FILE") == "/etc/topology.xml");
 }
 
 TEST_CASE("a very long node list is only in the host file") {
@@ -221,10 +238,28 @@ TEST_CASE("simulated nodes have the devices that the file declares") {
   nodes.set_cpu_millis(64000);
   (*nodes.mutable_devices())["gpu"] = 2;
   (*nodes.mutable_models())["gpu"] = "H100";
-  const v1::NodeInventory inventory = SimInventory("n07", nodes);
+  const v1::NodeInventory inventory = SimInventory("n07", nodes).value();
   REQUIRE(inventory.devices_size() == 2);
   CHECK(inventory.devices(1).uuid() == "n07-gpu-1");
   CHECK(inventory.devices(1).model() == "H100");
+}
+
+TEST_CASE("simulated nodes are connected as a known machine") {
+  config::v1::SimulatedNodes nodes;
+  nodes.set_cpu_millis(64000);
+  (*nodes.mutable_devices())["gpu"] = 8;
+  nodes.set_device_topology("dgx-1");
+  const v1::NodeInventory inventory = SimInventory("n07", nodes).value();
+  CHECK(inventory.topology().between().size() == 28);
+  CHECK(inventory.devices(7).numa_node() == 1);
+  CHECK(inventory.topology().numa_nodes(1).cpus() == "32-63");
+  nodes.set_device_topology("dgx-9");
+  CHECK(absl::IsNotFound(SimInventory("n07", nodes).status()));
+  nodes.set_device_topology("ac922");
+  CHECK(absl::IsInvalidArgument(SimInventory("n07", nodes).status()));
+  (*nodes.mutable_devices())["gpu"] = 4;
+  (*nodes.mutable_devices())["fpga"] = 1;
+  CHECK(absl::IsInvalidArgument(SimInventory("n07", nodes).status()));
 }
 
 TEST_CASE("simulated tasks run their time, fail and are refused at the given rates") {

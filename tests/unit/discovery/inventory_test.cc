@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/device_inventory.h"
+#include "clients/agent/device_topology.h"
 #include "clients/agent/discover_command.h"
 #include "clients/discovery/render.h"
 #include "tests/unit/discovery/samples.h"
@@ -52,6 +53,54 @@ TEST_CASE("GPUs and NICs are registered with what is known of them") {
   CHECK(gpu.pci_bus_id() == "0000:02:00.0");
   CHECK(config.devices(2).kind() == "nic");
   CHECK(config.memory_bytes() == 1000);
+}
+
+// Class, links and bandwidth of a pair: "NV2", "PIX 12600", "?".
+std::string Between(const v1::DeviceTopology& topology, size_t devices, size_t a, size_t b) {
+  const size_t pair = a * (2 * devices - a - 1) / 2 + (b - a - 1);
+  const auto code = static_cast<uint8_t>(topology.between().at(pair));
+  if (code == 0) return "?";
+  const v1::DeviceLink& link = topology.links(code - 1);
+  std::string text = v1::LinkClass_Name(link.link()).substr(11);
+  if (link.count() > 0) absl::StrAppend(&text, " ", link.count());
+  if (link.mb_per_s() > 0) absl::StrAppend(&text, " ", link.mb_per_s(), " MB/s");
+  if (link.same_package()) absl::StrAppend(&text, " inside");
+  return text;
+}
+
+TEST_CASE("how devices are connected is told by their positions") {
+  using discovery::LinkClass;
+  Machine machine = Two();
+  machine.pci = {{.link_mb_per_s = 15'750}, {.link_mb_per_s = 31'500}};
+  machine.gpus[0].pci_node = 0;
+  machine.gpus[1].pci_node = 1;
+  machine.nics[0].pci_node = 1;
+  machine.gpu_gpu.assign(2, std::vector<discovery::Distance>(2));
+  machine.gpu_gpu[1][0] = {.pci = LinkClass::kSys,
+                           .fabric = discovery::FabricKind::kNvlink,
+                           .links = 2,
+                           .same_package = true};
+  machine.gpu_nic = {{{.pci = LinkClass::kSys, .same_package = true}}, {{.pci = LinkClass::kPix}}};
+  machine.numa_nodes = {{.os_index = 1, .package = 0, .cpus = "8-15", .memory_bytes = 5},
+                        {.os_index = 0, .package = 0, .cpus = "0-7"},
+                        {.os_index = 2, .gpu_memory = true}};
+  config::v1::Agent config;
+  v1::Device* declared = config.add_devices();
+  declared->set_kind("npu");
+  declared->set_uuid("mine");
+  AddDiscovered(machine, &config);
+  REQUIRE(Uuids(config) == std::vector<std::string>{"mine", "GPU-0", "GPU-1", "mlx5_0"});
+  v1::DeviceTopology topology = TopologyOf(machine, config.devices());
+  CHECK(Between(topology, 4, 0, 1) == "?");
+  CHECK(Between(topology, 4, 1, 2) == "NVLINK 2");
+  CHECK(Between(topology, 4, 1, 3) == "SYS inside");
+  CHECK(Between(topology, 4, 2, 3) == "PIX 25200 MB/s");  // four fifths of 31.5 GB/s
+  REQUIRE(topology.numa_nodes_size() == 2);
+  CHECK(topology.numa_nodes(0).cpus() == "0-7");
+  CHECK(topology.numa_nodes(1).memory_bytes() == 5);
+  machine.gpu_nic[1][0].pci = LinkClass::kPhb;
+  topology = TopologyOf(machine, config.devices());
+  CHECK(Between(topology, 4, 2, 3) == "PHB 21000 MB/s");
 }
 
 TEST_CASE("what is declared is never replaced") {

@@ -1,0 +1,59 @@
+// berth node describe: the devices of a node, and how they are connected.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/cli/cli_harness.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+
+v1::Node TwoGpusAndNic() {
+  v1::Node node;
+  node.set_name("n1");
+  const auto add = [&](const char* kind, const char* uuid, int numa) {
+    v1::Device& device = *node.mutable_inventory()->add_devices();
+    device.set_kind(kind);
+    device.set_uuid(uuid);
+    device.set_numa_node(numa);
+  };
+  add("gpu", "GPU-a", 0);
+  add("gpu", "GPU-b", 1);
+  add("nic", "mlx5_0", 1);
+  node.mutable_status()->add_devices_in_use("GPU-b");
+  return node;
+}
+
+TEST_CASE("node describe shows how devices are connected, and which are free") {
+  Cli cli;
+  v1::Node node = TwoGpusAndNic();
+  v1::DeviceTopology& topology = *node.mutable_inventory()->mutable_topology();
+  topology.add_links()->set_link(v1::LINK_CLASS_NVLINK);
+  topology.mutable_links(0)->set_count(18);
+  topology.add_links()->set_link(v1::LINK_CLASS_PIX);
+  topology.set_between(std::string("\1\0\2", 3));
+  for (int id : {0, 1, 2}) {
+    v1::NumaNode& numa = *topology.add_numa_nodes();
+    numa.set_id(id);
+    numa.set_cpus(id == 0 ? "0-7" : "8-15");
+  }
+  cli.script.Answer("GetNode", node);
+  CHECK(cli.Run({"node", "describe", "n1"}) == 0);
+  INFO(cli.out());
+  CHECK_THAT(cli.out(), Contains("NUMA node 0") && Contains("CPUs 8-15") && Contains("in use"));
+  CHECK_THAT(cli.out(), !Contains("NUMA node 2"));  // no device is there
+  CHECK_THAT(cli.out(), Contains("Links between devices:\n"
+                                 "        gpu0  gpu1  nic0  STATE\n"
+                                 "  gpu0  X     NV18  ?     free\n"
+                                 "  gpu1  NV18  X     PIX   in use\n"));
+}
+
+TEST_CASE("node describe without links is a list of devices") {
+  Cli cli;
+  cli.script.Answer("GetNode", TwoGpusAndNic());
+  CHECK(cli.Run({"node", "describe", "n1"}) == 0);
+  CHECK_THAT(cli.out(), Contains("gpu1    GPU-b") && !Contains("Links between"));
+}
+
+}  // namespace
+}  // namespace berth
