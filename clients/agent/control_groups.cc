@@ -66,6 +66,13 @@ absl::Status InheritCpuset(const std::string& above, const std::string& group) {
   return absl::OkStatus();
 }
 
+// To be near its devices helps a task, and it runs without as well: where the kernel has not these
+// CPUs or memory nodes (they may come from a file about another machine), it has all.
+void StayNear(const std::string& group, const GroupLimits& limits) {
+  if (!limits.cpuset.empty()) (void)WriteControl(group + "/cpuset.cpus", limits.cpuset);
+  if (!limits.memory_nodes.empty()) (void)WriteControl(group + "/cpuset.mems", limits.memory_nodes);
+}
+
 bool IsParent(const std::string& parent) {
   for (const absl::string_view name : absl::StrSplit(parent, '/')) {
     if (name.empty() || name == "." || name == "..") return false;
@@ -224,7 +231,7 @@ absl::Status ControlGroups::LimitUnified(const std::string& group,
     status.Update(WriteControl(group + "/cpu.max",
                                absl::StrCat(std::max<int64_t>(quota, 1000), " ", kCpuPeriodUs)));
   }
-  if (!limits.cpuset.empty()) status.Update(WriteControl(group + "/cpuset.cpus", limits.cpuset));
+  StayNear(group, limits);
   return status;
 }
 
@@ -248,7 +255,7 @@ absl::Status ControlGroups::LimitV1(const Tree& tree, const std::string& group,
     }
   }
   if (tree.controller == "cpuset") {
-    if (!limits.cpuset.empty()) status.Update(WriteControl(group + "/cpuset.cpus", limits.cpuset));
+    StayNear(group, limits);
     status.Update(InheritCpuset(tree.directory, group));
   }
   if (tree.controller == "devices") {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/device_nodes.h"
 #include "clients/agent/disk.h"
@@ -200,6 +201,7 @@ absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch
   auto group = groups_->Make(id, {.cpu_millis = launch.cpu_millis(),
                                   .memory_bytes = launch.memory_bytes(),
                                   .cpuset = launch.cpuset(),
+                                  .memory_nodes = absl::StrJoin(launch.memory_nodes(), ","),
                                   .denied_devices = OthersDevices(launch, nvidia_minors_)});
   if (!group.ok()) return group.status();
   spec->groups = *std::move(group);
