@@ -44,8 +44,9 @@ YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* s
   read.ignored = options.ignored;
   read.skipped = skipped;
   read.hints = {
-      {"image", "Berth runs programs of the node, not images; remove it or pass --ignore image"},
-      {"imagePullPolicy", "Berth runs no images; remove it or pass --ignore imagePullPolicy"},
+      {"image", "Berth fetches no images, and a registry's is none of the nodes' own; remove it or pass "
+       "--ignore image"},
+      {"imagePullPolicy", "Berth fetches no images; remove it or pass --ignore imagePullPolicy"},
       {"plugins",
        "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
        "--ignore plugins"},

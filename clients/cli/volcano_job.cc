@@ -280,7 +280,7 @@ class JobConverter {
   void ConvertContainer(const std::string& from, const std::string& to,
                         const volcano::v1::Container& container, v1::TaskGroup* group) {
     if (container.command_size() == 0) {
-      Error(from, "\"command\" is missing: Berth runs no images, so there is no entry point");
+      Error(from, "\"command\" is missing: without an image there is no entry point");
     }
     for (const std::string& word : container.command())
       group->add_command(WithBerthVariables(word));

@@ -255,13 +255,13 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], image: busybox"),
-       "f.yaml:6:51: unsupported key \"image\": Berth runs programs of the node, not images; "
-       "remove it or pass "
+       "f.yaml:6:51: unsupported key \"image\": Berth fetches no images, and a registry's is none of the "
+       "nodes' own; remove it or pass "
        "--ignore image"},
       {VolcanoContainer("comand: [a]"),
        "f.yaml:6:37: unsupported key \"comand\"; did you mean \"command\"?"},
       {VolcanoContainer("args: [a]"),
-       "f.yaml:6:36: \"command\" is missing: Berth runs no images, so there is no entry point"},
+       "f.yaml:6:36: \"command\" is missing: without an image there is no entry point"},
       {VolcanoContainer("command: [a], resources: {limits: {example.com/fpga: 1}}"),
        "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
