@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""berth-sim replay: a small log of our own, compared under two policies; mistakes are told with their place; with
+BERTH_FIXTURES set, published schedules of real logs come out as they were published."""
+import csv
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from berth_harness import BIN
+
+FIXTURES = os.environ.get("BERTH_FIXTURES")
+# A machine of 10 processors. Number, submit, run, processors, requested.
+JOBS = [(1, 0, 100, 6, 100), (2, 10, 100, 6, 100), (3, 20, 50, 4, 50), (4, 30, 60, 4, 500)]
+
+
+def record(number, submit, run, processors, requested):
+    return f"{number} {submit} -1 {run} {processors} -1 -1 {processors} {requested} -1 1 1 1 -1 -1 -1 -1 -1\n"
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.log = self.folder / "small.swf"
+        self.log.write_text("; MaxProcs: 10\n" + "".join(record(*job) for job in JOBS))
+        self.easy = self.write("easy.yaml", "config: {actions: [allocate, backfill], backfill: {refresh: 0s}}\n")
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def run_it(self, *arguments):
+        return subprocess.run([str(BIN / "berth-sim"), "replay", *map(str, arguments)], capture_output=True, text=True,
+                              timeout=300)
+
+    def replay(self, *arguments):
+        done = self.run_it(*arguments, "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def slowdown(self, *arguments):
+        return self.replay(*arguments, "--config", self.easy)["policies"][0]["boundedSlowdown"]["mean"]
+
+    def test_a_log_and_what_became_of_each_job(self):
+        out = self.folder / "jobs.csv"
+        result = self.replay(self.log, "--jobs", out)
+        self.assertEqual(result["jobs"], "4")
+        rows = rows_of(out)
+        # 3 goes around 2, and so does 4, for it leaves 2 its six processors.
+        self.assertEqual([row["wait"] for row in rows], ["0", "90", "0", "40"])
+
+    def test_policies_side_by_side(self):
+        strict = self.write("in-order.yaml", "config: {actions: [allocate]}\n")
+        result = self.replay(self.log, "--config", self.easy, "--config", strict)
+        self.assertEqual([policy["name"] for policy in result["policies"]], ["easy", "in-order"])
+        table = self.run_it(self.log, "--config", self.easy, "--config", strict)
+        self.assertIn("in-order", table.stdout)
+
+    def test_the_same_twice(self):
+        self.assertEqual(self.replay(self.log), self.replay(self.log))
+
+    def test_mistakes_have_a_place(self):
+        for arguments, words in [
+                ((self.folder / "none.swf",), "none.swf: No such file"),
+                ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: a record has 18 fields, this one 3"),
+                ((self.write("jobs.csv", "a,b\n"), "--columns", "submit=a,run=b"), "CSV needs --cluster"),
+                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" is taken'),
+                ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
+            with self.subTest(words):
+                done = self.run_it(*arguments)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
+    def test_easy_on_kth_sp2(self):
+        folder = pathlib.Path(FIXTURES) / "traces/kth_sp2"
+        log, out = folder / "KTH-SP2-1996-2.swf.gz", self.folder / "jobs.csv"
+        self.assertAlmostEqual(self.slowdown(log, "--jobs", out), 92.5765, delta=0.92)
+        self.assertAlmostEqual(self.slowdown(log, "--perfect-times"), 71.7224, delta=0.71)
+        ours = {row["name"]: float(row["wait"]) for row in rows_of(out)}
+        same = 0
+        with gzip.open(folder / "KTH-SP2.schedule.fcfs_reqtime.swf.gz", "rt") as lines:
+            for fields in (line.split() for line in lines if line.strip() and not line.startswith(";")):
+                same += abs(ours["job-" + fields[0]] - float(fields[2])) <= 1
+        self.assertGreater(same, 0.98 * len(ours))
+
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
+    def test_easy_on_lublin_1(self):
+        folder = pathlib.Path(FIXTURES) / "traces/lublin"
+        windows = [row for row in rows_of(folder / "windows.csv") if row["trace"] == "Lublin-1"]
+        found = [self.slowdown(folder / "lublin_256.swf.gz", "--processors", 256, "--perfect-times",
+                               "--skip", row["start_index_0based"], "--take", row["n_jobs"]) for row in windows]
+        self.assertEqual(len(found), 10)
+        self.assertAlmostEqual(sum(found) / len(found), 271.40, delta=2.7)
+
+
+if __name__ == "__main__":
+    unittest.main()
