@@ -98,7 +98,10 @@ std::vector<Incident> Incidents(const Look& look) {
     if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
     incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
   }
-  if (job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now) {
+  // A job whose last task ended at that very moment has kept within it.
+  const bool overdue =
+      job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
+  if (overdue && tally.Occupying() + tally.Waiting() > 0) {
     incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});
   }
   return incidents;
