@@ -98,7 +98,7 @@ TEST_CASE("errors of all documents are told together") {
         "maxRetries, retryBackoff, "
         "dependencies, checkpoint, onNodeLoss, strategy, killGrace, killSignal, labels, "
         "annotations, suspended, "
-        "prepareTimeout, user\n"
+        "prepareTimeout, user, runAs\n"
         "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 

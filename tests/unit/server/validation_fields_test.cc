@@ -307,7 +307,7 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
   }
   CHECK(hot > 40);
   CHECK(cold >= 7);
-  CHECK(refused > 8);
+  CHECK(refused > 5);  // what is not built yet
 }
 
 TEST_CASE("every field of a queue is hot or refused by name") {
