@@ -269,7 +269,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
   spec->env = {kRuntimePath, TaskMarker(directory)};
   spec->container = true;
   spec->user.clear();
-  spec->directory = "/";
+  spec->directory = std::string("/");
   return absl::OkStatus();
 }
 
