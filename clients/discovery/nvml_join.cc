@@ -102,7 +102,7 @@ class Joiner {
   void AddUnseen(const std::map<PciAddress, NvmlDevice>& seen) {
     for (const auto& [address, device] : seen) {
       const bool known = std::any_of(machine_->gpus.begin(), machine_->gpus.end(),
-                                     [&](const Gpu& gpu) { return gpu.pci == address; });
+                                     [&at = address](const Gpu& gpu) { return gpu.pci == at; });
       if (known) continue;
       Warn(absl::StrCat("the GPU at PCI ", ToString(address), " is not in the PCI tree"));
       machine_->gpus.push_back({.vendor = "nvidia", .pci = address});

@@ -10,7 +10,6 @@ LeafPlacer::LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Windo
     : cycle_(cycle),
       state_(cycle.state()),
       job_(job),
-      group_(group),
       region_(region),
       only_this_tree_(region.OnlyOf(*view.tree)),
       tree_(*view.tree),

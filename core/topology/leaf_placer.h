@@ -49,7 +49,6 @@ class LeafPlacer {
   Cycle& cycle_;
   const ClusterState& state_;
   const Job& job_;
-  const uint32_t group_;
   const Region& region_;
   const bool only_this_tree_;
   const TopologyTree& tree_;
