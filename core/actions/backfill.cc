@@ -121,8 +121,7 @@ bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
   constexpr size_t kMostQueues = 16;
   const Job& job = state_.jobs().At(head.job);
   const JobNeeds needs = NeedsOf(job);
-  if (!needs.gang || !MayBeHelped(verdict) || InVain(state_, verdict)) return false;
-  if (helped_.size() == kMostQueues) return false;
+  if (!needs.gang || !MayBeHelped(verdict) || helped_.size() == kMostQueues) return false;
   if (!helped_.insert(head.queue).second) return false;
   bool later = false;
   for (const auto& action : cycle_.policies().actions()) {

@@ -9,12 +9,6 @@
 
 namespace berth {
 
-bool InVain(const ClusterState& state, const BlockedVerdict& verdict) {
-  const Queue& root = state.queues().At(kRootQueue);
-  return root.allocated == root.nonpreemptible &&
-         static_cast<WaitCode>(verdict.code) != WaitCode::kQueueLimit;
-}
-
 bool MayBeHelped(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
@@ -68,7 +62,6 @@ bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool
   const ClusterState& state = cycle.state();
   StateEditor& editor = cycle.transaction().editor();
   const ClassId id = missed[at];
-  if (!MayBeHelped(state, id) || InVain(state, *state.pending().Class(id).blocked)) return true;
   RoomMade made{.decided = true};
   size_t others = at + 1;
   while (made.decided && MayBeHelped(state, id)) {

@@ -24,10 +24,6 @@ using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 // What bars the class is something that others hold: they might be stopped for it.
 bool MayBeHelped(const BlockedVerdict& verdict);
 
-// Nobody need be asked: nothing that anybody holds may be taken. A preemptible job without any
-// resources could still give up its place among the running jobs of a queue.
-bool InVain(const ClusterState& state, const BlockedVerdict& verdict);
-
 // Calls `make_room` for the first job of every class that was found short of room, of a limit, or
 // of what is kept for guarantees since the last cycle that was not cut: in the order in which they
 // were found, which is that of service. A parked class costs nothing. The needs of a job that only
