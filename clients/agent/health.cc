@@ -1,5 +1,7 @@
 #include "clients/agent/health.h"
 
+#include "support/utf8.h"
+
 namespace berth {
 namespace {
 
@@ -17,7 +19,7 @@ bool HealthBook::Note(const CheckResult& result, Effect effect) {
   if (check.good >= recover_after_) check.holds = false;
   if (check.holds && !before) {
     check.effect = effect;
-    check.message = result.message.substr(0, kMaxMessageBytes);
+    check.message = MendedUtf8(result.message, kMaxMessageBytes);
   }
   return check.holds != before;
 }
@@ -27,7 +29,7 @@ bool HealthBook::Raise(const std::string& name, Effect effect, const std::string
   if (check.stays) return false;
   check.holds = check.stays = true;
   check.effect = effect;
-  check.message = message.substr(0, kMaxMessageBytes);
+  check.message = MendedUtf8(message, kMaxMessageBytes);
   return true;
 }
 

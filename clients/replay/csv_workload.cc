@@ -177,7 +177,7 @@ class Reader {
 
   absl::Status Record(const Row& row, int64_t line) {
     TraceJob job;
-    job.name = NameOfRecord(line - 1);
+    job.name = Text(row, "name").value_or(NameOfRecord(line - 1));
     job.user = Text(row, "user").value_or("");
     job.queue = Text(row, "queue").value_or("");
     int64_t tasks = 1, priority = 0;

@@ -80,7 +80,10 @@ absl::Status World::Submit(size_t index) {
   const TraceJob& from = workload_.jobs[index];
   const absl::StatusOr<QueueId> queue = QueueOf(from);
   if (!queue.ok()) return queue.status();
-  JobSpec spec{.name = from.name, .queue = *queue, .priority = from.priority};
+  // Names of a log may repeat.
+  JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
+               .queue = *queue,
+               .priority = from.priority};
   spec.min_available = from.tasks;
   spec.preemptible = from.preemptible;
   spec.user = from.user;
@@ -102,8 +105,7 @@ absl::Status World::Submit(size_t index) {
 void World::Tell(const TasksBound& bound) {
   if (!bound.gang) return;
   Outcome& outcome = run_.outcomes[index_.at(bound.job)];
-  outcome.last_start = Elapsed();
-  outcome.first_start = std::min(outcome.first_start, outcome.last_start);
+  outcome.first_start = std::min(outcome.first_start, Elapsed());
 }
 
 void World::Tell(const TasksReleased& released) {

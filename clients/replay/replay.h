@@ -16,7 +16,6 @@ namespace berth::replay {
 // What became of one job. Times since the workload's beginning of time.
 struct Outcome {
   Duration first_start = absl::InfiniteDuration();  // infinite: never
-  Duration last_start = absl::InfiniteDuration();
   Duration end = absl::InfiniteDuration();
 };
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "google/protobuf/util/json_util.h"
-#include "support/yaml_proto.h"
+#include "absl/strings/str_replace.h"
+#include "clients/sim/output.h"
 
 namespace berth::replay {
 namespace {
@@ -53,6 +53,12 @@ std::string Table(const sim::v1::ReplayResult& result) {
     }
   }
   return text;
+}
+
+// As a field of CSV.
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 }  // namespace
@@ -115,7 +121,7 @@ std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
   for (size_t i = 0; i < workload.jobs.size(); ++i) {
     const TraceJob& job = workload.jobs[i];
     const Outcome& outcome = run.outcomes[i];
-    absl::StrAppendFormat(&text, "%s,%.15g,", job.name, Seconds(job.submit));
+    absl::StrAppendFormat(&text, "%s,%.15g,", Quoted(job.name), Seconds(job.submit));
     if (Started(outcome))
       absl::StrAppendFormat(&text, "%.15g", Seconds(outcome.first_start - job.submit));
     absl::StrAppendFormat(&text, ",%.15g,", Seconds(job.run));
@@ -131,13 +137,7 @@ std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
 }
 
 std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format) {
-  if (format == "table") return Table(result);
-  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(result));
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  std::string text;
-  (void)google::protobuf::util::MessageToJsonString(result, &text, options);
-  return text;
+  return format == "table" ? Table(result) : PrintedMessage(result, format);
 }
 
 }  // namespace berth::replay

@@ -12,7 +12,7 @@
 namespace berth::replay {
 
 struct TraceJob {
-  std::string name;                               // a DNS label, unique in the workload
+  std::string name;                               // the log's, or its place there: for people
   Duration submit;                                // since the log's own beginning of time
   Duration run;                                   // > 0; of each task, from its start
   Duration requested = absl::InfiniteDuration();  // walltime; at least `run`

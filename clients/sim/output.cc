@@ -58,14 +58,17 @@ std::string Table(const sim::v1::ScenarioResult& result) {
 
 }  // namespace
 
-std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {
-  if (format == "table") return Table(result);
-  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(result));
+std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format) {
+  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(message));
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   std::string text;
-  (void)google::protobuf::util::MessageToJsonString(result, &text, options);
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
   return text;
+}
+
+std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {
+  return format == "table" ? Table(result) : PrintedMessage(result, format);
 }
 
 }  // namespace berth

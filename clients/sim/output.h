@@ -11,6 +11,8 @@ namespace berth {
 
 // "json" (one object), "yaml" (one document) or "table" (for people). Ends with a newline.
 std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format);
+// Any message, as "json" or "yaml".
+std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format);
 
 }  // namespace berth
 

@@ -1,7 +1,5 @@
 #include "clients/sim/verify.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "absl/types/span.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/store/v1/store.pb.h"
+#include "clients/sim/output.h"
 #include "clients/sim/reload.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
@@ -23,7 +22,6 @@
 #include "storage/codec.h"
 #include "storage/load.h"
 #include "support/version.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -259,13 +257,7 @@ absl::StatusOr<sim::v1::VerifyResult> VerifyLog(Store& store) {
 }
 
 std::string PrintedVerify(const sim::v1::VerifyResult& result, absl::string_view format) {
-  if (format == "table") return Table(result);
-  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(result));
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  std::string text;
-  (void)google::protobuf::util::MessageToJsonString(result, &text, options);
-  return text;
+  return format == "table" ? Table(result) : PrintedMessage(result, format);
 }
 
 }  // namespace berth

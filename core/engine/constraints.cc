@@ -188,8 +188,9 @@ void Counter::Look(const Node& node) {
   const int64_t devices = FreeDevices(node);
   ++alike.nodes;
   alike.devices += devices;
-  alike.fit_unlinked += FitsIn(empty, unlinked_devices_);
-  alike.fit_empty += FitsIn(empty);
+  const int64_t fit_empty = FitsIn(empty);
+  alike.fit_unlinked += links_ == 0 ? fit_empty : FitsIn(empty, unlinked_devices_);
+  alike.fit_empty += fit_empty;
   alike.fit_free += fits;
   alike.fit_left += fit_left;
   if (is == 0) largest_block_ = std::max(largest_block_, devices);

@@ -79,6 +79,17 @@ TEST_CASE("what never fits starts never, and ends nothing") {
   CHECK(figures.finished() == 1);
 }
 
+TEST_CASE("names of a log may repeat, and be anything") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 10, 10, 4), Job(1, 0, 10, 10, 4)};
+  workload.jobs[0].name = workload.jobs[1].name = "An odd, name";
+  const ReplayRun run = Must(workload, OneMachine(10));
+  CHECK(Schedule(run) == "0-10 0-10");
+  CHECK(JobsCsv(workload, run) ==
+        "name,submit,wait,run,end,slowdown\n"
+        "\"An odd, name\",0,0,10,10,1\n\"An odd, name\",0,0,10,10,1\n");
+}
+
 TEST_CASE("queues: of the cluster, where it has some") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10, 10, 4), Job(2, 0, 10, 10, 4)};

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "clients/replay/csv_workload.h"
@@ -120,6 +121,39 @@ TEST_CASE("CSV: by a map of columns") {
   CHECK(large.shape.devices[0].count == 2);
   CHECK(large.shape.devices[0].models == std::vector<std::string>{"P100", "V100"});
   CHECK(workload.left_out == std::map<std::string, int64_t>{{"no run time", 1}});
+}
+
+TEST_CASE("CSV: every field is taken") {
+  const std::map<std::string, std::string> values = {
+      {"name", "\"a,b\""}, {"submit", "1"},    {"run", "5"},         {"requested", "7"},
+      {"tasks", "3"},      {"cpu", "1.5"},     {"cpu_millis", "70"}, {"memory", "4Ki"},
+      {"memory_mib", "2"}, {"gpus", "2"},      {"gpu_model", "X"},   {"user", "u"},
+      {"queue", "q"},      {"priority", "-4"}, {"preemptible", "1"}};
+  const auto with = [&](const std::vector<std::string>& fields) {
+    std::string columns, header, row;
+    for (const std::string& field : fields) {
+      const char* comma = columns.empty() ? "" : ",";
+      absl::StrAppend(&columns, comma, field, "=", field);
+      absl::StrAppend(&header, comma, field);
+      absl::StrAppend(&row, comma, values.at(field));
+    }
+    return Csv(header + "\n" + row + "\n", columns).jobs.at(0);
+  };
+  CHECK(with({"submit", "run", "name"}).name == "a,b");
+  CHECK(with({"submit", "run"}).submit == absl::Seconds(1));
+  CHECK(with({"submit", "run"}).run == absl::Seconds(5));
+  CHECK(with({"submit", "run", "requested"}).requested == absl::Seconds(7));
+  CHECK(with({"submit", "run", "tasks"}).tasks == 3);
+  CHECK(with({"submit", "run", "cpu"}).shape.cpu_millis == 1500);
+  CHECK(with({"submit", "run", "cpu_millis"}).shape.cpu_millis == 70);
+  CHECK(with({"submit", "run", "memory"}).shape.memory_bytes == 4096);
+  CHECK(with({"submit", "run", "memory_mib"}).shape.memory_bytes == 2 << 20);
+  CHECK(with({"submit", "run", "gpus"}).shape.devices.at(0).models.empty());
+  CHECK(with({"submit", "run", "gpus", "gpu_model"}).shape.devices.at(0).models.size() == 1);
+  CHECK(with({"submit", "run", "user"}).user == "u");
+  CHECK(with({"submit", "run", "queue"}).queue == "q");
+  CHECK(with({"submit", "run", "priority"}).priority == -4);
+  CHECK(with({"submit", "run", "preemptible"}).preemptible);
 }
 
 TEST_CASE("CSV: what cannot be read is told with its line") {
