@@ -5,13 +5,13 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 
-install(TARGETS berth_core berth_support berth_storage berth_planning berth_loop berth_server berth_proto_messages berth_proto_api
-                berth_proto_config berth_proto_store CLI11 re2
+install(TARGETS berth_core berth_support berth_storage berth_planning berth_pricing berth_loop berth_server berth_proto_messages berth_proto_api
+                berth_proto_config berth_proto_store CLI11 re2 berth_clp
         EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/berth)
 set_target_properties(berth_core PROPERTIES EXPORT_NAME core)
 set_target_properties(berth_server PROPERTIES EXPORT_NAME server)
 install(EXPORT berth NAMESPACE berth:: DESTINATION ${package})
-install(DIRECTORY core storage support server DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY core pricing storage support server DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/ DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
 
 foreach(program berthd berth berth-agent berth-supervisor berth-probe berth-sim)

@@ -131,6 +131,11 @@ void App::Wire() {
       std::make_unique<WatchHub>(store_.get(), watch_executor_.get(), store_->LastSequence(),
                                  WatchOptions{.watchers = static_cast<size_t>(limits.watchers())});
   loop_->AddObserver(dispatcher_.get());
+  price_executor_ = std::make_unique<ThreadExecutor>();
+  const RequestMix known =
+      loop_->Read([](const ClusterState& state, uint64_t) { return state.request_mix(); });
+  mixes_ = std::make_unique<MixKeeper>(loop_.get(), price_executor_.get(), known);
+  loop_->AddObserver(mixes_.get());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&event_log_);
@@ -290,11 +295,13 @@ void App::Stop() {
   ready_ = false;
   if (http_ != nullptr) http_->SetHandler("/metrics", nullptr);  // it looks at what goes now
   StopCalls();
+  if (mixes_ != nullptr) mixes_->Stop();
   if (loop_thread_ != nullptr) loop_thread_->Stop();
   if (committer_ != nullptr) committer_->Stop();
   http_.reset();
   // Executors finish what they were given while all that it uses is still there.
   dispatch_executor_.reset();
+  price_executor_.reset();
   watch_executor_.reset();
   read_executor_.reset();
   log_executor_.reset();

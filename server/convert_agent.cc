@@ -18,7 +18,8 @@ Device ToDevice(const v1::Device& device) {
           .memory_bytes = device.memory_bytes(),
           .numa_node = device.numa_node(),
           .pci_bus_id = device.pci_bus_id(),
-          .unhealthy = device.unhealthy()};
+          .unhealthy = device.unhealthy(),
+          .max_tasks = std::max(device.max_tasks(), 1)};
 }
 
 DeviceTopology ToTopology(const v1::DeviceTopology& topology) {
@@ -92,7 +93,9 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
   if (inventory.has_topology()) spec.topology = ToTopology(inventory.topology());
   SortDevices(spec);
-  for (const auto& [name, amount] : inventory.extended()) spec.extended.push_back({name, amount});
+  for (const auto& [name, amount] : inventory.extended()) {
+    spec.extended.push_back({name, amount * kWhole});
+  }
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
   for (const auto& [key, value] : inventory.labels()) spec.labels.emplace(key, value);

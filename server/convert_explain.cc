@@ -56,11 +56,12 @@ void RenderConstraints(const Job& job, const GroupConstraints& group, v1::GroupC
   for (const std::string& name : group.blocking) out->add_blocking(name);
 }
 
-void RenderHolder(const ClusterState& state, const Holder& holder, v1::Holder* out) {
+void RenderHolder(const ClusterState& state, const Holder& holder, const std::string& resource,
+                  v1::Holder* out) {
   const Job& job = state.jobs().At(holder.job);
   out->set_job(job.name);
   out->set_queue(state.queues().At(job.queue).spec.name);
-  out->set_amount(holder.amount);
+  out->set_amount(InUnits(holder.amount, UnitOf(resource)));
   if (holder.ends != absl::InfiniteFuture()) ToProto(holder.ends, out->mutable_ends());
 }
 
@@ -316,7 +317,7 @@ void RenderExplanation(const ClusterState& state, const Job& job, const Explanat
     RenderScope(state, job, scope, out->add_topology());
   }
   for (const Holder& holder : explanation.holders) {
-    RenderHolder(state, holder, out->add_holders());
+    RenderHolder(state, holder, explanation.reasons.front().resource, out->add_holders());
   }
   for (const Remedy& remedy : explanation.remedies) {
     RenderRemedy(state, job, remedy, out->add_remedies());

@@ -2,6 +2,7 @@
 #include "server/convert_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/check.h"
@@ -18,10 +19,17 @@ std::vector<std::string> SortedStrings(const Repeated& values) {
   return sorted;
 }
 
+// In thousandths; checked (server/validation).
+int32_t ShareAskedFor(const v1::DeviceRequest& device) {
+  if (device.cores() > 0) return device.cores() * 10;
+  return static_cast<int32_t>(std::lround(device.share() * kWhole));
+}
+
 DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   DeviceRequest request;
   request.kind = device.kind();
-  request.count = device.count();
+  request.share = ShareAskedFor(device);
+  request.count = request.share > 0 ? 1 : device.count();
   request.min_memory_bytes = device.memory_bytes();
   request.models = SortedStrings(device.model());
   request.deny_models = SortedStrings(device.deny_models());

@@ -19,7 +19,11 @@ void RenderDevices(const Node& node, v1::Node* out) {
     added->set_numa_node(device.numa_node);
     added->set_pci_bus_id(device.pci_bus_id);
     added->set_unhealthy(device.unhealthy);
-    if (node.devices_used.Has(i)) out->mutable_status()->add_devices_in_use(device.uuid);
+    added->set_max_tasks(device.max_tasks);
+    const int64_t used = kWhole - node.devices_used.FreeOf(i);
+    if (used > 0) out->mutable_status()->add_devices_in_use(device.uuid);
+    if (node.devices_used.SharesOf(i) == nullptr) continue;
+    (*out->mutable_status()->mutable_shares_in_use())[device.uuid] = InUnits(used, kWhole);
   }
 }
 
@@ -46,7 +50,7 @@ void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
   out->set_cpu_millis(spec.cpu_millis);
   out->set_memory_bytes(spec.memory_bytes);
   for (const NamedAmount& entry : spec.extended) {
-    (*out->mutable_extended())[entry.name] = entry.amount;
+    (*out->mutable_extended())[entry.name] = entry.amount / kWhole;
   }
   ToProto(spec.labels, out->mutable_labels());
   for (const Taint& taint : spec.taints) {

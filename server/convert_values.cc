@@ -1,5 +1,9 @@
 #include "server/convert_values.h"
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "absl/strings/strip.h"
 
 namespace berth {
@@ -17,20 +21,31 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
       static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
 }
 
-std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& amounts) {
-  std::vector<NamedAmount> result;
-  result.reserve(amounts.size());
-  for (const auto& [name, amount] : amounts) result.push_back({name, amount});
-  std::sort(result.begin(), result.end(),
+namespace {
+
+std::vector<NamedAmount> SortedByName(std::vector<NamedAmount> amounts) {
+  std::sort(amounts.begin(), amounts.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
-  return result;
+  return amounts;
+}
+
+}  // namespace
+
+std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole) {
+  std::vector<NamedAmount> result;
+  result.reserve(whole.size());
+  for (const auto& [name, amount] : whole) result.push_back({name, amount * UnitOf(name)});
+  return SortedByName(std::move(result));
 }
 
 std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list) {
-  google::protobuf::Map<std::string, int64_t> all = list.counts();
-  if (list.has_cpu_millis()) all["cpu"] = list.cpu_millis();
-  if (list.has_memory_bytes()) all["memory"] = list.memory_bytes();
-  return AmountsFrom(all);
+  std::vector<NamedAmount> result;
+  for (const auto& [name, count] : list.counts()) {
+    result.push_back({name, std::llround(count * kWhole)});
+  }
+  if (list.has_cpu_millis()) result.push_back({"cpu", list.cpu_millis()});
+  if (list.has_memory_bytes()) result.push_back({"memory", list.memory_bytes()});
+  return SortedByName(std::move(result));
 }
 
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
@@ -40,7 +55,7 @@ void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
     } else if (entry.name == "memory") {
       out->set_memory_bytes(entry.amount);
     } else {
-      (*out->mutable_counts())[entry.name] = entry.amount;
+      (*out->mutable_counts())[entry.name] = InUnits(entry.amount, kWhole);
     }
   }
 }
@@ -50,7 +65,8 @@ void ToProto(const Resources& resources, const Interner& interner, v1::ResourceL
   out->set_memory_bytes(resources[kMemory]);
   for (size_t i = 2; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (resources[kind] != 0) (*out->mutable_counts())[interner.KindName(kind)] = resources[kind];
+    if (resources[kind] == 0) continue;
+    (*out->mutable_counts())[interner.KindName(kind)] = InUnits(resources[kind], kWhole);
   }
 }
 

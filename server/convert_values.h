@@ -31,7 +31,7 @@ void ToProto(absl::Duration duration, google::protobuf::Duration* out);
 void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
 // Sorted by name, as the core wants them.
-std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& amounts);
+std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole);
 // "cpu" and "memory" among the rest, where set.
 std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list);
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out);

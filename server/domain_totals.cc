@@ -41,7 +41,7 @@ class Sums {
     if (node.status.state != NodeState::kReady) return;
     ++ready_;
     DeviceSet free = node.healthy;
-    free -= TakenDevices(node);
+    free -= TakenDevices(node).InUse();
     const bool takes = TakesTasks(node.status);
     for (const DeviceKindSet& kind : node.kinds) {
       auto& [capacity, unused] = devices_[state.interner().KindName(kind.kind)];

@@ -26,7 +26,7 @@ double AsDouble(int64_t value) { return static_cast<double>(value); }
 // In base units: cores, bytes, devices.
 double Amount(const Resources& resources, ResourceKind kind) {
   const double amount = AsDouble(resources[kind]);
-  return kind == kCpu ? amount / 1000 : amount;
+  return kind == kCpu ? amount / 1000 : InUnits(resources[kind], UnitOf(kind));
 }
 
 void AddProcess(const MetricSources& sources, FamilyList& out) {

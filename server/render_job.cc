@@ -68,6 +68,7 @@ void RenderDevice(const DeviceRequest& device, v1::DeviceRequest* out) {
   out->set_kind(device.kind);
   out->set_count(device.count);
   out->set_memory_bytes(device.min_memory_bytes);
+  if (device.share > 0) out->set_share(InUnits(device.share, kWhole));
   for (const auto& model : device.models) out->add_model(model);
   for (const auto& model : device.deny_models) out->add_deny_models(model);
   for (const auto& uuid : device.allow_uuids) out->add_allow_uuids(uuid);
@@ -82,7 +83,7 @@ void RenderShape(const TaskShape& shape, v1::TaskGroup* out) {
   resources->set_memory_bytes(shape.memory_bytes);
   for (const DeviceRequest& device : shape.devices) RenderDevice(device, resources->add_devices());
   for (const NamedAmount& entry : shape.extended) {
-    (*resources->mutable_extended())[entry.name] = entry.amount;
+    (*resources->mutable_extended())[entry.name] = entry.amount / kWhole;
   }
   if (!shape.match_labels.empty() || !shape.exclude_nodes.empty()) {
     v1::NodeSelector* selector = out->mutable_node_selector();
@@ -363,9 +364,10 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out) {
   out->set_code(CodeToApi(reason.code));
   out->set_resource(reason.resource);
-  out->set_needed(reason.needed);
-  out->set_free(reason.free);
-  out->set_limit(reason.limit);
+  const int64_t unit = reason.resource.empty() ? 1 : UnitOf(reason.resource);
+  out->set_needed(InUnits(reason.needed, unit));
+  out->set_free(InUnits(reason.free, unit));
+  out->set_limit(InUnits(reason.limit, unit));
   if (const Queue* queue = state.queues().Find(reason.queue); queue != nullptr) {
     if (reason.queue != kRootQueue) out->set_queue(queue->spec.name);
   }

@@ -79,6 +79,10 @@ void FillScheduling(Scheduling& scheduling) {
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
     topology.set_degraded(config::v1::Topology::AVOID);
   }
+  config::v1::DeviceSharing& sharing = *scheduling.mutable_sharing();
+  if (sharing.policy() == config::v1::DeviceSharing::POLICY_UNSPECIFIED) {
+    sharing.set_policy(config::v1::DeviceSharing::BID_PRICE);
+  }
 }
 
 void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
@@ -94,6 +98,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
+  const FieldPath sharing(path, "sharing");
+  CheckEnum({sharing, "policy"}, scheduling.sharing().policy(), findings);
   CheckRange({path, "preemptible_below_priority"}, scheduling.preemptible_below_priority(),
              -kMaxPriority, kMaxPriority + 1, findings);
 }

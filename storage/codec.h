@@ -45,6 +45,9 @@ struct NextIds {
 std::string EncodeNextIds(const NextIds& ids);
 absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unknown);
 
+std::string EncodeRequestMix(const RequestMix& mix);
+absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string* unknown);
+
 // The longest lease that any agent may have been granted. DATA_LOSS also for one that is not
 // positive or infinite.
 std::string EncodeLeaseRecord(Duration longest);

@@ -103,6 +103,38 @@ std::vector<std::string> GetStrings(const RepeatedPtrField<std::string>& strings
   return {strings.begin(), strings.end()};
 }
 
+void SetRequestMix(const RequestMix& mix, pb::RequestMix* out) {
+  SetStrings(mix.models, out->mutable_models());
+  for (const RequestType& type : mix.types) {
+    pb::RequestType* message = out->add_types();
+    message->set_devices(type.request.devices);
+    message->set_share(type.request.share);
+    message->set_cpu_millis(type.request.cpu_millis);
+    message->set_models(type.request.models);
+    message->set_weight(type.weight);
+    message->set_value(type.value);
+  }
+  out->set_cpu_millis_per_device(mix.cpu_millis_per_device);
+  out->set_priced(mix.priced);
+}
+
+RequestMix GetRequestMix(const pb::RequestMix& message) {
+  RequestMix mix{.models = GetStrings(message.models()),
+                 .types = {},
+                 .cpu_millis_per_device = message.cpu_millis_per_device(),
+                 .priced = message.priced()};
+  mix.types.reserve(static_cast<size_t>(message.types_size()));
+  for (const pb::RequestType& type : message.types()) {
+    mix.types.push_back({.request = {.devices = type.devices(),
+                                     .share = type.share(),
+                                     .cpu_millis = type.cpu_millis(),
+                                     .models = type.models()},
+                         .weight = type.weight(),
+                         .value = type.value()});
+  }
+  return mix;
+}
+
 void SetDevices(const DeviceSet& devices, RepeatedField<uint64_t>* out) {
   size_t words = devices.bits.size();
   while (words > 0 && devices.bits[words - 1] == 0) --words;

@@ -42,6 +42,8 @@ std::vector<NamedAmount> GetAmounts(const google::protobuf::RepeatedPtrField<pb:
 void SetStrings(const std::vector<std::string>& strings,
                 google::protobuf::RepeatedPtrField<std::string>* out);
 std::vector<std::string> GetStrings(const google::protobuf::RepeatedPtrField<std::string>& strings);
+void SetRequestMix(const RequestMix& mix, pb::RequestMix* out);
+RequestMix GetRequestMix(const pb::RequestMix& message);
 void SetDevices(const DeviceSet& devices, google::protobuf::RepeatedField<uint64_t>* out);
 
 // Messages <-> core values that both records and events hold.

@@ -174,6 +174,9 @@ struct Setter {
     m->set_domain(event.domain.value);
     for (NodeId node : event.nodes) m->add_nodes(node.value);
   }
+  void operator()(const RequestMixChanged& event) const {
+    SetRequestMix(event.mix, out->mutable_request_mix_changed());
+  }
   void operator()(const NodesLeft& event) const {
     pb::NodesLeft* m = out->mutable_nodes_left();
     m->set_domain(event.domain.value);
@@ -283,6 +286,8 @@ EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kNodesJoined:
       return NodesJoined{.domain = HyperNodeId{m.nodes_joined().domain()},
                          .nodes = GetNodeIds(m.nodes_joined().nodes())};
+    case pb::LogEvent::kRequestMixChanged:
+      return RequestMixChanged{GetRequestMix(m.request_mix_changed())};
     case pb::LogEvent::kNodesLeft:
       return NodesLeft{.domain = HyperNodeId{m.nodes_left().domain()},
                        .nodes = GetNodeIds(m.nodes_left().nodes())};

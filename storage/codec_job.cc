@@ -33,6 +33,7 @@ using google::protobuf::RepeatedPtrField;
 void SetDeviceRequest(const DeviceRequest& request, pb::DeviceRequest* out) {
   out->set_kind(request.kind);
   out->set_count(request.count);
+  out->set_share(request.share);
   out->set_min_memory_bytes(request.min_memory_bytes);
   SetStrings(request.models, out->mutable_models());
   SetStrings(request.deny_models, out->mutable_deny_models());
@@ -45,6 +46,7 @@ void SetDeviceRequest(const DeviceRequest& request, pb::DeviceRequest* out) {
 DeviceRequest GetDeviceRequest(const pb::DeviceRequest& message, Reader& reader) {
   return {.kind = message.kind(),
           .count = message.count(),
+          .share = message.share(),
           .min_memory_bytes = message.min_memory_bytes(),
           .models = GetStrings(message.models()),
           .deny_models = GetStrings(message.deny_models()),

@@ -22,6 +22,7 @@ void SetDevice(const Device& device, pb::Device* out) {
   out->set_numa_node(device.numa_node);
   out->set_pci_bus_id(device.pci_bus_id);
   out->set_unhealthy(device.unhealthy);
+  out->set_max_tasks(device.max_tasks > 1 ? device.max_tasks : 0);
 }
 
 Device GetDevice(const pb::Device& message) {
@@ -31,7 +32,8 @@ Device GetDevice(const pb::Device& message) {
           .memory_bytes = message.memory_bytes(),
           .numa_node = message.numa_node(),
           .pci_bus_id = message.pci_bus_id(),
-          .unhealthy = message.unhealthy()};
+          .unhealthy = message.unhealthy(),
+          .max_tasks = std::max(message.max_tasks(), 1)};
 }
 
 void SetTopology(const DeviceTopology& topology, pb::DeviceTopology* out) {

@@ -84,6 +84,20 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
                  .hyper_node = HyperNodeId{std::max(message.hyper_node(), 1u)}};
 }
 
+std::string EncodeRequestMix(const RequestMix& mix) {
+  pb::RequestMix message;
+  codec::SetRequestMix(mix, &message);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string* unknown) {
+  pb::RequestMix message;
+  if (absl::Status status = codec::ParseMessage(value, &message, unknown); !status.ok()) {
+    return NameRecord(status, RecordKind::kMeta, kRequestMixKey);
+  }
+  return codec::GetRequestMix(message);
+}
+
 std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
                               const std::vector<NamedAmount>& usage, Time usage_charged,
                               uint64_t revision) {

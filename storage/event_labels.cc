@@ -96,6 +96,7 @@ struct Labeler {
   void operator()(const JobReserved& event) {  // given up, perhaps as the job was deleted
     if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
   }
+  void operator()(const RequestMixChanged&) {}
   void operator()(const UsageCharged&) {}  // of all queues at once; no state of anything changes
 
  private:

@@ -20,6 +20,7 @@ absl::string_view RecordKindName(RecordKind kind);
 // must not hold it. The last belongs to the server's LeaseKeeper and is no part of the state.
 inline constexpr absl::string_view kStoreKey = "store";
 inline constexpr absl::string_view kNextIdsKey = "next_ids";
+inline constexpr absl::string_view kRequestMixKey = "request_mix";
 inline constexpr absl::string_view kLeaseKey = "lease";
 
 std::string SequenceKey(uint64_t sequence);

@@ -72,6 +72,11 @@ class Loader {
   }
 
   absl::Status TakeMeta(absl::string_view key, absl::string_view value) {
+    if (key == kRequestMixKey) {
+      absl::StatusOr<RequestMix> mix = DecodeRequestMix(value, &unknown_);
+      if (!mix.ok()) return mix.status();
+      return AsDataLoss(editor_.LoadRequestMix(*std::move(mix)), RecordKind::kMeta, key);
+    }
     if (key != kNextIdsKey) return absl::OkStatus();  // of a newer version
     absl::StatusOr<NextIds> ids = DecodeNextIds(value, &unknown_);
     if (!ids.ok()) return ids.status();

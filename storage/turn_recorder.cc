@@ -227,6 +227,9 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
   std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
                  std::back_inserter(queues));
   for (QueueId id : queues) PutQueue(id);
+  if (dirty.request_mix) {
+    PutValue(RecordKind::kMeta, std::string(kRequestMixKey), EncodeRequestMix(state_.request_mix()));
+  }
   for (NodeId id : dirty.nodes) PutNode(id);
   for (HyperNodeId id : dirty.hyper_nodes) PutHyperNode(id);
   std::vector<JobId> jobs;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -183,10 +184,10 @@ bool Reader::ReadSugar(const YamlNode& key, const YamlNode& value, const std::st
 void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const std::string& path,
                             Message* message) {
   if (auto* list = dynamic_cast<v1::ResourceList*>(message)) {
-    int64_t count = 0;
+    double count = 0;
     Remember(absl::StrCat(Join(path, "counts"), "[\"", key.text, "\"]"), value.position);
-    if (!value.is_scalar() || !absl::SimpleAtoi(value.text, &count)) {
-      errors_.Add(value.position, absl::StrCat(key.text, ": expected a whole number"));
+    if (!value.is_scalar() || !absl::SimpleAtod(value.text, &count) || !std::isfinite(count)) {
+      errors_.Add(value.position, absl::StrCat(key.text, ": expected a number"));
     }
     if (!list->mutable_counts()->insert({key.text, count}).second) {
       errors_.Add(key.position, absl::StrCat("\"", key.text, "\" stands in \"counts\" too"));

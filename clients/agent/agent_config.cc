@@ -21,6 +21,8 @@
 namespace berth {
 namespace {
 
+constexpr int kMostMpsTasks = 48;  // clients of one GPU, by NVIDIA's documentation
+
 using Problems = std::vector<std::string>;
 
 void Add(Problems* problems, absl::string_view text) {
@@ -115,6 +117,21 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
     Add(problems, "cgroups.maxProcesses: must not be negative");
 }
 
+void CheckSharing(const config::v1::Sharing& sharing, Problems* problems) {
+  const bool mps = sharing.mode() == config::v1::Sharing::MPS;
+  const bool any = sharing.mode() != config::v1::Sharing::MODE_UNSPECIFIED;
+  if (!any && sharing.ByteSizeLong() > 0) Add(problems, "sharing.mode: TIME_SLICING or MPS");
+  if (sharing.max_tasks() != 0 && (sharing.max_tasks() < 2 || sharing.max_tasks() > 100))
+    Add(problems, "sharing.maxTasks: 2..100");
+  if (mps && sharing.max_tasks() > kMostMpsTasks)
+    Add(problems, absl::StrCat("sharing.maxTasks: MPS serves at most ", kMostMpsTasks));
+  const std::string& pipes = sharing.mps_pipe_directory();
+  const bool below_tmp = pipes == "/tmp" || absl::StartsWith(pipes, "/tmp/");
+  if (mps && (pipes.empty() || pipes[0] != '/' || below_tmp))
+    Add(problems, "sharing.mpsPipeDirectory: an absolute path that is not below /tmp");
+  if (!mps && !pipes.empty()) Add(problems, "sharing.mpsPipeDirectory: only with mode MPS");
+}
+
 void CheckHealth(const config::v1::Health& health, Problems* problems) {
   CheckWithin("health.interval", health.interval(), absl::Seconds(1), absl::Hours(1), problems);
   CheckWithin("health.commandTimeout", health.command_timeout(), absl::Seconds(1),
@@ -173,6 +190,7 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckTaskUsers(config, uid, &problems);
   CheckIsolation(config, &problems);
   CheckHealth(config.health(), &problems);
+  CheckSharing(config.sharing(), &problems);
   CheckPorts(config, &problems);
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
     Add(&problems, "cpu, memory: must not be negative");
@@ -184,11 +202,21 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
+// 1: they are not shared.
+static int TasksPerGpu(const config::v1::Sharing& sharing) {
+  if (sharing.mode() == config::v1::Sharing::MODE_UNSPECIFIED) return 1;
+  return sharing.max_tasks() > 0 ? sharing.max_tasks() : kMostMpsTasks;
+}
+
 v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
   v1::NodeInventory inventory;
   inventory.set_cpu_millis(config.cpu_millis());
   inventory.set_memory_bytes(config.memory_bytes());
   *inventory.mutable_devices() = config.devices();
+  for (v1::Device& device : *inventory.mutable_devices()) {
+    const bool says = device.max_tasks() > 0;  // declared so
+    if (!says && device.kind() == "gpu") device.set_max_tasks(TasksPerGpu(config.sharing()));
+  }
   *inventory.mutable_extended() = config.extended();
   *inventory.mutable_labels() = config.labels();
   *inventory.mutable_taints() = config.taints();

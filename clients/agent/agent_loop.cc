@@ -95,6 +95,10 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   context.node = config_.node_name();
   context.address = config_.address();
   context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
+  context.mps_pipe_directory = config_.sharing().mps_pipe_directory();
+  for (const v1::Device& device : config_.devices()) {
+    context.device_memory.emplace(device.uuid(), device.memory_bytes());
+  }
   context.nccl_topo_file = NcclTopologyFile(config_.discovery());
   const std::string state = std::filesystem::absolute(config_.state_directory());
   auto isolation = Isolation::Create(config_, state);

@@ -1,7 +1,10 @@
 #include "clients/agent/environment.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
@@ -32,6 +35,22 @@ void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* e
   if (!node_has_gpus && !uuids.contains("gpu")) return;
   (*env)["CUDA_VISIBLE_DEVICES"] = uuids["gpu"];
   (*env)["NVIDIA_VISIBLE_DEVICES"] = uuids["gpu"].empty() ? "void" : uuids["gpu"];
+}
+
+// What it has of a shared device; MPS then holds it to that.
+void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
+  for (int i = 0; i < std::min(launch.device_shares_size(), launch.device_uuids_size()); ++i) {
+    const int64_t share = launch.device_shares(i);
+    if (share <= 0 || share >= 1000) continue;
+    (*env)["BERTH_DEVICE_SHARE"] = absl::StrFormat("0.%03d", share);
+    if (context.mps_pipe_directory.empty() || launch.device_kinds(i) != "gpu") continue;
+    (*env)["CUDA_MPS_PIPE_DIRECTORY"] = context.mps_pipe_directory;
+    (*env)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = absl::StrCat(std::max<int64_t>(share / 10, 1));
+    const auto memory = context.device_memory.find(launch.device_uuids(i));
+    if (memory == context.device_memory.end() || memory->second == 0) continue;
+    const int64_t mib = memory->second / 1000 * share >> 20;
+    (*env)["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = absl::StrCat("0=", mib, "M");
+  }
 }
 
 // "=" makes NCCL take names as they are: else mlx5_1 would stand for mlx5_10, too. A task that
@@ -113,6 +132,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);
   AddDevices(launch, context.has_gpus, &env);
+  AddShares(launch, context, &env);
   AddNccl(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
   env[kMarkerName] = context.task_directory;

@@ -30,6 +30,13 @@ TaskReport ExitReport(const TaskEvent& event) {
   return report;
 }
 
+constexpr int kWholeDevice = 1000;  // thousandths
+
+int ShareOf(const v1::TaskLaunch& launch, int device) {
+  const int share = device < launch.device_shares_size() ? launch.device_shares(device) : 0;
+  return share > 0 ? share : kWholeDevice;
+}
+
 absl::Duration ToDuration(const google::protobuf::Duration& d) {
   return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
 }
@@ -246,18 +253,26 @@ bool TaskBook::SupersededByNewer(const TaskId& id) const {
 TaskBook::Devices TaskBook::CheckDevices(const TaskId& id, const Entry& entry,
                                          std::string* why) const {
   Devices result = Devices::kFree;
-  for (const std::string& uuid : entry.record.launch().device_uuids()) {
+  const v1::TaskLaunch& launch = entry.record.launch();
+  for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    const std::string& uuid = launch.device_uuids(i);
     if (!options_.device_uuids.contains(uuid)) {
       *why = absl::StrCat("device ", uuid, " is not on this node");
       return Devices::kRefused;
     }
-    const auto holder = device_holder_.find(uuid);
-    if (holder == device_holder_.end() || holder->second == id) continue;
-    if (!tasks_.at(holder->second).stopping) {
-      *why = absl::StrCat("device ", uuid, " is held by task ", ToString(holder->second));
-      return Devices::kRefused;
+    const auto holders = device_holders_.find(uuid);
+    if (holders == device_holders_.end()) continue;
+    int wanted = ShareOf(launch, i), stopping = 0;
+    for (const auto& [holder, share] : holders->second) {
+      if (holder == id) continue;
+      wanted += share;
+      if (tasks_.at(holder).stopping) stopping += share;
+      if (wanted - stopping > kWholeDevice) {
+        *why = absl::StrCat("device ", uuid, " is held by task ", ToString(holder));
+        return Devices::kRefused;
+      }
     }
-    result = Devices::kWait;
+    if (wanted > kWholeDevice) result = Devices::kWait;
   }
   return result;
 }
@@ -284,11 +299,17 @@ void TaskBook::RetryWaiting(Instant now) {
 }
 
 void TaskBook::TakeDevices(const TaskId& id, const Entry& entry) {
-  for (const std::string& uuid : entry.record.launch().device_uuids()) device_holder_[uuid] = id;
+  const v1::TaskLaunch& launch = entry.record.launch();
+  for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    device_holders_[launch.device_uuids(i)][id] = ShareOf(launch, i);
+  }
 }
 
 void TaskBook::ReleaseDevices(const TaskId& id) {
-  std::erase_if(device_holder_, [&](const auto& held) { return held.second == id; });
+  for (auto held = device_holders_.begin(); held != device_holders_.end();) {
+    held->second.erase(id);
+    held = held->second.empty() ? device_holders_.erase(held) : std::next(held);
+  }
 }
 
 void TaskBook::AddEnded(Instant now, const TaskId& id, TaskReport report) {

@@ -1,5 +1,6 @@
 #include "clients/cli/human.h"
 
+#include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,7 @@ std::string EnumWord(Enum value) {
   return EnumText(descriptor);
 }
 
-using Amounts = std::map<std::string, int64_t>;
+using Amounts = std::map<std::string, double>;
 
 // Cpu and memory first, the others by name; zero amounts left out.
 std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& counts) {
@@ -40,7 +41,7 @@ std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& co
   if (cpu_millis != 0) parts.push_back(absl::StrCat("cpu ", HumanCpu(cpu_millis)));
   if (memory_bytes != 0) parts.push_back(absl::StrCat("memory ", HumanBytes(memory_bytes)));
   for (const auto& count : counts) {
-    if (count.second != 0) parts.push_back(absl::StrCat(count.first, " ", count.second));
+    if (count.second != 0) parts.push_back(absl::StrCat(count.first, " ", HumanCount(count.second)));
   }
   return parts.empty() ? "-" : absl::StrJoin(parts, ", ");
 }
@@ -48,9 +49,9 @@ std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& co
 std::string Needs(const v1::WaitReason& reason) {
   const std::string& unit = reason.resource();
   const bool plain = unit == "cpu" || unit == "memory";
-  const auto amount = [&](int64_t value) {
+  const auto amount = [&](double value) {
     return plain ? absl::StrCat(unit, " ", HumanAmount(unit, value))
-                 : absl::StrCat(value, " ", unit);
+                 : absl::StrCat(HumanCount(value), " ", unit);
   };
   return absl::StrCat("needs ", amount(reason.needed()), ", ", HumanAmount(unit, reason.free()),
                       " free");
@@ -145,14 +146,25 @@ std::string HumanResources(const v1::ResourceList& list) {
 
 std::string HumanResources(const v1::ResourceRequest& request) {
   Amounts counts(request.extended().begin(), request.extended().end());
-  for (const v1::DeviceRequest& device : request.devices()) counts[device.kind()] += device.count();
+  for (const v1::DeviceRequest& device : request.devices()) {
+    counts[device.kind()] += device.share() > 0   ? device.share()
+                             : device.cores() > 0 ? device.cores() / 100.0
+                                                  : device.count();
+  }
   return Describe(request.cpu_millis(), request.memory_bytes(), counts);
 }
 
-std::string HumanAmount(const std::string& resource, int64_t amount) {
-  if (resource == "cpu") return HumanCpu(amount);
-  if (resource == "memory") return HumanBytes(amount);
-  return absl::StrCat(amount);
+std::string HumanCount(double count) {
+  std::string text = absl::StrFormat("%.3f", count);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string HumanAmount(const std::string& resource, double amount) {
+  if (resource == "cpu") return HumanCpu(std::llround(amount));
+  if (resource == "memory") return HumanBytes(std::llround(amount));
+  return HumanCount(amount);
 }
 
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {

@@ -37,7 +37,9 @@ std::string HumanResources(const v1::ResourceList& list);
 std::string HumanResources(const v1::ResourceRequest& request);
 // An amount of a resource as WaitReason names it: cores for "cpu", bytes for "memory", else a
 // count.
-std::string HumanAmount(const std::string& resource, int64_t amount);
+std::string HumanAmount(const std::string& resource, double amount);
+// Of devices and the like: "8", "2.5".
+std::string HumanCount(double count);
 
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 absl::Duration ToDuration(const google::protobuf::Duration& duration);

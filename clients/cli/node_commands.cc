@@ -16,17 +16,19 @@ using NodeStub = v1::NodeService::StubInterface;
 
 // "free/capacity" of one resource.
 std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
-  return absl::StrCat(HumanAmount(resource, free), "/", HumanAmount(resource, capacity));
+  const auto amount = [&](int64_t of) { return HumanAmount(resource, static_cast<double>(of)); };
+  return absl::StrCat(amount(free), "/", amount(capacity));
 }
 
 // "gpu 6/8, nic 8/8".
 std::string FreeDevices(const v1::NodeStatus& status) {
   std::string text;
   const auto& counts = status.capacity().counts();
-  for (const auto& count : std::map<std::string, int64_t>(counts.begin(), counts.end())) {
+  for (const auto& count : std::map<std::string, double>(counts.begin(), counts.end())) {
     const auto free = status.free().counts().find(count.first);
-    const int64_t left = free == status.free().counts().end() ? 0 : free->second;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", count.first, " ", left, "/", count.second);
+    const double left = free == status.free().counts().end() ? 0 : free->second;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", count.first, " ", HumanCount(left), "/",
+                    HumanCount(count.second));
   }
   return text;
 }

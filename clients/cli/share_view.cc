@@ -15,9 +15,9 @@ namespace {
 
 constexpr char kBlank[] = " ";  // an empty cell; "" would be shown as "-"
 
-int64_t AmountIn(const v1::ResourceList& list, const std::string& resource) {
-  if (resource == "cpu") return list.cpu_millis();
-  if (resource == "memory") return list.memory_bytes();
+double AmountIn(const v1::ResourceList& list, const std::string& resource) {
+  if (resource == "cpu") return static_cast<double>(list.cpu_millis());
+  if (resource == "memory") return static_cast<double>(list.memory_bytes());
   const auto found = list.counts().find(resource);
   return found == list.counts().end() ? 0 : found->second;
 }
@@ -57,10 +57,10 @@ std::string DominantText(const v1::QueueShares& shares) {
 std::vector<Word> Cells(const v1::QueueShares& shares, const std::string& resource, bool first) {
   std::vector<Word> cells = {{first ? shares.queue() : kBlank}, {resource}};
   for (const v1::ResourceList* list : ListsOf(shares)) {
-    const int64_t amount = AmountIn(*list, resource);
+    const double amount = AmountIn(*list, resource);
     cells.push_back({amount == 0 ? "" : HumanAmount(resource, amount)});
   }
-  const int64_t limit = AmountIn(shares.limit(), resource);
+  const double limit = AmountIn(shares.limit(), resource);
   cells.push_back({limit == 0 ? "" : HumanAmount(resource, limit)});
   cells.push_back({first ? DominantText(shares) : kBlank});
   cells.push_back({first ? absl::StrJoin(shares.why(), "; ") : kBlank});

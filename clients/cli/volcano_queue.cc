@@ -57,7 +57,7 @@ class QueueConverter {
       } else if (name == "memory") {
         list->set_memory_bytes(*value);
       } else {
-        (*list->mutable_counts())[name] += *value;
+        (*list->mutable_counts())[name] += static_cast<double>(*value);
       }
     }
   }

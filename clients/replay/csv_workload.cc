@@ -23,7 +23,7 @@ using Row = std::vector<std::string>;
 const std::vector<std::string>& Fields() {
   static const auto* fields = new std::vector<std::string>{
       "name",       "submit", "run",       "requested", "tasks", "cpu",      "cpu_millis", "memory",
-      "memory_mib", "gpus",   "gpu_model", "user",      "queue", "priority", "preemptible"};
+      "memory_mib", "gpus",   "gpu_model", "gpu_milli", "user",      "queue", "priority", "preemptible"};
   return *fields;
 }
 
@@ -147,12 +147,13 @@ class Reader {
   }
 
   absl::Status Shape(const Row& row, TaskShape* shape) const {
-    int64_t mib = 0, gpus = 0;
+    int64_t mib = 0, gpus = 0, gpu_milli = kWhole;
     const absl::Status parts[] = {Set(row, "cpu", ParseCpuMillis, &shape->cpu_millis),
                                   Set(row, "cpu_millis", Whole, &shape->cpu_millis),
                                   Set(row, "memory", ParseBytes, &shape->memory_bytes),
                                   Set(row, "memory_mib", Whole, &mib),
-                                  Set(row, "gpus", Whole, &gpus)};
+                                  Set(row, "gpus", Whole, &gpus),
+                                  Set(row, "gpu_milli", Whole, &gpu_milli)};
     for (const absl::Status& status : parts) {
       if (!status.ok()) return status;
     }
@@ -164,9 +165,13 @@ class Reader {
       return absl::InvalidArgumentError(absl::StrCat("a task of ", gpus, " GPUs"));
     }
     if (gpus == 0) return absl::OkStatus();
+    if (gpu_milli < 1 || gpu_milli > kWhole || (gpu_milli < kWhole && gpus > 1)) {
+      return absl::InvalidArgumentError("gpu_milli is 1..1000 of one GPU, and 1000 of several");
+    }
     DeviceRequest request;
     request.kind = "gpu";
     request.count = static_cast<int32_t>(gpus);
+    request.share = gpu_milli < kWhole ? static_cast<int32_t>(gpu_milli) : 0;
     if (const auto models = Text(row, "gpu_model"); models.has_value()) {
       request.models = absl::StrSplit(*models, '|', absl::SkipEmpty());
       std::sort(request.models.begin(), request.models.end());
@@ -192,7 +197,8 @@ class Reader {
       if (!status.ok()) return status;
     }
     const char* reason = nullptr;
-    if (job.run <= absl::ZeroDuration()) reason = "no run time";
+    const bool timed = columns_.count("run") > 0;
+    if (timed && job.run <= absl::ZeroDuration()) reason = "no run time";
     if (job.requested <= absl::ZeroDuration()) reason = "no requested time";
     if (tasks <= 0 || tasks > kMaxTasks) reason = "no such number of tasks";
     if (reason != nullptr) {
@@ -215,7 +221,7 @@ class Reader {
 
 }  // namespace
 
-absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text) {
+absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed) {
   ColumnMap columns;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
@@ -230,7 +236,7 @@ absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text) {
     }
   }
   for (const char* field : {"submit", "run"}) {
-    if (columns.count(field) == 0) {
+    if (timed && columns.count(field) == 0) {
       return absl::InvalidArgumentError(absl::StrCat("no column for ", field));
     }
   }

@@ -16,7 +16,8 @@ namespace berth::replay {
 using ColumnMap = std::map<std::string, std::string>;
 
 // "submit=timestamp,run=duration". INVALID_ARGUMENT naming an unknown field, and the nearest one.
-absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text);
+// `timed`: submit and run must be among them.
+absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed = true);
 
 // INVALID_ARGUMENT: a column that the file has not, or FILE:LINE of a value that cannot be read.
 absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,

@@ -63,7 +63,7 @@ absl::Status World::Build(const sim::v1::Scenario& cluster) {
   for (size_t i = 0; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
     const int64_t amount = cluster_.state().capacity()[kind];
-    if (amount > 0) run_.capacity[interner.KindName(kind)] = amount;
+    if (amount > 0) run_.capacity[interner.KindName(kind)] = InUnits(amount, UnitOf(kind));
   }
   return absl::OkStatus();
 }
@@ -148,7 +148,7 @@ void World::AddAmounts(const Resources& amounts, Duration time,
     const ResourceKind kind{static_cast<uint8_t>(i)};
     if (amounts[kind] == 0) continue;
     (*to)[interner.KindName(kind)] +=
-        static_cast<double>(amounts[kind]) * absl::ToDoubleSeconds(time);
+        InUnits(amounts[kind], UnitOf(kind)) * absl::ToDoubleSeconds(time);
   }
 }
 

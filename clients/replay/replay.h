@@ -20,8 +20,8 @@ struct Outcome {
 };
 
 struct ReplayRun {
-  std::vector<Outcome> outcomes;            // of Workload::jobs
-  std::map<std::string, int64_t> capacity;  // of the cluster: "cpu" in cores/1000, "gpu", ...
+  std::vector<Outcome> outcomes;           // of Workload::jobs
+  std::map<std::string, double> capacity;  // of the cluster: "cpu" in cores/1000, "gpu", ...
   // Amount times seconds: held by tasks, and of that by tasks that were evicted.
   std::map<std::string, double> held, lost;
   int64_t evictions = 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
+#include "clients/replay/fill.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -41,7 +42,8 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
   if (arguments.processors != 0) return absl::InvalidArgumentError("--processors is for SWF");
   if (arguments.perfect_times) return absl::InvalidArgumentError("--perfect-times is for SWF");
   if (arguments.cluster.empty()) return absl::InvalidArgumentError("CSV needs --cluster");
-  const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns);
+  const bool timed = arguments.fill == 0;
+  const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns, timed);
   if (!columns.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
   }
@@ -141,6 +143,36 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
     if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
       return status;
     }
+  }
+  return result;
+}
+
+absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
+  absl::StatusOr<Workload> workload = ReadWorkload(arguments);
+  if (!workload.ok()) return workload.status();
+  if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
+  if (arguments.cluster.empty() || !arguments.jobs.empty()) {
+    return absl::InvalidArgumentError("--fill needs --cluster, and writes no --jobs");
+  }
+  const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
+  if (!cases.ok()) return cases.status();
+  std::vector<uint64_t> seeds = arguments.seeds;
+  if (seeds.empty()) seeds = {1};
+  sim::v1::FillResult result;
+  result.set_workload(arguments.trace);
+  result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
+  result.mutable_seeds()->Assign(seeds.begin(), seeds.end());
+  result.set_demand(arguments.fill);
+  result.set_known(arguments.known);
+  for (const Case& one : *cases) {
+    std::vector<FillRun> runs;
+    for (const uint64_t seed : seeds) {
+      const auto run = Fill(*workload, one.cluster.scenario,
+                            {.demand = arguments.fill, .seed = seed, .known = arguments.known});
+      if (!run.ok()) return Located(one.cluster, run.status());
+      runs.push_back(*run);
+    }
+    *result.add_policies() = Figures(runs, one.name);
   }
   return result;
 }

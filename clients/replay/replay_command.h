@@ -21,10 +21,14 @@ struct ReplayArguments {
   std::string cluster;               // scenario file; empty: one machine, SWF only
   std::vector<std::string> configs;  // files; each a row
   std::string jobs;                  // file to write: what became of each job, of the first row
+  double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
+  std::vector<uint64_t> seeds;  // with fill
+  int64_t known = 0;            // likewise
 };
 
 // The errors of reading, each with the file's name; INVALID_ARGUMENT for what does not go together.
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments);
+absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments);
 
 }  // namespace berth::replay
 

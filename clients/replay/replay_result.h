@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "berth/sim/v1/replay.pb.h"
+#include "clients/replay/fill.h"
 #include "clients/replay/replay.h"
 
 namespace berth::replay {
@@ -25,6 +26,8 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
 std::string JobsCsv(const Workload& workload, const ReplayRun& run);
 
 // As "json", "yaml" or "table".
+sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string& name);
+std::string Printed(const sim::v1::FillResult& result, absl::string_view format);
 std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format);
 
 }  // namespace berth::replay

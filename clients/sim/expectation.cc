@@ -3,6 +3,7 @@
 #include "clients/sim/expectation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,9 +25,10 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using sim::v1::Expectation;
 
-std::string AmountText(const std::string& name, int64_t amount) {
-  if (name == "cpu") return FormatCpuMillis(amount);
-  return name == "memory" ? FormatBytes(amount) : absl::StrCat(amount);
+std::string AmountTextOf(const std::string& name, double amount) {
+  if (name == "cpu") return FormatCpuMillis(std::llround(amount));
+  if (name == "memory") return FormatBytes(std::llround(amount));
+  return AmountText(std::llround(amount * kWhole), kWhole);
 }
 
 // ---- The expectation, written out.
@@ -49,7 +51,9 @@ absl::Status ExpandDecision(std::string* text) {
 absl::Status ExpandAmounts(AmountTexts* amounts, const std::string& path) {
   auto parsed = ToAmounts(*amounts, true, path);
   if (!parsed.ok()) return parsed.status();
-  for (const NamedAmount& one : *parsed) (*amounts)[one.name] = AmountText(one.name, one.amount);
+  for (const NamedAmount& one : *parsed) {
+    (*amounts)[one.name] = AmountTextOf(one.name, InUnits(one.amount, UnitOf(one.name)));
+  }
   return absl::OkStatus();
 }
 
@@ -180,11 +184,11 @@ sim::v1::ExpectedJob ActualJob(const sim::v1::ScenarioResult& end, const std::st
   return actual;
 }
 
-void FillAmounts(const Map<std::string, int64_t>& from, const AmountTexts& expected,
+void FillAmounts(const Map<std::string, double>& from, const AmountTexts& expected,
                  AmountTexts* actual) {
   for (const auto& [name, text] : expected) {
     const auto found = from.find(name);
-    (*actual)[name] = AmountText(name, found == from.end() ? 0 : found->second);
+    (*actual)[name] = AmountTextOf(name, found == from.end() ? 0 : found->second);
   }
 }
 

@@ -147,7 +147,7 @@ class Life {
       status_.Update(Under(whose, chosen.status()));
       return {};
     }
-    taken_[node->id] |= *chosen;
+    taken_[node->id] += UseOf(*node, cluster_.state().interner().Shape(shape), *chosen);
     return {task, node->id, *chosen};
   }
 
@@ -156,7 +156,7 @@ class Life {
   JobId id_;
   const DeviceBook& book_;
   SimCluster& cluster_;
-  std::map<NodeId, DeviceSet> taken_;  // for members that are not bound yet
+  std::map<NodeId, DeviceUse> taken_;  // for members that are not bound yet
   absl::Status status_;
 };
 

@@ -42,7 +42,7 @@ class DeviceBook {
   // kept nor `taken`. `to_wait`: others may still use them, but not be nominated.
   // INVALID_ARGUMENT if there are too few.
   absl::StatusOr<DeviceSet> Choose(const Node& node, const TaskShape& shape,
-                                   const std::vector<std::string>& names, const DeviceSet& taken,
+                                   const std::vector<std::string>& names, const DeviceUse& taken,
                                    bool to_wait) const;
 
  private:

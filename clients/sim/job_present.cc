@@ -145,7 +145,7 @@ void DeviceBook::Keep(const std::string& node, const std::vector<std::string>& d
 
 absl::StatusOr<DeviceSet> DeviceBook::Choose(const Node& node, const TaskShape& shape,
                                              const std::vector<std::string>& names,
-                                             const DeviceSet& taken, bool to_wait) const {
+                                             const DeviceUse& taken, bool to_wait) const {
   const std::vector<Device>& devices = node.spec.devices;
   DeviceSet chosen;
   for (const std::string& name : names) {
@@ -158,17 +158,19 @@ absl::StatusOr<DeviceSet> DeviceBook::Choose(const Node& node, const TaskShape& 
   }
   if (!names.empty()) return chosen;
   const auto kept = kept_.find(node.spec.name);
+  int64_t asked = kWhole;  // of each device
+  const auto unclaimed = [&](size_t i) {
+    return !chosen.Has(i) && (taken + node.devices_reserved).FreeOf(i) >= asked;
+  };
   const auto free = [&](size_t i) {
-    if (chosen.Has(i) || taken.Has(i) || node.devices_reserved.Has(i)) return false;
-    if (node.devices_used.Has(i)) return false;
+    if (chosen.Has(i) || (taken + TakenDevices(node)).FreeOf(i) < asked) return false;
     return kept == kept_.end() || std::find(kept->second.begin(), kept->second.end(),
                                             devices[i].uuid) == kept->second.end();
   };
-  const auto waits = [&](size_t i) {
-    return to_wait && !chosen.Has(i) && !taken.Has(i) && !node.devices_reserved.Has(i);
-  };
+  const auto waits = [&](size_t i) { return to_wait && unclaimed(i); };
   for (const DeviceRequest& request : shape.devices) {
     int32_t missing = request.count;
+    asked = request.share > 0 ? request.share : kWhole;
     for (const bool in_use : {false, true}) {
       for (size_t i = 0; i < devices.size() && missing > 0; ++i) {
         if (devices[i].kind != request.kind || !(in_use ? waits(i) : free(i))) continue;

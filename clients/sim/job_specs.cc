@@ -1,5 +1,6 @@
 // ToJobSpec: jobs of scenarios as the core takes them.
 #include <algorithm>
+#include <cmath>
 
 #include "clients/sim/names.h"
 #include "clients/sim/specs.h"
@@ -13,7 +14,13 @@ absl::Status Unbuilt(const std::string& path, const char* feature) {
 
 absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
                                               const std::string& path) {
-  if (from.share() != 0 || from.cores() != 0) return Unbuilt(path, "sharing a device");
+  const bool shares = from.share() != 0 || from.cores() != 0;
+  if (shares && (from.count() > 1 || (from.share() != 0 && from.cores() != 0))) {
+    return Wrong(path, "share or cores, of one device");
+  }
+  if (from.share() < 0 || from.share() >= 1 || from.cores() < 0 || from.cores() > 99) {
+    return Wrong(path, "share is between 0 and 1, cores between 1 and 99");
+  }
   if (!from.mig().empty()) return Unbuilt(path, "mig");
   const bool links = from.min_link() != 0 || from.min_bandwidth_gbps() != 0;
   if (links && (from.count() < 2 || from.kind() == "nic")) {
@@ -22,7 +29,9 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   if (from.min_bandwidth_gbps() < 0) return Wrong(path, "minBandwidthGbps is negative");
   DeviceRequest request;
   request.kind = from.kind();
-  request.count = from.count();
+  request.share = from.cores() > 0 ? from.cores() * 10
+                                   : static_cast<int32_t>(std::lround(from.share() * kWhole));
+  request.count = request.share > 0 ? 1 : from.count();
   request.min_memory_bytes = from.memory_bytes();
   request.models = {from.model().begin(), from.model().end()};
   request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
@@ -53,7 +62,9 @@ absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) 
   }
   std::sort(shape.devices.begin(), shape.devices.end(),
             [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
-  for (const auto& [name, amount] : resources.extended()) shape.extended.push_back({name, amount});
+  for (const auto& [name, amount] : resources.extended()) {
+    shape.extended.push_back({name, amount * kWhole});
+  }
   std::sort(shape.extended.begin(), shape.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
   const v1::NodeSelector& selector = from.node_selector();

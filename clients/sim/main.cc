@@ -112,7 +112,18 @@ int Verify(const std::string& directory, const std::string& format) {
   return result->has_difference() ? kDiffers : 0;
 }
 
+int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
+  const absl::StatusOr<sim::v1::FillResult> result = replay::RunFill(arguments);
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << replay::Printed(*result, format);
+  return 0;
+}
+
 int Replay(const replay::ReplayArguments& arguments, const std::string& format) {
+  if (arguments.fill > 0) return Fill(arguments, format);
   const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
   if (!result.ok()) {
     std::cerr << result.status().message() << "\n";
@@ -153,6 +164,20 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
                       "A scenario's config alone; several are compared");
   to->app->add_option("--jobs", to->arguments.jobs,
                       "Write what became of each job there, as CSV (of the first config)");
+  CLI::Option* fill =
+      to->app
+          ->add_option("--fill", to->arguments.fill,
+                       "Fill the cluster instead: jobs come in random order, never end, and are "
+                       "dropped if they do not fit at once, until GPUs are asked for so many times")
+          ->check(CLI::Range(0.01, 100.0));
+  to->app->add_option("--seeds", to->arguments.seeds, "With --fill: of the orders; default 1")
+      ->needs(fill)
+      ->delimiter(',');
+  to->app
+      ->add_option("--known", to->arguments.known,
+                   "With --fill: so many jobs, drawn from the list, were seen before")
+      ->needs(fill)
+      ->check(CLI::Range(0, 1'000'000));
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
 }

@@ -30,6 +30,7 @@ class Loading {
   absl::Status Run() {
     Queues();
     editor_.LoadUsageCharged(from_.usage_charged());
+    status_.Update(editor_.LoadRequestMix(from_.request_mix()));
     for (NodeId id : Shuffled(from_.nodes(), numbers_)) {
       const Node& node = from_.nodes().At(id);
       status_.Update(editor_.LoadNode(id, node.spec, node.status, node.revision));

@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-using AmountMap = google::protobuf::Map<std::string, int64_t>;
+using AmountMap = google::protobuf::Map<std::string, double>;
 
 void AddDevices(const Node& node, const DeviceSet& devices, RepeatedPtrField<std::string>* names) {
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
@@ -22,12 +22,15 @@ void AddDevices(const Node& node, const DeviceSet& devices, RepeatedPtrField<std
 void AddAmounts(const Interner& interner, const Resources& amounts, AmountMap* to) {
   for (size_t i = 0; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (amounts[kind] != 0) (*to)[interner.KindName(kind)] = amounts[kind];
+    if (amounts[kind] == 0) continue;
+    (*to)[interner.KindName(kind)] = InUnits(amounts[kind], UnitOf(kind));
   }
 }
 
 void AddAmounts(const std::vector<NamedAmount>& amounts, int64_t unit, AmountMap* to) {
-  for (const NamedAmount& one : amounts) (*to)[one.name] = one.amount / unit;
+  for (const NamedAmount& one : amounts) {
+    (*to)[one.name] = InUnits(one.amount / unit, UnitOf(one.name));
+  }
 }
 
 sim::v1::TaskResult TaskOf(const ClusterState& state, const Job& job, uint32_t index) {
@@ -65,9 +68,10 @@ sim::v1::WaitReason ReasonOf(const ClusterState& state, const WaitReason& from) 
   sim::v1::WaitReason reason;
   reason.set_code(static_cast<v1::WaitReason::Code>(from.code));
   reason.set_resource(from.resource);
-  reason.set_needed(from.needed);
-  reason.set_free(from.free);
-  reason.set_limit(from.limit);
+  const int64_t unit = from.resource.empty() ? 1 : UnitOf(from.resource);
+  reason.set_needed(InUnits(from.needed, unit));
+  reason.set_free(InUnits(from.free, unit));
+  reason.set_limit(InUnits(from.limit, unit));
   const bool of_queue = from.code == WaitCode::kQueueLimit || from.code == WaitCode::kQueueClosed ||
                         from.code == WaitCode::kQueueRunningJobs || from.queue != kRootQueue;
   if (of_queue) reason.set_queue(QueueName(state, from.queue));

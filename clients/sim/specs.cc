@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "clients/sim/names.h"
 #include "support/device_preset.h"
 #include "support/quantity.h"
@@ -19,9 +19,11 @@ std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
 absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& text) {
   if (name == "cpu") return ParseCpuMillis(text);
   if (name == "memory") return ParseBytes(text);
-  int64_t count = 0;
-  if (absl::SimpleAtoi(text, &count) && count >= 0) return count;
-  return absl::InvalidArgumentError(absl::StrCat("expected a whole number, got \"", text, "\""));
+  // In thousandths, as cores are.
+  const absl::StatusOr<int64_t> count = ParseCpuMillis(text);
+  if (count.ok() && !absl::EndsWith(text, "m")) return *count;
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a number in steps of 0.001, got \"", text, "\""));
 }
 
 void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to) {
@@ -55,11 +57,30 @@ void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) 
   if (from.has_gang_grace()) to->gang_grace = ToDuration(from.gang_grace());
 }
 
+SharingPolicy ToSharing(sim::v1::SharingParameters::Policy policy) {
+  using sim::v1::SharingParameters;
+  switch (policy) {
+    case SharingParameters::FRAGMENTATION:
+      return SharingPolicy::kFragmentation;
+    case SharingParameters::FGD:
+      return SharingPolicy::kFgd;
+    case SharingParameters::BINPACK:
+      return SharingPolicy::kBinpack;
+    case SharingParameters::SPREAD:
+      return SharingPolicy::kSpread;
+    default:
+      return SharingPolicy::kBidPrice;
+  }
+}
+
 absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::string& path,
                         std::map<std::string, int>* numbers, NodeSpec* spec) {
   if (of.kind().empty()) return Wrong(path, "devices need a kind");
   if (of.count() < 0 || of.count() > static_cast<int>(kMaxDevicesPerNode)) {
     return Wrong(path, "count must be 0 to ", kMaxDevicesPerNode);
+  }
+  if (of.max_tasks() < 0 || of.max_tasks() > kMaxSharers) {
+    return Wrong(path, "maxTasks must be 0 to ", kMaxSharers);
   }
   std::vector<std::string> unhealthy = Strings(of.unhealthy());
   for (int i = 0; i < of.count(); ++i) {
@@ -70,6 +91,7 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
     device.model = of.model();
     device.memory_bytes = of.memory_bytes();
     device.numa_node = of.numa_node();
+    device.max_tasks = std::max(of.max_tasks(), 1);
     device.pci_bus_id = std::string(kUuidWidth - std::min(kUuidWidth, number.size()), '0') + number;
     const auto ill = std::find(unhealthy.begin(), unhealthy.end(), device.uuid);
     if (ill != unhealthy.end()) {
@@ -192,6 +214,7 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.fair_share(), &result.fair_share);
   Configure(config.backfill(), &result.backfill);
   Configure(config.eviction(), &result.eviction);
+  result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {
     result.topology.degraded = DegradedDomains::kExclude;
   }
@@ -210,6 +233,7 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   sim::v1::Devices gpus;
   gpus.set_kind("gpu");
   gpus.set_count(node.gpus());
+  gpus.set_max_tasks(node.tasks_per_gpu());
   auto status = AddDevices(gpus, healthy, absl::StrCat(path, ".gpus"), &numbers, &spec);
   for (int i = 0; i < node.devices_size() && status.ok(); ++i) {
     status = AddDevices(node.devices(i), healthy, absl::StrCat(path, ".devices[", i, "]"), &numbers,
@@ -220,7 +244,9 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
     return std::tie(a.kind, a.pci_bus_id) < std::tie(b.kind, b.pci_bus_id);
   });
   if (status = SetTopology(node, path, &spec); !status.ok()) return status;
-  for (const auto& [key, amount] : node.extended()) spec.extended.push_back({key, amount});
+  for (const auto& [key, amount] : node.extended()) {
+    spec.extended.push_back({key, amount * kWhole});
+  }
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
   spec.labels = {node.labels().begin(), node.labels().end()};

@@ -150,7 +150,7 @@ int64_t Counter::FitsIn(const Offer& offer, const DeviceChoice& devices) const {
 
 int64_t Counter::FreeDevices(const Node& node) const {
   int64_t count = 0;
-  const DeviceSet taken = TakenDevices(node);
+  const DeviceSet taken = TakenDevices(node).InUse();
   for (const DeviceRequest& request : entry_.shape.devices) {
     const auto kind = state_.interner().FindKind(request.kind);
     for (const DeviceKindSet& set : node.kinds) {
@@ -168,7 +168,7 @@ void Counter::Look(const Node& node) {
   const Mask is = Rejects(node, empty);
   Mask rejects = is;
   const Resources free = FreeOf(node);
-  const DeviceSet used = TakenDevices(node);
+  const DeviceUse used = TakenDevices(node);
   const Offer now{.node = node, .free = free, .used = used};
   int64_t fits = FitsIn(now);
   // A filter may mind what runs there: that, too, is a want of free room.
@@ -177,7 +177,7 @@ void Counter::Look(const Node& node) {
   if (by_use) fits = 0;
 
   Resources left = free;
-  DeviceSet kept = used;
+  DeviceUse kept = used;
   const bool any_kept =
       reservations_.any() && reservations_.Withhold(node, job_, window_, &left, &kept).has_value();
   const int64_t fit_left = any_kept ? std::min(fits, FitsIn({node, left, kept})) : fits;

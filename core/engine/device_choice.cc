@@ -13,13 +13,15 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
 }
 
 bool AnyDeviceSuits(const DeviceRequest& request) {
-  return request.min_memory_bytes == 0 && request.models.empty() && request.deny_models.empty() &&
+  return request.share == 0 && request.min_memory_bytes == 0 && request.models.empty() && request.deny_models.empty() &&
          request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
 // By what devices have in common, and by what each is called.
 bool ModelSuits(const Device& device, const DeviceRequest& request) {
-  return device.memory_bytes >= request.min_memory_bytes &&
+  if (request.share > 0 && device.max_tasks <= 1) return false;  // nobody may share it
+  const int64_t part = request.share > 0 ? request.share : kWhole;
+  return device.memory_bytes * part / kWhole >= request.min_memory_bytes &&
          (request.models.empty() || Contains(request.models, device.model)) &&
          !Contains(request.deny_models, device.model);
 }
@@ -39,6 +41,17 @@ bool TakeLowest(const DeviceSet& from, int32_t count, DeviceSet* chosen) {
     }
   }
   return count == 0;
+}
+
+// How many more tasks may share the device.
+int64_t SharersLeft(const Offer& offer, size_t device) {
+  const SharedDevice* shares = offer.used.SharesOf(device);
+  const int64_t most = offer.node.spec.devices[device].max_tasks;
+  return std::max<int64_t>(most - (shares == nullptr ? 0 : shares->tasks), 0);
+}
+
+bool MayShare(const Offer& offer, size_t device, int64_t share) {
+  return offer.used.FreeOf(device) >= share && SharersLeft(offer, device) > 0;
 }
 
 }  // namespace
@@ -68,7 +81,8 @@ DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   near_nics_ = wanted_.size() > 1 && is_nic(wanted_.back());
 }
 
-DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) const {
+// Whoever uses them.
+DeviceSet DeviceChoice::Suitable(const Offer& offer, const Wanted& wanted) const {
   const std::vector<Device>& devices = offer.node.spec.devices;
   DeviceSet suitable;
   for (const AlikeDevices& alike : offer.node.alike) {
@@ -76,7 +90,6 @@ DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) con
     const bool suits = wanted.any_does || ModelSuits(devices[alike.first], *wanted.request);
     if (suits) suitable |= alike.devices;
   }
-  suitable -= offer.used;
   if (wanted.any_does || AnyNameDoes(*wanted.request)) return suitable;
   DeviceSet named;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -85,29 +98,57 @@ DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) con
   return named;
 }
 
-std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer, const DeviceSet& rails) const {
+DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) const {
+  return Difference(Suitable(offer, wanted), offer.used.InUse());
+}
+
+// Of the devices with room for the share those that are equally good: their links tell them apart.
+DeviceSet DeviceChoice::BestToShare(const Offer& offer, const Wanted& wanted,
+                                    const ShareWish& wish) const {
+  const DeviceSet suitable = Suitable(offer, wanted);
+  DeviceSet best;
+  int64_t best_free = 0;
+  for (size_t i = 0; i < offer.node.spec.devices.size(); ++i) {
+    if (!suitable.Has(i) || !MayShare(offer, i, wanted.request->share)) continue;
+    const int64_t free = offer.used.FreeOf(i);
+    const bool wished = free == wish.left, had_wished = best_free == wish.left;
+    const bool closer = wish.spread ? free > best_free : free < best_free;
+    const bool better = best.Empty() || (wished != had_wished ? wished : closer);
+    if (better) best = DeviceSet{};
+    if (better) best_free = free;
+    if (free == best_free) best.Add(i);
+  }
+  return best;
+}
+
+std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer, const DeviceSet& rails,
+                                              const ShareWish& wish) const {
   DeviceSet chosen;
   for (const Wanted& wanted : wanted_) {
-    if (!Take(offer, wanted, rails, &chosen)) return std::nullopt;
+    const bool shares = wanted.request->share > 0;
+    const DeviceSet from =
+        shares ? BestToShare(offer, wanted, wish) : Candidates(offer, wanted);
+    if (!Take(offer, wanted, from, rails, &chosen)) return std::nullopt;
   }
   return chosen;
 }
 
-bool DeviceChoice::Take(const Offer& offer, const Wanted& wanted, const DeviceSet& rails,
-                        DeviceSet* chosen) const {
+bool DeviceChoice::Take(const Offer& offer, const Wanted& wanted, const DeviceSet& from,
+                        const DeviceSet& rails, DeviceSet* chosen) const {
   const DeviceLayout* layout = offer.node.layout;
   if (layout != nullptr) {
     if (&wanted == nics()) return TakeNics(offer, wanted, rails, chosen);
     const KindLayout* kind = layout->Of(wanted.request->kind);
-    if (kind != nullptr) return TakeBest(offer, wanted, *kind, rails, chosen);
+    if (kind != nullptr) return TakeBest(offer, wanted, *kind, from, rails, chosen);
   }
   if (wanted.floor.any()) return false;
-  return TakeLowest(Candidates(offer, wanted), wanted.request->count, chosen);
+  return TakeLowest(from, wanted.request->count, chosen);
 }
 
 bool DeviceChoice::TakeBest(const Offer& offer, const Wanted& wanted, const KindLayout& layout,
-                            const DeviceSet& rails, DeviceSet* chosen) const {
-  SetQuery query{.candidates = layout.MaskOf(Candidates(offer, wanted)),
+                            const DeviceSet& from, const DeviceSet& rails,
+                            DeviceSet* chosen) const {
+  SetQuery query{.candidates = layout.MaskOf(from),
                  .size = wanted.request->count,
                  .floor = wanted.floor};
   std::vector<LinkScore> near;
@@ -144,8 +185,23 @@ bool DeviceChoice::TakeNics(const Offer& offer, const Wanted& wanted, const Devi
   return nics != 0;
 }
 
+int64_t DeviceChoice::SharesIn(const Offer& offer, const Wanted& wanted, int64_t bound) const {
+  const DeviceSet suitable = Suitable(offer, wanted);
+  const int64_t share = wanted.request->share;
+  int64_t count = 0;
+  for (size_t i = 0; i < offer.node.spec.devices.size() && count < bound; ++i) {
+    if (!suitable.Has(i)) continue;
+    count += std::min(offer.used.FreeOf(i) / share, SharersLeft(offer, i));
+  }
+  return std::min(count, bound);
+}
+
 int64_t DeviceChoice::SetsIn(const Offer& offer, int64_t bound) const {
   for (const Wanted& wanted : wanted_) {
+    if (wanted.request->share > 0) {
+      bound = SharesIn(offer, wanted, bound);
+      continue;
+    }
     const DeviceSet candidates = Candidates(offer, wanted);
     bound = std::min<int64_t>(bound, candidates.Count() / wanted.request->count);
     if (bound == 0 || !wanted.floor.any()) continue;

@@ -82,18 +82,18 @@ void DomainOptions::CountNode(NodeId id, const FitKey& key,
   for (size_t level = 0; level < levels_; ++level) {
     if (level == 0 || changes[level]) {
       Resources free = node.capacity;
-      DeviceSet used = node.devices_reserved;
+      DeviceUse used = node.devices_reserved;
       free -= node.reserved;
       for (TaskKey there : node.tasks) {
         if (LevelAtWhichGone(there) <= level) continue;
         const Job& job = state_.jobs().At(there.job);
-        free -= state_.interner().Shape(job.groups[GroupOf(job, there.task)].shape).resources;
-        used |= job.tasks[there.task].devices;
+        const ShapeEntry& shape =
+            state_.interner().Shape(job.groups[GroupOf(job, there.task)].shape);
+        free -= shape.resources;
+        used += UseOf(node, shape, job.tasks[there.task].devices);
       }
       for (const DeviceKindSet& kind : node.kinds) {
-        DeviceSet unused = kind.devices;
-        unused -= used;
-        free[kind.kind] = unused.Count();
+        free[kind.kind] = used.FreeIn(kind.devices);
       }
       for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
       const int64_t most = key.one_per_node ? 1 : kMaxTasksPerJob;

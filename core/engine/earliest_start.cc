@@ -51,8 +51,9 @@ class Search {
   struct Left {
     NodeId node;
     Resources free;    // of amounts; negative where others wait for what is being released
-    DeviceSet well;    // and not kept for others
-    DeviceSet unused;  // of these
+    DeviceSet well;
+    DeviceUse used;
+    DeviceUse kept;  // for others
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
 
@@ -109,7 +110,7 @@ void Search::CountWhatFitsNow() {
   for (Shape& shape : shapes_) {
     const ShapeEntry& entry = state_.interner().Shape(shape.id);
     state_.free().ForEach(
-        entry.device_count, entry.resources[kCpu], [&](NodeId id, const Resources& free) {
+        static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu], [&](NodeId id, const Resources& free) {
           cycle_.CountWork(1);
           const Node& node = state_.nodes().At(id);
           shape.fit +=
@@ -131,24 +132,21 @@ Search::Left* Search::LeftOf(NodeId id) {
   left.node = id;
   left.free = node.capacity - node.allocated - node.reserved;
   left.well = node.healthy;
-  left.well -= node.devices_reserved;
-  left.unused = left.well;
-  left.unused -= node.devices_used;
+  left.used = node.devices_used;
+  left.kept = node.devices_reserved;
   for (const Shape& shape : shapes_) left.fit.push_back(FitIn(shape, left));
   return &left;
 }
 
 // Most often devices are what is missing: then the node itself, far away in memory, is not asked.
 int64_t Search::FitIn(const Shape& shape, const Left& left) const {
-  if (left.unused.Count() < state_.interner().Shape(shape.id).device_count) return 0;
+  const DeviceUse taken = left.used + left.kept;
+  const int64_t some_left = Difference(left.well, taken.Full()).Count();
+  if (some_left < state_.interner().Shape(shape.id).DevicesFor(1)) return 0;
   const Node& node = state_.nodes().At(left.node);
   Resources free = left.free;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
-  DeviceSet taken = node.healthy;
-  taken -= left.unused;
-  for (const DeviceKindSet& kind : node.kinds) {
-    free[kind.kind] = Intersection(kind.devices, left.unused).Count();
-  }
+  for (const DeviceKindSet& kind : node.kinds) free[kind.kind] = taken.FreeIn(kind.devices);
   return cycle_.search().FitsIn(shape.id, {node, free, taken}, shape.needed);
 }
 
@@ -157,8 +155,9 @@ void Search::TaskGoes(const Job& job, uint32_t index) {
   cycle_.CountWork(1);
   Left* left = LeftOf(task.node);
   if (left == nullptr) return;
-  left->free += state_.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
-  left->unused |= Intersection(task.devices, left->well);
+  const ShapeEntry& shape = state_.interner().Shape(job.groups[GroupOf(job, index)].shape);
+  left->free += shape.resources;
+  left->used -= UseOf(state_.nodes().At(task.node), shape, task.devices);
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const int64_t fit = FitIn(shapes_[i], *left);
     const int64_t before = std::exchange(left->fit[i], fit);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "core/engine/device_board.h"
 #include "core/engine/fair_share.h"
 #include "core/engine/node_marks.h"
 #include "core/model/state_editor.h"
@@ -25,6 +26,7 @@ struct EngineCache final : PlanningCache {
   MissedProgress missed;
   TopologyTrees trees;
   DomainFits fits;
+  DeviceBoard board;
 };
 
 // The state's own; made when first asked for.

@@ -16,35 +16,43 @@ constexpr int64_t kMaxUsageWeight = 1 << 16;  // keeps weights far from 2^60
 
 struct Part {
   Claim* claim;
-  absl::int128 fraction;
+  int64_t got = 0;  // of what is split
+  absl::int128 fraction = 0;
 };
 
-// Rounds down; the remainder one unit each by largest fraction, then older.
-void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_t first) {
+// Rounds down to whole units; the remainder one unit each by largest fraction, then older. Whose cap
+// is no whole number of units takes a part of one at last.
+void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_t first,
+           int64_t unit) {
   int64_t left = amount;
   for (size_t i = first; i < parts.size(); ++i) {
     const absl::int128 exact = absl::int128(amount) * parts[i].claim->weight;
-    parts[i].claim->got += static_cast<int64_t>(exact / weights);
-    parts[i].fraction = exact % weights;
-    left -= static_cast<int64_t>(exact / weights);
+    parts[i].got = static_cast<int64_t>(exact / weights / unit) * unit;
+    parts[i].fraction = exact - parts[i].got * weights;
+    left -= parts[i].got;
   }
   const auto begin = parts.begin() + static_cast<ptrdiff_t>(first);
   std::sort(begin, parts.end(), [](const Part& a, const Part& b) {
     return a.fraction != b.fraction ? a.fraction > b.fraction : a.claim < b.claim;
   });
-  for (size_t i = first; left > 0; ++i, --left) ++parts[i].claim->got;
+  for (size_t i = first; left > 0; i = i + 1 < parts.size() ? i + 1 : first) {
+    const int64_t more = std::min({unit, left, parts[i].claim->cap - parts[i].got});
+    parts[i].got += more;
+    left -= more;
+  }
+  for (size_t i = first; i < parts.size(); ++i) parts[i].claim->got += parts[i].got;
 }
 
 }  // namespace
 
 // Who can take less than its part is found in order of cap / weight: as those go, the part of the
 // others only grows.
-int64_t Fill(int64_t amount, std::vector<Claim>& claims) {
+int64_t Fill(int64_t amount, std::vector<Claim>& claims, int64_t unit) {
   std::vector<Part> parts;
   absl::int128 weights = 0, caps = 0;
   for (Claim& claim : claims) {
     if (claim.cap <= 0 || claim.weight <= 0) continue;
-    parts.push_back({&claim, 0});
+    parts.push_back({.claim = &claim});
     weights += claim.weight;
     caps += claim.cap;
   }
@@ -68,7 +76,7 @@ int64_t Fill(int64_t amount, std::vector<Claim>& claims) {
     weights -= claim.weight;
   }
   BERTH_CHECK(i < parts.size());  // as the caps add up to more than the amount
-  Split(rest, weights, parts, i);
+  Split(rest, weights, parts, i, unit);
   return amount;
 }
 
@@ -98,7 +106,7 @@ void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want)
     const int64_t floor = std::min(child.share->guarantee[kind], child.queue->limit[kind]);
     claims[i] = {.cap = floor, .weight = floor};
   }
-  const int64_t rest = amount - Fill(amount, claims);
+  const int64_t rest = amount - Fill(amount, claims, UnitOf(kind));
   for (size_t i = 0; i < claims.size(); ++i) {
     const Division::Child& child = division.children[i];
     const int64_t floor = claims[i].cap;
@@ -106,7 +114,7 @@ void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want)
     claims[i].weight = NotNegative(deserved - floor);
     claims[i].cap = NotNegative(std::min(deserved, want(child)) - floor);
   }
-  Fill(rest, claims);
+  Fill(rest, claims, UnitOf(kind));
 }
 
 void ScaleDeserved(Division& division, ResourceKind kind, int64_t amount) {
@@ -156,7 +164,7 @@ void ShareSurplus(Division& division, ResourceKind kind, int64_t amount, int64_t
       claims.push_back({.cap = WantedOf(child, kind) - division.claims[i].got,
                         .weight = WeightOf(division, child, kind, amount)});
     }
-    rest -= Fill(rest, claims);
+    rest -= Fill(rest, claims, UnitOf(kind));
     for (size_t i = 0; i < claims.size(); ++i) {
       division.claims[band->second[i]].got += claims[i].got;
     }

@@ -49,8 +49,9 @@ struct Claim {
 };
 // Gives out at most `amount` to the claims, older first, in proportion to weight as said above.
 // Returns what was given: less than `amount` only if every claim with weight has its cap. Weights
-// add up to less than 2^60. O(n log n).
-int64_t Fill(int64_t amount, std::vector<Claim>& claims);
+// add up to less than 2^60. Parts are whole units but for caps, and the last part, that are not.
+// O(n log n).
+int64_t Fill(int64_t amount, std::vector<Claim>& claims, int64_t unit = 1);
 
 class FairShares {
  public:

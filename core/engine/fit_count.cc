@@ -78,7 +78,7 @@ void FitCount::LeaveOutOwn(const Job& job) {
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     if (job.tasks[i].state != TaskState::kReleasing) continue;
     const ShapeId shape = job.groups[GroupOf(job, i)].shape;
-    ChangeTask(job.tasks[i], state_.interner().Shape(shape).resources, -1);
+    ChangeTask(job.tasks[i], state_.interner().Shape(shape), -1);
   }
 }
 
@@ -113,9 +113,7 @@ void FitCount::Recount(AtNode& at) {
   const Node& node = state_.nodes().At(at.id);
   Resources free = at.left;
   for (const DeviceKindSet& kind : node.kinds) {
-    DeviceSet unused = kind.devices;
-    unused -= at.used;
-    free[kind.kind] = unused.Count();
+    free[kind.kind] = at.used.FreeIn(kind.devices);
   }
   for (size_t s = 0; s < shapes_.size(); ++s) {
     Shape& shape = shapes_[s];
@@ -131,18 +129,19 @@ void FitCount::Recount(AtNode& at) {
   }
 }
 
-void FitCount::ChangeTask(const Task& task, const Resources& request, int sign) {
+void FitCount::ChangeTask(const Task& task, const ShapeEntry& shape, int sign) {
   AtNode* at = Touch(task.node);
   if (at == nullptr) return;
+  const Node& node = state_.nodes().At(task.node);
   // Of what is given up, others may wait for some.
-  DeviceSet devices = task.devices;
-  devices -= state_.nodes().At(task.node).devices_reserved;
+  DeviceUse use = UseOf(node, shape, task.devices);
+  use.whole -= node.devices_reserved.whole;
   if (sign > 0) {
-    at->left += request;
-    at->used -= devices;
+    at->left += shape.resources;
+    at->used -= use;
   } else {
-    at->left -= request;
-    at->used |= devices;
+    at->left -= shape.resources;
+    at->used += use;
   }
   Recount(*at);
 }
@@ -166,9 +165,9 @@ void FitCount::Change(const VictimUnit& unit, int sign) {
   cycle_.CountWork(1);
   for (uint32_t index : unit.tasks) {
     const ShapeId shape = job.groups[GroupOf(job, index)].shape;
-    const Resources& request = state_.interner().Shape(shape).resources;
-    ChangeTask(job.tasks[index], request, sign);
-    if (limited_) ChangeLevels(job.queue, request, sign);
+    const ShapeEntry& entry = state_.interner().Shape(shape);
+    ChangeTask(job.tasks[index], entry, sign);
+    if (limited_) ChangeLevels(job.queue, entry.resources, sign);
   }
 }
 

@@ -53,7 +53,7 @@ class FitCount {
   struct AtNode {
     NodeId id;
     Resources left;  // of amounts; may be negative where others wait for what is being released
-    DeviceSet used;
+    DeviceUse used;
     absl::InlinedVector<int64_t, 2> fits;  // by shape
   };
   struct Level {  // of the job's queue chain
@@ -68,7 +68,7 @@ class FitCount {
   AtNode* Touch(NodeId id);
   void Recount(AtNode& at);
   void Change(const VictimUnit& unit, int sign);
-  void ChangeTask(const Task& task, const Resources& request, int sign);
+  void ChangeTask(const Task& task, const ShapeEntry& shape, int sign);
   void ChangeLevels(QueueId leaf, const Resources& request, int sign);
 
   Cycle& cycle_;

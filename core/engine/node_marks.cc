@@ -38,7 +38,7 @@ bool FixedTest::Passes(const Node& node) const {
   for (const NodeTest& test : tests_) {
     if (!test(empty)) return false;
   }
-  return devices_.any_will_do() || devices_.SetsIn(empty, 1) == 1;
+  return devices_.AmountsSuffice(empty) || devices_.SetsIn(empty, 1) == 1;
 }
 
 FixedTest& NodeMarks::TestOf(const Policies& policies, const TaskShape& shape,

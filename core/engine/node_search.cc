@@ -45,7 +45,8 @@ NodeSearch::NodeSearch(const ClusterState& state, const Policies& policies,
       reservations_(reservations),
       editor_(editor),
       marks_(editor == nullptr ? own_marks_ : CacheOf(*editor).marks),
-      trees_(editor == nullptr ? own_trees_ : CacheOf(*editor).trees) {
+      trees_(editor == nullptr ? own_trees_ : CacheOf(*editor).trees),
+      board_(editor == nullptr ? own_board_ : CacheOf(*editor).board) {
   if (editor != nullptr) marks_.Follow(*editor, state);
 }
 
@@ -98,7 +99,8 @@ struct NodeSearch::Look {
   uint64_t work = 0;    // nodes that do
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
-  DeviceSet used = {};  // of the best
+  DeviceUse used = {};  // of the best
+  int64_t left = 0;     // of the device that a share is to go on there; 0: not said
   // The first that suits is the best of those not yet seen.
   bool Done() const { return best.has_value() && prepared.ranks.empty(); }
 };
@@ -112,7 +114,7 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
           .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
 }
 
-std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t tasks,
+std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t tasks,
                                                  const NodeRanks& rank) {
   const ShapeEntry& entry = look->prepared.entry;
   const Node& node = state_.nodes().At(id);
@@ -133,7 +135,7 @@ std::optional<DeviceSet> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
     if (rank != nullptr) rank(offer);
     return true;
   };
-  DeviceSet used = TakenDevices(node);
+  DeviceUse used = TakenDevices(node);
   if (!look->heeds) return passes({node, free, used}) ? std::optional(used) : std::nullopt;
   Resources left = free;
   const Seeker& seeker = *look->seeker;
@@ -158,7 +160,27 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
   look->used = *used;
 }
 
+// Other scores come before it; `spread` and `colocate` say themselves what is best.
+bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
+  return state_.shareable_nodes() > 0 && strategy == Strategy::kBinpack &&
+         look.prepared.ranks.empty();
+}
+
+void NodeSearch::AskBoard(Look* look) {
+  board_.Follow(editor_, state_, policies_.sharing().policy);
+  const auto may_have = [&](NodeId id) {
+    return state_.free().Has(id) && UsedIfSuits(look, id, 1, nullptr).has_value();
+  };
+  const auto place = board_.Best(look->prepared.entry.shape, may_have);
+  NoteVain(look);
+  if (!place.has_value()) return;
+  look->best = place->node;
+  look->left = place->left;
+  look->used = *UsedIfSuits(look, place->node, 1, nullptr);
+}
+
 void NodeSearch::Walk(Look* look, Strategy strategy) {
+  if (GoesByBoard(*look, strategy)) return AskBoard(look);
   return strategy == Strategy::kSpread ? WalkDown(look) : WalkUp(look, 1);
 }
 
@@ -169,7 +191,8 @@ void NodeSearch::WalkDown(Look* look) {
   const FreeIndex& free = state_.free();
   const FreeIndex::Marks mark = look->prepared.fixed.mark();
   std::optional<FreeIndex::Key> last;
-  free.ForEachFromTop(entry.device_count, cpu_millis, [&](NodeId id) {
+  const auto devices = static_cast<int>(entry.DevicesFor(1));
+  free.ForEachFromTop(devices, cpu_millis, [&](NodeId id) {
     Consider(look, id, 1);
     if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
     return !look->Done() && !last.has_value();
@@ -177,7 +200,7 @@ void NodeSearch::WalkDown(Look* look) {
   if (!look->Done() && last.has_value()) {
     editor_->SyncMarks();
     look->marked = true;
-    free.ForEachMarkedFromTop(mark, *last, entry.device_count, cpu_millis, [&](NodeId id) {
+    free.ForEachMarkedFromTop(mark, *last, devices, cpu_millis, [&](NodeId id) {
       Consider(look, id, 1);
       return !look->Done();
     });
@@ -190,7 +213,7 @@ void NodeSearch::WalkDown(Look* look) {
 // do; only then is it worth it to look among those alone that pass what is fixed.
 void NodeSearch::WalkUp(Look* look, int64_t tasks) {
   const ShapeEntry& entry = look->prepared.entry;
-  const auto devices = static_cast<int>(entry.device_count * tasks);
+  const auto devices = static_cast<int>(entry.DevicesFor(tasks));
   const int64_t cpu_millis = entry.resources[kCpu] * tasks;
   const FreeIndex& free = state_.free();
   const FreeIndex::Marks mark = look->prepared.fixed.mark();
@@ -241,15 +264,14 @@ bool NodeSearch::BesideOwn(Look* look) {
 void NodeSearch::WalkToColocate(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
   const auto search = [&](int64_t tasks) {
-    const int64_t devices = entry.device_count * tasks;
-    if (devices > static_cast<int64_t>(kMaxDevicesPerNode)) return;
+    if (entry.DevicesFor(tasks) > static_cast<int64_t>(kMaxDevicesPerNode)) return;
     WalkUp(look, tasks);
   };
   const int64_t rest = std::max(look->seeker->rest, 1);
   search(rest);  // most often all of them fit on one
   if (look->best.has_value()) return;
   std::optional<NodeId> best;
-  DeviceSet used;
+  DeviceUse used;
   for (int64_t fits = 0, fits_not = rest; fits_not - fits > 1;) {
     const int64_t tasks = fits + (fits_not - fits) / 2;
     look->best.reset();
@@ -267,8 +289,11 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
   if (!look.best.has_value()) return std::nullopt;
   const Offer offer{state_.nodes().At(*look.best), state_.free().FreeOf(*look.best), look.used};
   const bool minds_rails = look.seeker != nullptr && look.prepared.devices.minds_rails();
+  const bool spread =
+      look.seeker != nullptr && StrategyFor(*look.seeker) == Strategy::kSpread;
   std::optional<DeviceSet> devices = look.prepared.devices.Choose(
-      offer, minds_rails ? look.seeker->RailsFor(*look.best) : DeviceSet{});
+      offer, minds_rails ? look.seeker->RailsFor(*look.best) : DeviceSet{},
+      {.left = look.left, .spread = spread});
   if (!devices.has_value()) return std::nullopt;
   return Found{*look.best, *devices};
 }
@@ -355,19 +380,21 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
     return true;
   };
   const int64_t cpu_millis = entry.resources[kCpu];
+  const auto devices = static_cast<int>(entry.DevicesFor(1));
   if (mark == 0) {
-    state_.free().ForEach(entry.device_count, cpu_millis, consider);
+    state_.free().ForEach(devices, cpu_millis, consider);
     return NoteVain(&look);
   }
   editor_->SyncMarks();
-  const FreeIndex::Key before{FreeIndex::Room(entry.device_count, cpu_millis), NodeId{}};
+  const FreeIndex::Key before{FreeIndex::Room(devices, cpu_millis), NodeId{}};
   state_.free().ForEachMarked(mark, before, cpu_millis, consider);
 }
 
 void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
   Look look{.prepared = Prepare(shape)};
   const ShapeEntry& entry = look.prepared.entry;
-  state_.free().ForEachSoon(entry.device_count, entry.resources[kCpu], [&](NodeId id) {
+  const auto devices = static_cast<int>(entry.DevicesFor(1));
+  state_.free().ForEachSoon(devices, entry.resources[kCpu], [&](NodeId id) {
     const bool suits = look.prepared.PassesFixed(state_, state_.nodes().At(id));
     if (!suits) ++look.in_vain;
     return !suits || visit(id);

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "core/engine/device_board.h"
 #include "core/engine/device_choice.h"
 #include "core/engine/node_marks.h"
 #include "core/engine/policies.h"
@@ -72,7 +73,9 @@ class NodeSearch {
   // other scores the first that passes is the best:
   //   free devices  2 2 4 8 8, request 3 devices -> looks at 4, takes it
   // The strategy of the group (or job, or queue) says in which order to look: `spread` from the
-  // other end; `colocate` first where the job has tasks, then where most of the rest fits.
+  // other end; `colocate` first where the job has tasks, then where most of the rest fits. Where some
+  // devices of the cluster may be shared, tasks that are packed go by the sharing policy instead
+  // (core/engine/device_board.h).
   std::optional<Found> Best(const Seeker& seeker, uint64_t* work);
   // The same for any task of the shape, as if nothing were kept for others.
   std::optional<Found> Best(ShapeId shape, uint64_t* work);
@@ -131,13 +134,15 @@ class NodeSearch {
   Look LookFor(const Seeker& seeker);
   // If the node has room for so many of them and passes: the devices that they may not have. `rank`
   // is then told what it has to give.
-  std::optional<DeviceSet> UsedIfSuits(Look* look, NodeId id, int64_t tasks, const NodeRanks& rank);
+  std::optional<DeviceUse> UsedIfSuits(Look* look, NodeId id, int64_t tasks, const NodeRanks& rank);
   void Consider(Look* look, NodeId id, int64_t tasks);
   void Walk(Look* look, Strategy strategy);
   void WalkUp(Look* look, int64_t tasks);
   void WalkDown(Look* look);
   void NoteVain(Look* look);
   void WalkToColocate(Look* look);
+  bool GoesByBoard(const Look& look, Strategy strategy) const;
+  void AskBoard(Look* look);
   bool BesideOwn(Look* look);
   std::optional<Found> Take(const Look& look);
 
@@ -149,6 +154,8 @@ class NodeSearch {
   NodeMarks& marks_;
   TopologyTrees own_trees_;  // likewise
   TopologyTrees& trees_;
+  DeviceBoard own_board_;  // likewise
+  DeviceBoard& board_;
   std::optional<JobId> barred_by_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
 };

@@ -31,23 +31,25 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   DeviceSet unhealthy = task.devices;
   unhealthy -= node->healthy;
   if (!unhealthy.Empty()) return Outlook::kNever;
-  const Resources& asked = state.interner().Shape(job.groups[GroupOf(job, index)].shape).resources;
+  const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
+  const DeviceUse use = UseOf(*node, shape, task.devices);
   // Devices are told apart, and one that others use may be unhealthy: not for amounts to say.
-  const auto fits = [&](const Resources& allocated, const DeviceSet& used) {
+  const auto fits = [&](const Resources& allocated, const DeviceUse& used) {
     Resources left = node->capacity - allocated - node->reserved;
     for (const Device& device : node->spec.devices) {
       left[*state.interner().FindKind(device.kind)] = 0;
     }
-    return !task.devices.Overlaps(used) && !Negative(left, asked);
+    return used.HasRoomFor(use) && !Negative(left, shape.resources);
   };
   if (fits(node->allocated, node->devices_used)) return Outlook::kFree;
   Resources allocated = node->allocated;
-  DeviceSet used = node->devices_used;
+  DeviceUse used = node->devices_used;
   for (TaskKey key : node->tasks) {
     const Job& other = state.jobs().At(key.job);
     if (!Releasing(other.tasks[key.task])) continue;
-    allocated -= state.interner().Shape(other.groups[GroupOf(other, key.task)].shape).resources;
-    used -= other.tasks[key.task].devices;
+    const ShapeEntry& gone = state.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
+    allocated -= gone.resources;
+    used -= UseOf(*node, gone, other.tasks[key.task].devices);
   }
   return fits(allocated, used) ? Outlook::kLater : Outlook::kNever;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/model/ids.h"
+#include "core/sharing/sharing_policy.h"
 
 namespace berth {
 
@@ -36,6 +37,11 @@ struct EvictionParameters {
   Duration min_gain = absl::Minutes(1);  // an eviction must start the gang sooner by more than this
   int32_t max_victims = 10'000;          // tasks in one plan
   Duration gang_grace = absl::Minutes(5);  // expire_gangs: how long below the minimum
+};
+
+struct SharingParameters {
+  // How tasks are laid out over nodes of which some devices may be shared, where they are packed.
+  SharingPolicy policy = SharingPolicy::kBidPrice;
 };
 
 // What degraded HyperNodes are to gangs with a topology constraint. What runs stays, and is

@@ -38,7 +38,7 @@ struct JobNeeds;  // core/model/pending_index.h
 struct Offer {
   const Node& node;
   const Resources& free;
-  DeviceSet used;
+  DeviceUse used;
 };
 
 // One shape, as interned, and the names of resource kinds.
@@ -125,6 +125,7 @@ struct PolicyConfig {
   BackfillParameters backfill;
   EvictionParameters eviction;
   TopologyParameters topology;
+  SharingParameters sharing;
 };
 
 // The configured set. Movable; must outlive the cycles that use it.
@@ -147,6 +148,7 @@ class Policies {
   const BackfillParameters& backfill() const { return config_.backfill; }
   const EvictionParameters& eviction() const { return config_.eviction; }
   const TopologyParameters& topology() const { return config_.topology; }
+  const SharingParameters& sharing() const { return config_.sharing; }
   // As given to Create.
   const PolicyConfig& config() const { return config_; }
 

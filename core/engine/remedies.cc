@@ -24,13 +24,14 @@ bool LacksQuota(const WaitReason& reason) {
          reason.code == WaitCode::kGuaranteeKept;
 }
 
-// What each of its tasks asks for of the resource.
+// What each of its tasks asks for of the resource, in UnitOf it.
 int64_t AskedOf(const TaskShape& shape, absl::string_view resource) {
   if (resource == "cpu") return shape.cpu_millis;
   if (resource == "memory") return shape.memory_bytes;
   int64_t count = 0;
   for (const DeviceRequest& request : shape.devices) {
-    if (request.kind == resource) count += request.count;
+    if (request.kind != resource) continue;
+    count += request.share > 0 ? request.share : request.count * kWhole;
   }
   return count;
 }
@@ -210,14 +211,14 @@ void Finder::SmallerTasks(uint32_t group) {
     remedy.kind = RemedyKind::kSmallerTasks;
     remedy.group = group;
     remedy.text = std::string(resource);
-    remedy.value = most[kind];
+    remedy.value = most[kind] / UnitOf(kind);
     Offer(std::move(remedy));
   };
   offer("cpu", shape.cpu_millis, kCpu);
   offer("memory", shape.memory_bytes, kMemory);
   for (const DeviceRequest& request : shape.devices) {
     const auto kind = state_.interner().FindKind(request.kind);
-    if (kind.has_value()) offer(request.kind, request.count, *kind);
+    if (kind.has_value()) offer(request.kind, AskedOf(shape, request.kind), *kind);
   }
 }
 
@@ -238,8 +239,9 @@ void Finder::TasksWithinQuota(uint32_t group) {
   remedy.text = first_.resource;
   remedy.queue = first_.queue;
   remedy.within_quota = true;
-  remedy.value = left / of.min_available;
-  const bool smaller = remedy.value < AskedOf(of.shape, first_.resource);
+  const int64_t unit = UnitOf(first_.resource);
+  remedy.value = left / of.min_available / unit;
+  const bool smaller = remedy.value * unit < AskedOf(of.shape, first_.resource);
   if (left > 0 && remedy.value > 0 && smaller) Offer(std::move(remedy));
 }
 
@@ -312,7 +314,9 @@ void ShrinkTasks(const Remedy& remedy, TaskShape* shape) {
   if (remedy.text == "cpu") shape->cpu_millis = remedy.value;
   if (remedy.text == "memory") shape->memory_bytes = remedy.value;
   for (DeviceRequest& request : shape->devices) {
-    if (request.kind == remedy.text) request.count = static_cast<int32_t>(remedy.value);
+    if (request.kind != remedy.text) continue;
+    request.count = static_cast<int32_t>(remedy.value);
+    request.share = 0;
   }
 }
 

@@ -108,24 +108,46 @@ void Reservations::Index() {
       }
       const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
       const Node* node = state_.nodes().Find(place.node);
-      if (node != nullptr && !AnyDevicesDo(*node, state_.interner().Shape(shape).shape)) {
-        claims.back().devices |= place.devices;
+      const ShapeEntry& entry = state_.interner().Shape(shape);
+      // Where devices may be shared, amounts do not say that one is free whole.
+      const bool picky = node != nullptr && (node->shareable || !AnyDevicesDo(*node, entry.shape));
+      if (picky) {
+        claims.back().devices += UseOf(*node, entry, place.devices);
       }
       claims.back().amounts += RequestOfTask(state_, job, place.task);
     }
   }
 }
 
+bool Reservations::TaskGoneBy(Time at, TaskKey key, const Job& asking) const {
+  const Job& job = state_.jobs().At(key.job);
+  return at > now_ && key.job != asking.id &&
+         (Releasing(job.tasks[key.task]) || PlannedEnd(job) <= at);
+}
+
 // Of other jobs what will still be there; of this one all, as it is what the window is asked for.
 Resources Reservations::RunningAt(const Node& node, const Job& job, Time at) const {
   Resources sum = node.reserved;  // when those start is not known, so neither is when they end
   for (TaskKey key : node.tasks) {
-    const Job& other = state_.jobs().At(key.job);
-    const bool gone = at > now_ && key.job != job.id &&
-                      (Releasing(other.tasks[key.task]) || PlannedEnd(other) <= at);
-    if (!gone) sum += RequestOfTask(state_, other, key.task);
+    if (TaskGoneBy(at, key, job)) continue;
+    sum += RequestOfTask(state_, state_.jobs().At(key.job), key.task);
   }
   return sum;
+}
+
+DeviceUse Reservations::DevicesAt(const Node& node, const std::vector<Claim>& claims,
+                                  const Job& job, Time at) const {
+  DeviceUse use = node.devices_reserved;
+  for (TaskKey key : node.tasks) {
+    if (TaskGoneBy(at, key, job)) continue;
+    const Job& other = state_.jobs().At(key.job);
+    const ShapeEntry& shape = state_.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
+    use += UseOf(node, shape, other.tasks[key.task].devices);
+  }
+  for (const Claim& claim : claims) {
+    if (claim.job != job.id && claim.window.Holds(at)) use += claim.devices;
+  }
+  return use;
 }
 
 Resources Reservations::ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const {
@@ -137,7 +159,7 @@ Resources Reservations::ClaimedAt(const std::vector<Claim>& claims, const Job& j
 }
 
 std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, const Window& window,
-                                            Resources* free, DeviceSet* used) {
+                                            Resources* free, DeviceUse* used) {
   if (!any()) return std::nullopt;
   Follow();
   Index();
@@ -147,8 +169,12 @@ std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, co
   for (const Claim& claim : found->second) {
     if (claim.job == job.id || !claim.window.Overlaps(window)) continue;
     if (!first.has_value()) first = claim.job;
-    *used |= claim.devices;
     const Time at = std::max(claim.window.begin, window.begin);
+    if (node.shareable) {
+      used->Widen(DevicesAt(node, found->second, job, at));
+    } else {
+      *used += claim.devices;
+    }
     const Resources left =
         node.capacity - RunningAt(node, job, at) - ClaimedAt(found->second, job, at);
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
@@ -157,9 +183,7 @@ std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, co
   }
   if (!first.has_value()) return std::nullopt;
   for (const DeviceKindSet& kind : node.kinds) {
-    DeviceSet unused = kind.devices;
-    unused -= *used;
-    (*free)[kind.kind] = std::min<int64_t>((*free)[kind.kind], unused.Count());
+    (*free)[kind.kind] = std::min((*free)[kind.kind], used->FreeIn(kind.devices));
   }
   return first;
 }

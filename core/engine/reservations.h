@@ -75,7 +75,7 @@ class Reservations {
   // Takes out of what the node offers what is kept there for other jobs than this one; `window` is
   // when the job would be there. The first job by id for which something was kept, or nullopt.
   std::optional<JobId> Withhold(const Node& node, const Job& job, const Window& window,
-                                Resources* free, DeviceSet* used);
+                                Resources* free, DeviceUse* used);
 
   // `use` more, for `window`, stays within the bounds of the queue and those above it at every
   // start of another's reservation in the window, these reservations counted; nullopt if so, else
@@ -111,14 +111,18 @@ class Reservations {
   struct Claim {  // of one reservation on one node
     JobId job;
     Window window;
-    DeviceSet devices;  // of picky tasks
+    DeviceUse devices;  // of picky tasks
     Resources amounts;
   };
   using EndedUse = std::map<QueueId, QueueUse>;
 
   void Follow();  // forgets what is no longer so
   void Index();
+  bool TaskGoneBy(Time at, TaskKey key, const Job& asking) const;
   Resources RunningAt(const Node& node, const Job& job, Time at) const;
+  // The same of devices.
+  DeviceUse DevicesAt(const Node& node, const std::vector<Claim>& claims, const Job& job,
+                      Time at) const;
   Resources ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const;
   const EndedUse& EndedBy(Time at);
   GoneByQueue GoneBy(Time at, bool once_released);

@@ -44,7 +44,7 @@ class PutBack {
   };
   struct Taken {
     Resources amounts;
-    DeviceSet devices;
+    DeviceUse devices;
   };
 
   bool Covers(const Level& level, QueueId leaf) const {
@@ -58,25 +58,29 @@ class PutBack {
       return !Covers(level, leaf) || request.FitsIn(level.room);
     });
   }
-  const Resources& RequestOfTask(const Job& job, uint32_t task) const {
-    return state_.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  const ShapeEntry& ShapeOf(const Job& job, uint32_t task) const {
+    return state_.interner().Shape(job.groups[GroupOf(job, task)].shape);
   }
   // Devices are told apart one by one; other amounts of tasks on one node add up.
   bool Fits(const Job& job, const VictimUnit& unit) const {
-    absl::flat_hash_map<NodeId, Resources> own;
+    absl::flat_hash_map<NodeId, Taken> own;
     for (uint32_t index : unit.tasks) {
       const Task& task = job.tasks[index];
       const Node& node = state_.nodes().At(task.node);
-      Resources needed = own[task.node] += RequestOfTask(job, index);
-      DeviceSet used = TakenDevices(node);
+      const ShapeEntry& shape = ShapeOf(job, index);
+      Taken& mine = own[task.node];
+      DeviceUse used = TakenDevices(node) + mine.devices;
+      Resources needed = mine.amounts += shape.resources;
       if (const auto taken = taken_.find(task.node); taken != taken_.end()) {
         needed += taken->second.amounts;
-        used |= taken->second.devices;
+        used += taken->second.devices;
       }
+      const DeviceUse use = UseOf(node, shape, task.devices);
+      mine.devices += use;
       for (const DeviceKindSet& kind : node.kinds) needed[kind.kind] = 0;
       Resources left = node.capacity - node.allocated;
       left -= node.reserved;
-      if (used.Overlaps(task.devices)) return false;
+      if (!used.HasRoomFor(use)) return false;
       for (size_t i = 0; i < kMaxResourceKinds; ++i) {
         if (needed.amount[i] > 0 && needed.amount[i] > left.amount[i]) return false;
       }
@@ -85,8 +89,10 @@ class PutBack {
   }
   void Take(const Job& job, uint32_t index) {
     Taken& taken = taken_[job.tasks[index].node];
-    taken.amounts += RequestOfTask(job, index);
-    taken.devices |= job.tasks[index].devices;
+    const ShapeEntry& shape = ShapeOf(job, index);
+    const Task& task = job.tasks[index];
+    taken.amounts += shape.resources;
+    taken.devices += UseOf(state_.nodes().At(task.node), shape, task.devices);
   }
 
   const ClusterState& state_;

@@ -93,8 +93,8 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
   VictimUnit unit{.job = job.id, .rest = rest, .loss = 0, .tasks = std::move(tasks)};
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];
-    const int64_t devices = state_.interner().Shape(group.shape).device_count;
-    unit.loss += devices * InVain(job, job.tasks[index], now_);
+    const ShapeEntry& shape = state_.interner().Shape(group.shape);
+    unit.loss += (shape.device_count * kWhole + shape.share) * InVain(job, job.tasks[index], now_);
   }
   return unit;
 }

@@ -38,7 +38,7 @@ namespace berth {
 struct VictimUnit {
   JobId job;
   bool rest = false;                       // all that the job holds beyond its surplus units
-  int64_t loss = 0;                        // device-seconds
+  int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty
 };
 

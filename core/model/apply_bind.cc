@@ -83,12 +83,12 @@ absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Pl
   return absl::OkStatus();
 }
 
-absl::Status CheckDevices(const Node& node, const TaskShape& shape, const Placement& placement,
+absl::Status CheckDevices(const Node& node, const ShapeEntry& entry, const Placement& placement,
                           const Interner& interner) {
-  if (placement.devices.Overlaps(TakenDevices(node))) {
+  if (!TakenDevices(node).HasRoomFor(UseOf(node, entry, placement.devices))) {
     return Refused(NameOf(node), ": a device is in use or kept for another task");
   }
-  return CheckDeviceKinds(node, shape, placement, interner);
+  return CheckDeviceKinds(node, entry.shape, placement, interner);
 }
 
 absl::Status CheckRoom(const Node& node, const ShapeEntry& entry, const Interner& interner) {
@@ -97,7 +97,8 @@ absl::Status CheckRoom(const Node& node, const ShapeEntry& entry, const Interner
     if (entry.resources.amount[i] <= free.amount[i]) continue;
     const ResourceKind kind{static_cast<uint8_t>(i)};
     return Refused(NameOf(node), ": ", interner.KindName(kind), " asked for ",
-                   entry.resources[kind], ", free ", free[kind]);
+                   AmountText(entry.resources[kind], UnitOf(kind)), ", free ",
+                   AmountText(free[kind], UnitOf(kind)));
   }
   return absl::OkStatus();
 }
@@ -119,7 +120,7 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
     return Refused(NameOf(*node), " takes no tasks now");
   }
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
-  auto status = CheckDevices(*node, entry.shape, placement, state.interner());
+  auto status = CheckDevices(*node, entry, placement, state.interner());
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
 }
 
@@ -189,10 +190,10 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
   if (!TakesTasks(node.status) || node.status.backoff_until > now) {
     return Refused(NameOf(node), " takes no tasks now");
   }
-  if (placement.devices.Overlaps(node.devices_reserved)) {
+  const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
+  if (!node.devices_reserved.HasRoomFor(UseOf(node, entry, placement.devices))) {
     return Refused(NameOf(node), ": a device is kept for another task");
   }
-  const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   auto status = CheckDeviceKinds(node, entry.shape, placement, state.interner());
   if (!status.ok()) return status;
   Resources left = node.capacity - node.allocated - node.reserved;

@@ -91,4 +91,10 @@ absl::Status ApplyBody(ClusterState& state, const UsageCharged& event, Time time
   return absl::OkStatus();
 }
 
+absl::Status ApplyBody(ClusterState& state, const RequestMixChanged& event, Time) {
+  if (auto status = CheckMix(event.mix); !status.ok()) return status;
+  StateEditor(state).SetRequestMix(event.mix);
+  return absl::OkStatus();
+}
+
 }  // namespace berth::apply_internal

@@ -74,20 +74,25 @@ absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_
 // Whether they become free is for planning to see to.
 absl::Status CheckPlaces(const ClusterState& state, const Job& job,
                          const std::vector<Placement>& places) {
-  std::map<NodeId, DeviceSet> taken;
+  std::map<NodeId, DeviceUse> taken;
   for (const Placement& place : places) {
     const Node* node = state.nodes().Find(place.node);
     if (node == nullptr) return NotFound("no node ", place.node.value);
     if (!TakesTasks(node->status)) return Refused(NameOf(*node), " takes no tasks now");
     DeviceSet missing = place.devices;
     missing -= node->healthy;
-    DeviceSet& reserved = taken.try_emplace(place.node, node->devices_reserved).first->second;
+    DeviceUse& reserved = taken.try_emplace(place.node, node->devices_reserved).first->second;
     const Task& task = job.tasks[place.task];
-    if (Reserves(task.state) && task.node == place.node) reserved -= task.devices;
-    if (!missing.Empty() || place.devices.Overlaps(reserved)) {
+    const ShapeEntry& shape =
+        state.interner().Shape(job.groups[GroupOf(job, place.task)].shape);
+    if (Reserves(task.state) && task.node == place.node) {
+      reserved -= UseOf(*node, shape, task.devices);
+    }
+    const DeviceUse use = UseOf(*node, shape, place.devices);
+    if (!missing.Empty() || !reserved.HasRoomFor(use)) {
       return Refused(NameOf(*node), ": a device is not there, not well, or kept for another task");
     }
-    reserved |= place.devices;
+    reserved += use;
   }
   return absl::OkStatus();
 }

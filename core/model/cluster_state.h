@@ -43,8 +43,9 @@ struct Dirty {
       jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
+  bool request_mix = false;
   bool empty() const {
-    return queues.empty() && usages.empty() && hyper_nodes.empty() && nodes.empty() &&
+    return !request_mix && queues.empty() && usages.empty() && hyper_nodes.empty() && nodes.empty() &&
            jobs.empty() && tasks.empty() && new_jobs.empty();
   }
 };
@@ -84,6 +85,10 @@ class ClusterState {
   // Fact: when usage was last charged (UsageCharged); InfinitePast if never.
   Time usage_charged() const { return usage_charged_; }
 
+  // Fact: the demand for devices, and what its parts are worth. The version goes up with each change.
+  const RequestMix& request_mix() const { return request_mix_; }
+  uint64_t request_mix_version() const { return request_mix_version_; }
+
   // Facts: places kept for blocked jobs.
   const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
 
@@ -107,6 +112,8 @@ class ClusterState {
   // Sum over the ready nodes, cordoned ones included: what the queues divide.
   const Resources& capacity() const { return capacity_; }
   const FreeIndex& free() const { return free_; }
+  // Nodes with a device that tasks may share (Node::shareable).
+  int64_t shareable_nodes() const { return shareable_nodes_; }
   // The next thing due of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
@@ -166,10 +173,13 @@ class ClusterState {
   uint64_t members_version_ = 0;
 
   Time usage_charged_ = absl::InfinitePast();
+  RequestMix request_mix_;
+  uint64_t request_mix_version_ = 0;
 
   Interner interner_;
   PendingIndex pending_;
   Resources capacity_;
+  int64_t shareable_nodes_ = 0;
   std::vector<QueueId> changed_queues_;
   std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;

@@ -19,7 +19,7 @@ absl::Status Differs(const Parts&... parts) {
 struct Sums {
   struct OfNode {
     Resources allocated, reserved, leaving;
-    DeviceSet devices, devices_reserved, devices_leaving;
+    DeviceUse devices, devices_reserved, devices_leaving;
     int32_t leaving_tasks = 0;
     std::vector<TaskKey> tasks, nominated;
   };
@@ -65,27 +65,29 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   }
   if (Reserves(task.state) || task.moves) {
     Sums::OfNode& there = sums.nodes[task.moves ? task.next_node : task.node];
-    const DeviceSet& devices = task.moves ? task.next_devices : task.devices;
-    if (there.devices_reserved.Overlaps(devices)) {
+    const DeviceUse devices = UseOf(state.nodes().At(task.moves ? task.next_node : task.node), shape,
+                                    task.moves ? task.next_devices : task.devices);
+    if (!there.devices_reserved.HasRoomFor(devices)) {
       return Differs("job ", job.id.value, " task ", index,
                      " waits for a device that another does");
     }
     there.reserved += shape.resources;
-    there.devices_reserved |= devices;
+    there.devices_reserved += devices;
     there.nominated.push_back({job.id, index});
   }
   if (!Occupies(task.state)) return absl::OkStatus();
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
-  if (node.devices.Overlaps(task.devices)) {
+  const DeviceUse devices = UseOf(state.nodes().At(task.node), shape, task.devices);
+  if (!node.devices.HasRoomFor(devices)) {
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
   }
   node.allocated += shape.resources;
-  node.devices |= task.devices;
+  node.devices += devices;
   if (task.state == TaskState::kReleasing) {
     node.leaving += shape.resources;
-    node.devices_leaving |= task.devices;
+    node.devices_leaving += devices;
     ++node.leaving_tasks;
   }
   node.tasks.push_back({job.id, index});
@@ -216,7 +218,7 @@ Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
   capacity[kCpu] = spec.cpu_millis;
   capacity[kMemory] = spec.memory_bytes;
   for (const NamedAmount& e : spec.extended) capacity[*interner.FindKind(e.name)] += e.amount;
-  for (const Device& d : spec.devices) capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : 1;
+  for (const Device& d : spec.devices) capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : kWhole;
   return capacity;
 }
 
@@ -230,10 +232,10 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   if (state.free().Has(node.id) != wanted) {
     return Differs("node ", node.spec.name, wanted ? " is not" : " is", " in the free index");
   }
-  const auto count = [&](const DeviceSet& taken) {
+  const auto count = [&](const DeviceUse& taken) {
     int devices = 0;
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      if (!node.spec.devices[i].unhealthy && !taken.Has(i)) ++devices;
+      if (!node.spec.devices[i].unhealthy && taken.FreeOf(i) > 0) ++devices;
     }
     return devices;
   };
@@ -401,8 +403,13 @@ absl::Status CheckConsistency(const ClusterState& state) {
   });
   Resources free, capacity;
   size_t listed = 0;
+  int64_t shareable = 0;
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
+    const auto& devices = node.spec.devices;
+    shareable += std::any_of(devices.begin(), devices.end(), [](const Device& device) {
+      return !device.unhealthy && device.max_tasks > 1;
+    });
     if (node.status.state == NodeState::kReady) capacity += node.capacity;
     if (!status.ok() || !state.free().Has(id)) return;
     free += FreeOf(node);
@@ -413,6 +420,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
     return Differs("sum of the free index");
   }
   if (!(capacity == state.capacity())) return Differs("capacity");
+  if (shareable != state.shareable_nodes()) return Differs("number of nodes to share");
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);

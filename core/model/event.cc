@@ -44,5 +44,6 @@ template EventBody::EventBody(HyperNodeChanged);
 template EventBody::EventBody(HyperNodeDeleted);
 template EventBody::EventBody(NodesJoined);
 template EventBody::EventBody(NodesLeft);
+template EventBody::EventBody(RequestMixChanged);
 
 }  // namespace berth

@@ -20,6 +20,7 @@
 #include "core/model/job.h"
 #include "core/model/node.h"
 #include "core/model/queue.h"
+#include "core/sharing/request_mix.h"
 
 namespace berth {
 
@@ -193,6 +194,11 @@ struct NodesLeft {  // they are in none of its kind any more
   HyperNodeId domain;
   std::vector<NodeId> nodes;  // ascending
 };
+// What is known of the demand for devices from now on: planning goes by it where devices are given
+// out by what is left of them (core/sharing).
+struct RequestMixChanged {
+  RequestMix mix;
+};
 
 using AnyFact =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
@@ -200,7 +206,7 @@ using AnyFact =
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
-                 NodesJoined, NodesLeft>;
+                 NodesJoined, NodesLeft, RequestMixChanged>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: in every
 // file that handles events it would be a third of its object.

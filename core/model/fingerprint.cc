@@ -82,7 +82,8 @@ void AddPolicies(Hasher& h, absl::Span<const LifecyclePolicy> policies) {
 void AddShape(Hasher& h, const TaskShape& shape) {
   h.Add(shape.cpu_millis).Add(shape.memory_bytes).Add(shape.devices.size());
   for (const DeviceRequest& request : shape.devices) {
-    h.Add(absl::string_view(request.kind)).Add(request.count).Add(request.min_memory_bytes);
+    h.Add(absl::string_view(request.kind)).Add(request.count).Add(request.share);
+    h.Add(request.min_memory_bytes);
     h.Add(request.models).Add(request.deny_models).Add(request.allow_uuids).Add(request.deny_uuids);
     h.Add(request.min_link).Add(request.min_bandwidth_gbps);
   }
@@ -133,6 +134,20 @@ void AddTopology(Hasher& h, const DeviceTopology& topology) {
   }
 }
 
+void AddUse(Hasher& h, const DeviceUse& use) {
+  for (uint64_t word : use.whole.bits) h.Add(word);
+  h.Add(use.shared.size());
+  for (const SharedDevice& one : use.shared) h.Add(one.device).Add(one.tasks).Add(one.share);
+}
+
+void AddMix(Hasher& h, const RequestMix& mix) {
+  h.Add(mix.models).Add(mix.types.size()).Add(mix.cpu_millis_per_device).Add(mix.priced);
+  for (const RequestType& type : mix.types) {
+    h.Add(type.request.devices).Add(type.request.share).Add(type.request.cpu_millis);
+    h.Add(type.request.models).Add(type.weight).Add(type.value);
+  }
+}
+
 void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   const NodeSpec& spec = node.spec;
   h.Add(node.id).Add(absl::string_view(spec.name)).Add(absl::string_view(spec.address));
@@ -141,6 +156,7 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   for (const Device& device : spec.devices) {
     h.Add(absl::string_view(device.kind)).Add(absl::string_view(device.uuid));
     h.Add(absl::string_view(device.model)).Add(device.memory_bytes).Add(device.numa_node);
+    h.Add(device.max_tasks);
     h.Add(absl::string_view(device.pci_bus_id)).Add(device.unhealthy);
   }
   AddTopology(h, spec.topology);
@@ -161,10 +177,10 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
       .Add(node.revision);
   AddResources(h, interner, node.capacity);
   AddResources(h, interner, node.allocated);
-  for (uint64_t word : node.devices_used.bits) h.Add(word);
+  AddUse(h, node.devices_used);
   for (uint64_t word : node.healthy.bits) h.Add(word);
   AddResources(h, interner, node.reserved);
-  for (uint64_t word : node.devices_reserved.bits) h.Add(word);
+  AddUse(h, node.devices_reserved);
   h.Add(node.tasks.size()).Add(node.nominated.size());
   for (HyperNodeId domain : node.domains) h.Add(domain);
 }
@@ -259,6 +275,7 @@ uint64_t Fingerprint(const ClusterState& state) {
       [&](HyperNodeId, const HyperNode& domain) { AddHyperNode(h, domain); });
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
+  AddMix(h, state.request_mix());
   h.Add(state.usage_charged());
   AddResources(h, interner, state.capacity());
   for (const auto& [id, reservation] : state.reservations()) {

@@ -1,5 +1,5 @@
-// FreeIndex: what the nodes that take new tasks have free, ordered for best fit: by (free devices
-// of all kinds, free cpu, NodeId). A search starts at the tightest node that could be sufficient
+// FreeIndex: what the nodes that take new tasks have free, ordered for best fit: by (devices
+// of all kinds of which something is free, free cpu, NodeId). A search starts at the tightest node that could be sufficient
 // and goes upward; an update costs O(log nodes). The key holds no interned order, so iteration is
 // the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
 //

@@ -51,8 +51,15 @@ ShapeId Interner::AcquireShape(const TaskShape& shape) {
   entry.resources[kCpu] = shape.cpu_millis;
   entry.resources[kMemory] = shape.memory_bytes;
   for (const DeviceRequest& request : shape.devices) {
-    entry.resources[AddKind(request.kind)] += request.count;
-    entry.device_count += request.count;
+    const ResourceKind kind = AddKind(request.kind);
+    if (request.share > 0) {
+      entry.share = request.share;
+      entry.share_of = request.kind;
+      entry.resources[kind] += request.share;
+    } else {
+      entry.resources[kind] += request.count * kWhole;
+      entry.device_count += request.count;
+    }
   }
   for (const NamedAmount& extended : shape.extended) {
     entry.resources[AddKind(extended.name)] += extended.amount;

@@ -28,7 +28,13 @@ namespace berth {
 struct ShapeEntry {
   TaskShape shape;
   Resources resources;
-  int32_t device_count = 0;  // of all kinds
+  int32_t device_count = 0;  // whole ones, of all kinds
+  int32_t share = 0;         // thousandths of one device; 0: none is shared
+  std::string share_of;      // its kind
+  // The fewest devices of which so many tasks could have something.
+  int64_t DevicesFor(int64_t tasks) const {
+    return device_count * tasks + (share * tasks + kWhole - 1) / kWhole;
+  }
   uint64_t uses = 0;         // group lists that name it
 };
 

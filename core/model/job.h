@@ -22,7 +22,8 @@ namespace berth {
 struct DeviceRequest {
   std::string kind;  // "gpu", "nic", ...
   int32_t count = 0;
-  int64_t min_memory_bytes = 0;
+  int32_t share = 0;  // in thousandths: a part of one device, and count is 1; 0 = whole devices
+  int64_t min_memory_bytes = 0;  // of each device; of a share: of the part
   std::vector<std::string> models;  // any of these; empty = any
   std::vector<std::string> deny_models;
   std::vector<std::string> allow_uuids;  // empty = any
@@ -37,14 +38,14 @@ struct DeviceRequest {
   bool operator==(const DeviceRequest&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceRequest& v) {
-    return H::combine(std::move(h), v.kind, v.count, v.min_memory_bytes, v.models, v.deny_models,
+    return H::combine(std::move(h), v.kind, v.count, v.share, v.min_memory_bytes, v.models, v.deny_models,
                       v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
   }
 };
 
 struct NamedAmount {
   std::string name;
-  int64_t amount = 0;
+  int64_t amount = 0;  // in UnitOf the kind
   bool operator==(const NamedAmount&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const NamedAmount& v) {
@@ -67,7 +68,7 @@ struct Toleration {
 struct TaskShape {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
-  std::vector<DeviceRequest> devices;  // sorted by kind, one per kind
+  std::vector<DeviceRequest> devices;  // sorted by kind, one per kind; one share at most
   std::vector<NamedAmount> extended;   // sorted by name
   std::map<std::string, std::string> match_labels;
   std::vector<std::string> exclude_nodes;  // sorted

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "core/model/interner.h"
 
 namespace berth {
 namespace {
@@ -25,13 +26,11 @@ absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
 
 namespace {
 
-Resources FreeBeside(const Node& node, const Resources& held, const DeviceSet& taken) {
+Resources FreeBeside(const Node& node, const Resources& held, const DeviceUse& taken) {
   Resources free = node.capacity - held;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
   for (const DeviceKindSet& kind : node.kinds) {
-    DeviceSet unused = kind.devices;
-    unused -= taken;
-    free[kind.kind] = unused.Count();
+    free[kind.kind] = taken.FreeIn(kind.devices);
   }
   return free;
 }
@@ -47,17 +46,27 @@ Resources FreeOnceReleased(const Node& node) {
   return FreeBeside(node, held, TakenOnceReleased(node));
 }
 
-DeviceSet TakenOnceReleased(const Node& node) {
-  DeviceSet taken = node.devices_used;
+DeviceUse TakenOnceReleased(const Node& node) {
+  DeviceUse taken = node.devices_used;
   taken -= node.devices_leaving;
-  taken |= node.devices_reserved;
-  return taken;
+  return taken += node.devices_reserved;
 }
 
-DeviceSet TakenDevices(const Node& node) {
-  DeviceSet taken = node.devices_used;
-  taken |= node.devices_reserved;
-  return taken;
+DeviceUse TakenDevices(const Node& node) {
+  DeviceUse taken = node.devices_used;
+  return taken += node.devices_reserved;
+}
+
+DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices) {
+  DeviceUse use{.whole = devices, .shared = {}};
+  if (shape.share == 0) return use;
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (!devices.Has(i) || node.spec.devices[i].kind != shape.share_of) continue;
+    use.whole -= DeviceSet::Of(i);
+    use.shared.push_back(
+        {.device = static_cast<uint8_t>(i), .tasks = 1, .share = shape.share});
+  }
+  return use;
 }
 
 bool TakesTasks(const NodeStatus& status) {
@@ -87,9 +96,10 @@ void SortDevices(NodeSpec& spec, size_t connected) {
 
 NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
   const std::vector<int> moves = DeviceMoves(node.spec, fresh);
+  const DeviceSet in_use = TakenDevices(node).InUse();
   const size_t listed = fresh.devices.size();
   for (size_t i = 0; i < moves.size(); ++i) {
-    if (moves[i] >= 0 || !TakenDevices(node).Has(i)) continue;
+    if (moves[i] >= 0 || !in_use.Has(i)) continue;
     fresh.devices.push_back(node.spec.devices[i]);
     fresh.devices.back().unhealthy = true;
   }

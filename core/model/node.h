@@ -15,6 +15,8 @@
 
 namespace berth {
 
+inline constexpr int32_t kMaxSharers = 100;  // of one device
+
 struct Device {
   std::string kind;
   std::string uuid;
@@ -23,6 +25,7 @@ struct Device {
   int32_t numa_node = -1;
   std::string pci_bus_id;
   bool unhealthy = false;
+  int32_t max_tasks = 1;  // that may share it; at most kMaxSharers
   bool operator==(const Device&) const = default;
 };
 
@@ -33,6 +36,7 @@ struct Taint {
 };
 
 class DeviceLayout;  // core/devices/device_layout.h
+struct ShapeEntry;   // core/model/interner.h
 
 // What an agent reports; carried by NodeRegistered.
 struct NodeSpec {
@@ -79,7 +83,7 @@ struct DeviceKindSet {
   bool operator==(const DeviceKindSet&) const = default;
 };
 
-// Healthy devices of one kind, model and memory.
+// Healthy devices of one kind, model and memory, that as many tasks may share.
 struct AlikeDevices {
   ResourceKind kind;
   size_t first = 0;  // one of them, in NodeSpec::devices
@@ -95,33 +99,38 @@ struct Node {
   // Derived.
   Resources capacity;  // healthy devices only
   DeviceSet healthy;
+  bool shareable = false;            // tasks may share some healthy device
   std::vector<DeviceKindSet> kinds;  // by first index
   std::vector<AlikeDevices> alike;   // likewise
   // How the devices are connected, shared with all nodes of this make; null: not known.
   const DeviceLayout* layout = nullptr;
   Resources allocated;  // of tasks that occupy
-  DeviceSet devices_used;
+  DeviceUse devices_used;
   // Of tasks that are nominated here, or will be once they are gone elsewhere (Task::moves). While
   // others are still being released these may not be free yet.
   Resources reserved;
-  DeviceSet devices_reserved;
+  DeviceUse devices_reserved;
   // Of what is allocated and in use: of tasks that are being released.
   Resources leaving;
-  DeviceSet devices_leaving;
+  DeviceUse devices_leaving;
   int32_t leaving_tasks = 0;
   std::vector<TaskKey> tasks;      // that occupy, in no meaningful order
   std::vector<TaskKey> nominated;  // that reserve, likewise
 };
 
+// What a task of the shape has by having these devices there.
+DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices);
+
 // What is free for new tasks: neither allocated nor reserved, negative amounts shown as 0. Devices
-// count one by one (healthy, unused, not reserved), as an unhealthy one may be in use.
+// count one by one (of healthy ones what is neither used nor reserved), as an unhealthy one may be
+// in use.
 Resources FreeOf(const Node& node);
-// The devices that new tasks may not have: in use or reserved.
-DeviceSet TakenDevices(const Node& node);
+// What new tasks may not have of the devices: in use or reserved.
+DeviceUse TakenDevices(const Node& node);
 
 // The same once what is being released is gone: what may be reserved now.
 Resources FreeOnceReleased(const Node& node);
-DeviceSet TakenOnceReleased(const Node& node);
+DeviceUse TakenOnceReleased(const Node& node);
 
 // Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);

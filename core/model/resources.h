@@ -1,4 +1,5 @@
 // Resources: an integer amount of every resource kind. DeviceSet: which devices of one node.
+// DeviceUse: which of them are in use, wholly or in part.
 #ifndef BERTH_CORE_MODEL_RESOURCES_H_
 #define BERTH_CORE_MODEL_RESOURCES_H_
 
@@ -6,7 +7,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "core/model/ids.h"
 
 namespace berth {
@@ -16,6 +20,19 @@ namespace berth {
 inline constexpr ResourceKind kCpu{0};     // milli-cores
 inline constexpr ResourceKind kMemory{1};  // bytes
 inline constexpr size_t kMaxResourceKinds = 16;
+// Device kinds and extended resources are counted in thousandths, as tasks may have a part of a
+// device.
+inline constexpr int64_t kWhole = 1000;
+constexpr int64_t UnitOf(ResourceKind kind) { return kind.value <= kMemory.value ? 1 : kWhole; }
+inline int64_t UnitOf(absl::string_view resource) {
+  return resource == "cpu" || resource == "memory" ? 1 : kWhole;
+}
+// As people count them: milli-cores, bytes, devices.
+inline double InUnits(int64_t amount, int64_t unit) {
+  return static_cast<double>(amount) / static_cast<double>(unit);
+}
+// The same, exactly: "8", "2.5".
+std::string AmountText(int64_t amount, int64_t unit);
 inline constexpr int64_t kMaxAmount = int64_t{1}
                                       << 48;  // of one resource in one task, node or limit
 
@@ -70,6 +87,11 @@ struct DeviceSet {
 
   bool Has(size_t index) const { return (bits[index / 64] >> (index % 64)) & 1; }
   void Add(size_t index) { bits[index / 64] |= uint64_t{1} << (index % 64); }
+  static DeviceSet Of(size_t index) {
+    DeviceSet one;
+    one.Add(index);
+    return one;
+  }
   DeviceSet& operator|=(const DeviceSet& other) {
     bits[0] |= other.bits[0];
     bits[1] |= other.bits[1];
@@ -91,6 +113,54 @@ struct DeviceSet {
 inline DeviceSet Intersection(const DeviceSet& a, const DeviceSet& b) {
   return {{a.bits[0] & b.bits[0], a.bits[1] & b.bits[1]}};
 }
+inline DeviceSet Difference(DeviceSet a, const DeviceSet& b) { return a -= b; }
+
+// A device that tasks have shares of: of them together, in thousandths.
+struct SharedDevice {
+  uint8_t device = 0;  // its index in Node::devices
+  uint8_t tasks = 0;
+  int32_t share = 0;
+  bool operator==(const SharedDevice&) const = default;
+};
+
+// What tasks have of a node's devices. Whole devices are a set: adding one twice and taking it away
+// once leaves none. Shares add up.
+//
+//   {0, 1} whole, 2: 0.5     Full {0, 1}, InUse {0, 1, 2}, of 2 and 3 are 1,500 thousandths free
+struct DeviceUse {
+  DeviceSet whole;
+  absl::InlinedVector<SharedDevice, 3> shared;  // by device
+
+  DeviceUse& operator+=(const DeviceUse& more) {
+    whole |= more.whole;
+    if (!more.shared.empty()) AddShares(more, 1);
+    return *this;
+  }
+  DeviceUse& operator-=(const DeviceUse& less) {
+    whole -= less.whole;
+    if (!less.shared.empty()) AddShares(less, -1);
+    return *this;
+  }
+  friend DeviceUse operator+(DeviceUse a, const DeviceUse& b) { return a += b; }
+  friend DeviceUse operator-(DeviceUse a, const DeviceUse& b) { return a -= b; }
+  bool operator==(const DeviceUse&) const = default;
+
+  // Of each device the larger of both.
+  void Widen(const DeviceUse& other);
+
+  // Devices of which something is in use; of which nothing is left.
+  DeviceSet InUse() const;
+  DeviceSet Full() const;
+  // Both could be in use.
+  bool HasRoomFor(const DeviceUse& more) const;
+  const SharedDevice* SharesOf(size_t device) const;  // null: none has a share of it
+  // Thousandths.
+  int64_t FreeOf(size_t device) const;
+  int64_t FreeIn(const DeviceSet& devices) const;
+
+ private:
+  void AddShares(const DeviceUse& other, int sign);
+};
 
 }  // namespace berth
 

@@ -141,9 +141,9 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   const bool same_holds = SameHolds(old, value);
   const bool released = old.state == TaskState::kReleasing || value.state == TaskState::kReleasing;
   const bool left = JobLeaves(job);
-  const Resources& request = state_.interner_.Shape(job.groups[group].shape).resources;
-  if (released) CountLeaving(job, key, request, old);
-  if (!same_holds) MoveHolds(job, key, request, old);
+  const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
+  if (released) CountLeaving(job, key, shape, old);
+  if (!same_holds) MoveHolds(job, key, shape, old);
   if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
@@ -155,14 +155,14 @@ void StateEditor::LiftTask(TaskKey key) {
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   BERTH_CHECK(!facts() && Occupies(task.state));
-  Vacate(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+  Vacate(task.node, key, state_.interner_.Shape(shape), task.devices);
 }
 
 void StateEditor::ReturnTask(TaskKey key) {
   const Job& job = state_.jobs_.At(key.job);
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-  Occupy(task.node, key, state_.interner_.Shape(shape).resources, task.devices);
+  Occupy(task.node, key, state_.interner_.Shape(shape), task.devices);
 }
 
 void StateEditor::AdoptTask(TaskKey key) {
@@ -190,17 +190,17 @@ void StateEditor::MarkTask(TaskKey key) {
 }
 
 // The task is being released, or was: what its node will have, and its queues hold without it.
-void StateEditor::CountLeaving(Job& job, TaskKey key, const Resources& request, const Task& old) {
+void StateEditor::CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
   const auto count = [&](const Task& of, int sign) {
     Node& node = state_.nodes_.At(of.node);
     node.leaving_tasks += sign;
     if (sign > 0) {
-      node.leaving += request;
-      node.devices_leaving |= of.devices;
+      node.leaving += shape.resources;
+      node.devices_leaving += UseOf(node, shape, of.devices);
     } else {
-      node.leaving -= request;
-      node.devices_leaving -= of.devices;
+      node.leaving -= shape.resources;
+      node.devices_leaving -= UseOf(node, shape, of.devices);
     }
   };
   const bool was = old.state == TaskState::kReleasing;
@@ -212,7 +212,7 @@ void StateEditor::CountLeaving(Job& job, TaskKey key, const Resources& request, 
     ReindexNode(state_.nodes_.At(task.node));
   }
   QueueChange change;
-  change.request = &request;
+  change.request = &shape.resources;
   change.leaving = (Leaves(task) ? 1 : 0) - (Leaves(old) ? 1 : 0);
   change.nonpreemptible_leaving = job.preemptible ? 0 : change.leaving;
   job.leaving += change.leaving;
@@ -226,23 +226,23 @@ void StateEditor::CountLeavingJob(Job& job, bool left_before) {
 }
 
 // The task's wait or what it holds is not what it was: moves it in all sums.
-void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old) {
+void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
   const Hold occupied = OccupationOf(old), occupies = OccupationOf(task);
   const Hold reserved = ReservationOf(old), reserves = ReservationOf(task);
   const bool held_any = job.occupying > 0;
   if (reserved.any && !(reserved == reserves))
-    Unreserve(reserved.node, key, request, reserved.devices);
+    Unreserve(reserved.node, key, shape, reserved.devices);
   if (occupied.any && !(occupied == occupies))
-    Vacate(occupied.node, key, request, occupied.devices);
+    Vacate(occupied.node, key, shape, occupied.devices);
   if (occupies.any && !(occupied == occupies))
-    Occupy(occupies.node, key, request, occupies.devices);
+    Occupy(occupies.node, key, shape, occupies.devices);
   if (reserves.any && !(reserved == reserves))
-    Reserve(reserves.node, key, request, reserves.devices);
+    Reserve(reserves.node, key, shape, reserves.devices);
   job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
   QueueChange change;
-  change.request = &request;
+  change.request = &shape.resources;
   change.allocated = (IsUse(task.state) ? 1 : 0) - (IsUse(old.state) ? 1 : 0);
   change.nonpreemptible = job.preemptible ? 0 : change.allocated;
   change.nominated = (Reserves(task.state) ? 1 : 0) - (Reserves(old.state) ? 1 : 0);
@@ -254,7 +254,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const Resources& request, con
   change.running_jobs = (job.occupying > 0 ? 1 : 0) - (held_any ? 1 : 0);
   if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
   ChangeQueues(job.queue, change);
-  ChangeUser(job, request, change.allocated);
+  ChangeUser(job, shape.resources, change.allocated);
   if (change.allocated < 0 || change.running_jobs < 0) QueueCouldHelp(job.queue);
 }
 

@@ -96,6 +96,7 @@ class StateEditor {
   void SetQueueOpen(QueueId id, bool open);
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void SetUsageCharged(Time when);
+  void SetRequestMix(RequestMix mix);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -177,6 +178,7 @@ class StateEditor {
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
   absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void LoadUsageCharged(Time when) { SetUsageCharged(when); }
+  absl::Status LoadRequestMix(RequestMix mix);
   absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   // After its HyperNodes. Ascending.
@@ -207,8 +209,8 @@ class StateEditor {
   void KeepForChildren(Queue& parent);
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
-  void MoveHolds(Job& job, TaskKey key, const Resources& request, const Task& old);
-  void CountLeaving(Job& job, TaskKey key, const Resources& request, const Task& old);
+  void MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
+  void CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
   void CountLeavingJob(Job& job, bool left_before);
   void ListTask(const Job& job, TaskKey key, TaskState old);
   void ListOccupying(Job& job, bool list);
@@ -216,10 +218,10 @@ class StateEditor {
   void StatusChanged(Job& job, const GangStart& before, Time end_before);
   void ChangeUser(const Job& job, const Resources& request, int sign);
   void CountUsers(Queue& queue);
-  void Occupy(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
-  void Vacate(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
-  void Reserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
-  void Unreserve(NodeId id, TaskKey key, const Resources& request, const DeviceSet& devices);
+  void Occupy(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
+  void Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
+  void Reserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
+  void Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
   void DeriveQueue(Queue& queue);

@@ -25,6 +25,16 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
+DeviceUse Moved(const DeviceUse& use, const std::vector<int>& moves) {
+  DeviceUse moved{.whole = Moved(use.whole, moves), .shared = {}};
+  for (const SharedDevice& one : use.shared) {
+    BERTH_CHECK(moves[one.device] >= 0);
+    const auto device = static_cast<uint8_t>(moves[one.device]);
+    moved += {.whole = {}, .shared = {{device, one.tasks, one.share}}};
+  }
+  return moved;
+}
+
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
   const auto found = std::find(list.rbegin(), list.rend(), key);
   BERTH_CHECK(found != list.rend());
@@ -67,41 +77,43 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   if (!open && change.allocated != 0) ShareChanged(state_.queues_.At(leaf));
 }
 
-void StateEditor::Occupy(NodeId id, TaskKey key, const Resources& request,
+void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  BERTH_CHECK(!node.devices_used.Overlaps(devices));
-  node.allocated += request;
-  node.devices_used |= devices;
+  const DeviceUse use = UseOf(node, shape, devices);
+  BERTH_CHECK(node.devices_used.HasRoomFor(use));
+  node.allocated += shape.resources;
+  node.devices_used += use;
   node.tasks.push_back(key);
   ReindexNode(node);
 }
 
-void StateEditor::Reserve(NodeId id, TaskKey key, const Resources& request,
+void StateEditor::Reserve(NodeId id, TaskKey key, const ShapeEntry& shape,
                           const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  BERTH_CHECK(!node.devices_reserved.Overlaps(devices));
-  node.reserved += request;
-  node.devices_reserved |= devices;
+  const DeviceUse use = UseOf(node, shape, devices);
+  BERTH_CHECK(node.devices_reserved.HasRoomFor(use));
+  node.reserved += shape.resources;
+  node.devices_reserved += use;
   node.nominated.push_back(key);
   ReindexNode(node);
 }
 
-void StateEditor::Unreserve(NodeId id, TaskKey key, const Resources& request,
+void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
                             const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  node.reserved -= request;
-  node.devices_reserved -= devices;
+  node.reserved -= shape.resources;
+  node.devices_reserved -= UseOf(node, shape, devices);
   Drop(node.nominated, key);
   ReindexNode(node);
   NodeCouldHelp(id);
 }
 
-void StateEditor::Vacate(NodeId id, TaskKey key, const Resources& request,
+void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  node.allocated -= request;
-  node.devices_used -= devices;
+  node.allocated -= shape.resources;
+  node.devices_used -= UseOf(node, shape, devices);
   Drop(node.tasks, key);
   ReindexNode(node);
   NodeCouldHelp(id);
@@ -112,15 +124,15 @@ void StateEditor::ReindexNode(const Node& node) {
     state_.free_.Remove(node.id);
     return;
   }
-  DeviceSet unused = node.healthy;
-  unused -= TakenDevices(node);
+  // Devices of which something is free.
+  const auto devices = [&](const DeviceUse& taken) {
+    return Difference(node.healthy, taken.Full()).Count();
+  };
   const Resources free = FreeOf(node);
-  state_.free_.Put(node.id, free, FreeIndex::Room(unused.Count(), free[kCpu]));
+  state_.free_.Put(node.id, free, FreeIndex::Room(devices(TakenDevices(node)), free[kCpu]));
   if (node.leaving_tasks == 0) return state_.free_.RemoveSoon(node.id);
-  unused = node.healthy;
-  unused -= TakenOnceReleased(node);
   const int64_t cpu = FreeOnceReleased(node)[kCpu];
-  state_.free_.PutSoon(node.id, FreeIndex::Room(unused.Count(), cpu));
+  state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenOnceReleased(node)), cpu));
 }
 
 // Capacity, device sets and layout, from the spec.
@@ -135,6 +147,8 @@ void StateEditor::DeriveNode(Node& node) {
     node.capacity[state_.interner_.AddKind(extended.name)] += extended.amount;
   }
   node.healthy = DeviceSet{};
+  state_.shareable_nodes_ -= node.shareable ? 1 : 0;
+  node.shareable = false;
   node.kinds.clear();
   node.alike.clear();
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
@@ -142,14 +156,15 @@ void StateEditor::DeriveNode(Node& node) {
     const ResourceKind kind = state_.interner_.AddKind(device.kind);
     if (device.unhealthy) continue;
     node.healthy.Add(i);
-    ++node.capacity[kind];
+    node.shareable = node.shareable || device.max_tasks > 1;
+    node.capacity[kind] += kWhole;
     // Sorted by kind: a kind's devices are neighbours.
     if (node.kinds.empty() || node.kinds.back().kind != kind) node.kinds.push_back({kind, {}});
     node.kinds.back().devices.Add(i);
     const auto is_alike = [&](const AlikeDevices& others) {
       const Device& other = node.spec.devices[others.first];
       return others.kind == kind && other.model == device.model &&
-             other.memory_bytes == device.memory_bytes;
+             other.memory_bytes == device.memory_bytes && other.max_tasks == device.max_tasks;
     };
     auto alike = std::find_if(node.alike.begin(), node.alike.end(), is_alike);
     if (alike == node.alike.end()) {
@@ -157,6 +172,7 @@ void StateEditor::DeriveNode(Node& node) {
     }
     alike->devices.Add(i);
   }
+  state_.shareable_nodes_ += node.shareable ? 1 : 0;
 }
 
 void StateEditor::DeriveQueue(Queue& queue) {
@@ -260,6 +276,12 @@ void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
 void StateEditor::SetUsageCharged(Time when) {
   state_.usage_charged_ = when;
   if (facts()) state_.dirty_.usages.push_back(kRootQueue);
+}
+
+void StateEditor::SetRequestMix(RequestMix mix) {
+  state_.request_mix_ = std::move(mix);
+  ++state_.request_mix_version_;
+  if (facts()) state_.dirty_.request_mix = true;
 }
 
 // What waits in a closed queue, or below it, is no demand.
@@ -368,6 +390,7 @@ void StateEditor::EraseNode(NodeId id) {
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
+  state_.shareable_nodes_ -= node.shareable ? 1 : 0;
   state_.interner_.ReleaseLayout(node.layout);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);

@@ -42,14 +42,14 @@ bool MayBeUnsettled(const Job& job) {
 }
 
 // The devices are there, and no other task has them in the same way.
-absl::Status CheckHold(const ClusterState& state, NodeId id, const DeviceSet& devices,
-                       DeviceSet Node::*taken) {
+absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeId id,
+                       const DeviceSet& devices, DeviceUse Node::*taken) {
   const Node* node = state.nodes().Find(id);
   if (node == nullptr) return absl::NotFoundError(absl::StrCat("no node ", id.value));
   for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
     if (devices.Has(i)) return absl::NotFoundError(absl::StrCat("node has no device ", i));
   }
-  if ((node->*taken).Overlaps(devices)) {
+  if (!(node->*taken).HasRoomFor(UseOf(*node, shape, devices))) {
     return absl::AlreadyExistsError("another task has one of its devices");
   }
   return absl::OkStatus();
@@ -79,6 +79,12 @@ absl::Status StateEditor::LoadQueue(QueueId id, QueueSpec spec, bool open, uint6
   Queue& queue = state_.queues_.At(id);
   queue.open = open;
   queue.revision = revision;
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadRequestMix(RequestMix mix) {
+  if (auto status = CheckMix(mix); !status.ok()) return status;
+  SetRequestMix(std::move(mix));
   return absl::OkStatus();
 }
 
@@ -176,13 +182,14 @@ absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_v
   if (job == nullptr || key.task >= job->tasks.size()) {
     return Unknown(name, key.job.value, "no such task");
   }
+  const ShapeEntry& shape = state_.interner_.Shape(job->groups[GroupOf(*job, key.task)].shape);
   if (Occupies(task.state)) {
-    auto status = CheckHold(state_, task.node, task.devices, &Node::devices_used);
+    auto status = CheckHold(state_, shape, task.node, task.devices, &Node::devices_used);
     if (!status.ok()) return Unknown(name, key.job.value, status.message());
   }
   if (Reserves(task.state) || task.moves) {
     const bool moves = task.moves;
-    auto status = CheckHold(state_, moves ? task.next_node : task.node,
+    auto status = CheckHold(state_, shape, moves ? task.next_node : task.node,
                             moves ? task.next_devices : task.devices, &Node::devices_reserved);
     if (!status.ok()) return Unknown(name, key.job.value, status.message());
   }

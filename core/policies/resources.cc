@@ -11,7 +11,7 @@ class ResourcesFilter final : public NodeFilter {
   NodeTest Prepare(const ShapeRequest& request) const override {
     return [&needed = request.entry.resources,
             devices = DeviceChoice(request)](const Offer& offer) {
-      return needed.FitsIn(offer.free) && (devices.any_will_do() || devices.SetsIn(offer, 1) == 1);
+      return needed.FitsIn(offer.free) && (devices.AmountsSuffice(offer) || devices.SetsIn(offer, 1) == 1);
     };
   }
 };

@@ -40,6 +40,7 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_memory_bytes(order.memory_bytes);
   launch->mutable_device_uuids()->Assign(order.device_uuids.begin(), order.device_uuids.end());
   launch->mutable_device_kinds()->Assign(order.device_kinds.begin(), order.device_kinds.end());
+  launch->mutable_device_shares()->Assign(order.device_shares.begin(), order.device_shares.end());
   launch->set_cpuset(order.near.cpus);
   launch->mutable_memory_nodes()->Assign(order.near.memory_nodes.begin(),
                                          order.near.memory_nodes.end());
@@ -148,15 +149,26 @@ std::string LaunchCapture::EvictionDetail(const Job& job) const {
 }
 
 void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* order) {
-  const TaskShape& shape = state_.interner().Shape(job.groups[order->group].shape).shape;
+  const ShapeEntry& entry = state_.interner().Shape(job.groups[order->group].shape);
+  const TaskShape& shape = entry.shape;
   order->cpu_millis = shape.cpu_millis;
   order->memory_bytes = shape.memory_bytes;
   const DeviceSet& devices = job.tasks[order->task].devices;
   order->near = HostNear(node.spec, devices, shape.cpu_millis, shape.memory_bytes);
-  for (size_t i : OrderOfDevices(node, devices)) {
+  for (size_t i : OrderOf(node, devices)) {
     order->device_uuids.push_back(node.spec.devices[i].uuid);
     order->device_kinds.push_back(node.spec.devices[i].kind);
+    if (entry.share == 0) continue;
+    const bool shared = node.spec.devices[i].kind == entry.share_of;
+    order->device_shares.push_back(shared ? entry.share : static_cast<int32_t>(kWhole));
   }
+}
+
+const std::vector<size_t>& LaunchCapture::OrderOf(const Node& node, const DeviceSet& devices) {
+  if (node.layout == nullptr) return order_ = OrderOfDevices(node, devices);
+  const auto [known, fresh] = orders_of_.try_emplace({node.layout, devices.bits});
+  if (fresh) known->second = OrderOfDevices(node, devices);
+  return known->second;
 }
 
 std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {

@@ -3,6 +3,7 @@
 #ifndef BERTH_SERVER_CONTROLLERS_LAUNCH_H_
 #define BERTH_SERVER_CONTROLLERS_LAUNCH_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,6 +48,7 @@ struct LaunchOrder {
   // Prepare only.
   int64_t cpu_millis = 0, memory_bytes = 0;
   std::vector<std::string> device_uuids = {}, device_kinds = {};
+  std::vector<int32_t> device_shares = {};  // parallel; empty: all are whole
   NearbyHost near = {};
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
@@ -72,9 +74,13 @@ class LaunchCapture {
   std::string EvictionDetail(const Job& job) const;
   void FillPrepare(const Job& job, const Node& node, LaunchOrder* order);
   std::shared_ptr<const LaunchJob> Shared(const Job& job);
+  const std::vector<size_t>& OrderOf(const Node& node, const DeviceSet& devices);
 
   const ClusterState& state_;
   std::map<JobId, std::shared_ptr<const LaunchJob>> jobs_;
+  // OrderOfDevices, which searches: the members of a gang have the same devices of the same makes.
+  std::map<std::pair<const DeviceLayout*, std::array<uint64_t, 2>>, std::vector<size_t>> orders_of_;
+  std::vector<size_t> order_;  // of a node that tells nothing
   std::vector<LaunchOrder> orders_;
 };
 

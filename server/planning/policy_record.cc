@@ -29,6 +29,22 @@ EvictionParameters EvictionFrom(const config::v1::Eviction& eviction) {
           .gang_grace = DurationFrom(eviction.gang_grace())};
 }
 
+SharingPolicy SharingFrom(config::v1::DeviceSharing::Policy policy) {
+  using config::v1::DeviceSharing;
+  switch (policy) {
+    case DeviceSharing::FRAGMENTATION:
+      return SharingPolicy::kFragmentation;
+    case DeviceSharing::FGD:
+      return SharingPolicy::kFgd;
+    case DeviceSharing::BINPACK:
+      return SharingPolicy::kBinpack;
+    case DeviceSharing::SPREAD:
+      return SharingPolicy::kSpread;
+    default:
+      return SharingPolicy::kBidPrice;
+  }
+}
+
 }  // namespace
 
 PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
@@ -43,6 +59,7 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());
   policies.eviction = EvictionFrom(scheduling.eviction());
+  policies.sharing.policy = SharingFrom(scheduling.sharing().policy());
   if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {
     policies.topology.degraded = DegradedDomains::kExclude;
   }

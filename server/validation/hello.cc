@@ -34,6 +34,7 @@ void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& find
   CheckText(pci, device.pci_bus_id(), false, kMaxAgentTextBytes, findings);
   CheckRange(memory, device.memory_bytes(), 0, kMaxAmount, findings);
   CheckRange(numa, device.numa_node(), -1, 1 << 16, findings);
+  CheckRange({path, "max_tasks"}, device.max_tasks(), 0, kMaxSharers, findings);
 }
 
 void CheckDevices(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
@@ -115,7 +116,7 @@ void CheckExtended(const FieldPath& path, const v1::NodeInventory& inventory, Fi
     const FieldPath one(path, "extended", name);
     if (!IsResourceName(name)) findings.Invalid(one, "cannot name a resource");
     if (!kinds.insert(name).second) findings.Invalid(one, "is a kind of device too");
-    CheckRange(one, amount, 0, kMaxAmount, findings);
+    CheckRange(one, amount, 0, kMaxAmount / kWhole, findings);
   }
   if (kinds.size() > static_cast<size_t>(kMaxNamedKinds)) {
     findings.Invalid(path, absl::StrCat(kinds.size(), " kinds of devices and extended resources; ",

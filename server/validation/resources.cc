@@ -1,6 +1,8 @@
 #include "server/validation/resources.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/devices/device_layout.h"
@@ -40,10 +42,32 @@ void CheckNames(const FieldPath& parent, absl::string_view field,
   }
 }
 
-void RefuseUnbuilt(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
-  if (device.share() != 0) findings.Unbuilt({path, "share"}, "a fraction of a device");
-  if (device.cores() != 0) findings.Unbuilt({path, "cores"}, "a share of a device's compute");
-  if (!device.mig().empty()) findings.Unbuilt({path, "mig"}, "a MIG profile");
+// In steps of a thousandth.
+bool IsInSteps(double value) {
+  const double thousandths = value * kWhole;
+  return std::isfinite(thousandths) && std::abs(thousandths - std::round(thousandths)) < 1e-6;
+}
+
+bool AsksForShare(const v1::DeviceRequest& device) {
+  return device.share() != 0 || device.cores() != 0;
+}
+
+void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  if (!AsksForShare(device)) {
+    return CheckRange({path, "count"}, device.count(), 1, kMaxDevicesPerNode, findings);
+  }
+  if (device.share() != 0 && device.cores() != 0) {
+    findings.Invalid({path, "cores"}, "share or cores, not both");
+  }
+  const double share = device.share();
+  const bool share_is_one = IsInSteps(share) && share > 0 && share < 1;
+  if (share != 0 && !share_is_one) {
+    findings.Invalid({path, "share"}, "must be 0.001..0.999 in steps of 0.001");
+  }
+  if (device.cores() != 0) CheckRange({path, "cores"}, device.cores(), 1, 99, findings);
+  if (device.count() > 1 || device.count() < 0) {
+    findings.Invalid({path, "count"}, "a share is of one device");
+  }
 }
 
 // They are of the links between the devices asked for.
@@ -56,7 +80,7 @@ void CheckLinks(const FieldPath& path, const v1::DeviceRequest& device, Findings
     if (device.min_bandwidth_gbps() != 0) findings.Invalid(bandwidth, std::string(why));
   };
   if (device.kind() == kNicKind) return refuse("links between NICs are not known");
-  if (device.count() == 1) refuse("a single device has no links to others of its set");
+  if (device.count() <= 1) refuse("a single device has no links to others of its set");
 }
 
 void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
@@ -64,14 +88,14 @@ void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Finding
     findings.Invalid({path, "kind"},
                      absl::StrCat(kResourceNameRule, ", is ", Quoted(device.kind())));
   }
-  CheckRange({path, "count"}, device.count(), 1, kMaxDevicesPerNode, findings);
+  CheckShare(path, device, findings);
   CheckRange({path, "memory_bytes"}, device.memory_bytes(), 0, kMaxAmount, findings);
   CheckNames(path, "model", device.model(), findings);
   CheckNames(path, "deny_models", device.deny_models(), findings);
   CheckNames(path, "allow_uuids", device.allow_uuids(), findings);
   CheckNames(path, "deny_uuids", device.deny_uuids(), findings);
   CheckLinks(path, device, findings);
-  RefuseUnbuilt(path, device, findings);
+  if (!device.mig().empty()) findings.Unbuilt({path, "mig"}, "a MIG profile");
 }
 
 void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
@@ -82,10 +106,15 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
                      absl::StrCat("at most ", kMaxNamedKinds, " kinds, has ", devices.size()));
     return;
   }
+  bool any_share = false;
   for (int i = 0; i < devices.size(); ++i) {
     const FieldPath device_path(path, "devices", i);
     CheckDevice(device_path, devices[i], findings);
-    Add(devices[i].kind(), devices[i].count(), tasks, totals);
+    Add(devices[i].kind(), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole, tasks,
+        totals);
+    if (AsksForShare(devices[i]) && std::exchange(any_share, true)) {
+      findings.Invalid({device_path, "share"}, "a task has a share of one device at most");
+    }
     for (int j = 0; j < i; ++j) {
       if (devices[j].kind() != devices[i].kind()) continue;
       findings.Invalid({device_path, "kind"},
@@ -100,8 +129,8 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
   for (const auto& [name, amount] : request.extended()) {
     const FieldPath entry(path, "extended", name);
     if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
-    CheckRange(entry, amount, 1, kMaxAmount, findings);
-    Add(name, amount, tasks, totals);
+    CheckRange(entry, amount, 1, kMaxAmount / kWhole, findings);
+    Add(name, amount * kWhole, tasks, totals);
     for (const auto& device : request.devices()) {
       if (device.kind() == name) findings.Invalid(entry, "is already asked for as a device kind");
     }
@@ -151,7 +180,9 @@ void CheckResourceList(const FieldPath& path, const v1::ResourceList& list, Find
   for (const auto& [name, amount] : list.counts()) {
     const FieldPath entry(path, "counts", name);
     if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
-    CheckRange(entry, amount, 0, kMaxAmount, findings);
+    if (IsInSteps(amount) && amount >= 0 && amount <= InUnits(kMaxAmount, kWhole)) continue;
+    findings.Invalid(entry, absl::StrCat("must be 0..", kMaxAmount / kWhole,
+                                         " in steps of 0.001, is ", amount));
   }
 }
 

@@ -81,6 +81,11 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
         absl::StrCat(place_.directory, ": store format ", meta.format_version(),
                      ", this berthd reads up to ", kStoreFormat, ": written by a newer version"));
   }
+  if (meta.format_version() < kOldestStoreFormat) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(place_.directory, ": store format ", meta.format_version(),
+                     ", this berthd reads from ", kOldestStoreFormat, " on: of an older version"));
+  }
   absl::StatusOr<ChainHash> hash = ParseChainHash(meta.last_hash());
   if (!hash.ok()) return Damaged(absl::StrCat("meta store: ", hash.status().message()));
   last_hash_ = *hash;
@@ -89,7 +94,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
-  meta.set_format_version(kStoreFormat);  // from the next batch on; 1 to 3 read as 4 does
+  meta.set_format_version(kStoreFormat);
   meta_rest_ = meta.SerializeAsString();
   return absl::OkStatus();
 }

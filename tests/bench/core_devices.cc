@@ -95,7 +95,7 @@ double Microseconds(const DeviceChoice& choice, const Node& node, int gpus, uint
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     if ((used >> (i % static_cast<size_t>(gpus)) & 1) != 0) taken.Add(i);
   }
-  const Offer offer{.node = node, .free = node.capacity, .used = taken};
+  const Offer offer{.node = node, .free = node.capacity, .used = {.whole = taken, .shared = {}}};
   constexpr int kTries = 5;
   double least = 1e9;
   for (int i = 0; i < kTries; ++i) {

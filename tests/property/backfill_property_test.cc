@@ -22,6 +22,7 @@ class Life {
     for (int i = 0; i < 4; ++i) {
       line_.cluster.AddNode(absl::StrCat("n", i), {.cpu = dice_.Between(4, 12),
                                                    .gpus = dice_.Between(0, 4),
+                                                   .tasks_per_gpu = dice_.Between(1, 4),
                                                    .model = dice_.Chance(50) ? "H100" : "A100"});
     }
     for (const char* queue : {"a", "b"}) {
@@ -47,8 +48,10 @@ class Life {
                                .cpu = dice_.Between(0, 5),
                                .gpus = dice_.Below(3)}},
                    .walltime = absl::Minutes(dice_.Between(1, 30))};
+    if (dice_.Chance(20)) shape.groups[0].share = 100 * dice_.Between(1, 9);
     if (dice_.Chance(20)) shape.groups[0].models = {"H100"};
-    if (shape.groups[0].gpus == 0) shape.groups[0].models.clear();
+    const bool any = shape.groups[0].gpus + shape.groups[0].share > 0;
+    if (!any) shape.groups[0].models.clear();
     line_.cluster.Submit(absl::StrCat("j", ++submitted_), shape);
   }
 

@@ -22,6 +22,7 @@ void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
     cluster.AddNode(absl::StrCat("n", i), {.cpu = dice.Between(2, 16),
                                            .memory_gib = dice.Between(4, 32),
                                            .gpus = dice.Between(0, 4),
+                                           .tasks_per_gpu = dice.Chance(30) ? 1 : dice.Between(2, 6),
                                            .model = dice.Chance(50) ? "H100" : "A100"});
   }
 }
@@ -30,7 +31,11 @@ GroupShape RandomGroup(Dice& dice, int most) {
   GroupShape group{.replicas = dice.Between(1, most), .cpu = dice.Between(0, 4)};
   group.memory_gib = dice.Between(0, 6);
   group.gpus = dice.Chance(70) ? dice.Between(0, 3) : 0;
-  if (group.gpus > 0 && dice.Chance(25)) group.models = {"H100"};
+  if (dice.Chance(25)) {
+    group.gpus = 0;
+    group.share = 50 * dice.Between(1, 19);
+  }
+  if (group.gpus + group.share > 0 && dice.Chance(25)) group.models = {"H100"};
   return group;
 }
 
@@ -51,14 +56,20 @@ Resources Each(const ClusterState& state, const Job& job, uint32_t task) {
 
 void CheckNoDoubleBooking(const ClusterState& state) {
   std::map<NodeId, Resources> used;
-  std::map<NodeId, DeviceSet> devices;
+  std::map<NodeId, std::map<size_t, int64_t>> devices;  // thousandths in use
+  std::map<NodeId, std::map<size_t, int>> tasks_on;
   state.jobs().ForEach([&](JobId, const Job& job) {
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {
       const Task& task = job.tasks[i];
       if (!Occupies(task.state)) continue;
       used[task.node] += Each(state, job, i);
-      REQUIRE_FALSE(devices[task.node].Overlaps(task.devices));
-      devices[task.node] |= task.devices;
+      const std::vector<Device>& there = state.nodes().At(task.node).spec.devices;
+      const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, i)].shape);
+      for (size_t d = 0; d < there.size(); ++d) {
+        if (!task.devices.Has(d)) continue;
+        REQUIRE((devices[task.node][d] += shape.share > 0 ? shape.share : kWhole) <= kWhole);
+        REQUIRE(++tasks_on[task.node][d] <= there[d].max_tasks);
+      }
     }
   });
   for (const auto& [id, sum] : used) REQUIRE(sum.FitsIn(state.nodes().At(id).capacity));
@@ -196,6 +207,21 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
                              !node.spec.devices.empty() && node.spec.devices[0].model != "H100";
     if (wrong_model) return;
     Resources left = node.capacity - node.allocated;
+    // Of devices, exactly.
+    if (!models.empty()) {
+      const int64_t share = models[0].share;
+      int64_t sets = 0, whole = 0;
+      for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+        const int64_t free = node.devices_used.FreeOf(i);
+        if (free == kWhole) ++whole;
+        const SharedDevice* shared = node.devices_used.SharesOf(i);
+        const int64_t tasks = node.spec.devices[i].max_tasks - (shared ? shared->tasks : 0);
+        const bool may = share > 0 && node.spec.devices[i].max_tasks > 1;
+        if (may) sets += std::min(free / share, std::max<int64_t>(tasks, 0));
+      }
+      if (share == 0) sets = whole / std::max(models[0].count, 1);
+      left[*state.interner().FindKind("gpu")] = sets * each[*state.interner().FindKind("gpu")];
+    }
     for (; each.FitsIn(left) && fit < job.groups[0].min_available; ++fit) left -= each;
   });
   if (fit < job.groups[0].min_available) return false;

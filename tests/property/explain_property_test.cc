@@ -32,7 +32,7 @@ class World {
         line_({.mode = BackfillMode::kConservative}),
         cluster_(line_.cluster) {
     for (int i = 0; i < 5; ++i) {
-      testing::NodeShape shape{.cpu = dice_.Between(4, 12), .gpus = dice_.Between(0, 4)};
+      testing::NodeShape shape{.cpu = dice_.Between(4, 12), .gpus = dice_.Between(0, 4), .tasks_per_gpu = 4};
       shape.model = dice_.Chance(50) ? "H100" : "A100";
       if (dice_.Chance(70)) shape.labels = {{"zone", "a"}};
       cluster_.AddNode(absl::StrCat("n", i), shape);
@@ -148,7 +148,9 @@ class World {
                                .gpus = dice_.Below(4)}},
                    .walltime = absl::Minutes(dice_.Between(1, 30)),
                    .preemptible = dice_.Chance(50)};
-    if (dice_.Chance(30) && shape.groups[0].gpus > 0) shape.groups[0].models = {"H100"};
+    if (dice_.Chance(25)) shape.groups[0].share = 50 * dice_.Between(1, 19);
+    const bool any = shape.groups[0].gpus + shape.groups[0].share > 0;
+    if (dice_.Chance(30) && any) shape.groups[0].models = {"H100"};
     if (dice_.Chance(30)) shape.groups[0].match_labels = {{"zone", "a"}};
     return shape;
   }

@@ -86,6 +86,7 @@ class RandomTree {
     GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
     group.min_available = dice_.Chance(40) ? 1 : group.replicas;
     group.gpus = dice_.Chance(20) ? 99 : dice_.Below(3);  // as many as no node has
+    if (dice_.Chance(25)) group.share = dice_.Between(1, 999);
     JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
     shape.preemptible = dice_.Chance(60);
     shape.user = dice_.Chance(50) ? "ann" : "bob";
@@ -100,7 +101,7 @@ class RandomTree {
   void Cycle(uint64_t budget) { whole_ = !cluster_.Cycle(budget).exhausted; }
   void AddNode() {
     cluster_.AddNode(absl::StrCat("n", ++nodes_),
-                     {.cpu = dice_.Between(1, 30), .gpus = dice_.Below(9)});
+                     {.cpu = dice_.Between(1, 30), .gpus = dice_.Below(9), .tasks_per_gpu = 9});
   }
   const Queue& Any() {
     const IdMap<QueueId, Queue>& queues = cluster_.state().queues();

@@ -64,8 +64,8 @@ EventBody RandomEvents::Next() {
 }
 
 void RandomEvents::SetShares(QueueSpec& spec) {
-  if (Chance(2)) spec.deserved = {{"gpu", Up(20)}};
-  if (Chance(3)) spec.guarantee = {{"gpu", Up(8)}};
+  if (Chance(2)) spec.deserved = {{"gpu", Up(20) * kWhole}};
+  if (Chance(3)) spec.guarantee = {{"gpu", Up(8) * kWhole}};
   spec.weight = Up(3);
   spec.priority = Up(3);
   spec.reclaimable = !Chance(3);
@@ -86,7 +86,7 @@ EventBody RandomEvents::QueueEvent() {
       if (const Queue* queue = world_.state.queues().Find(id); queue != nullptr) {
         spec = queue->spec;
         spec.max_running_jobs = Up(4);
-        spec.limit = {{"cpu", Up(20) * 1000}, {"gpu", Up(30)}};
+        spec.limit = {{"cpu", Up(20) * 1000}, {"gpu", Up(30) * kWhole}};
         SetShares(spec);
         return QueueUpdated{id, spec};
       }
@@ -95,7 +95,7 @@ EventBody RandomEvents::QueueEvent() {
       spec.name = "q" + std::to_string(Up(8));
       spec.parent = id;
       spec.max_jobs = Chance(4) ? 3 : 0;
-      if (Chance(2)) spec.limit = {{"gpu", Up(40)}};
+      if (Chance(2)) spec.limit = {{"gpu", Up(40) * kWhole}};
       SetShares(spec);
       return QueueCreated{world_.state.next_queue_id(), spec};
   }
@@ -104,7 +104,10 @@ EventBody RandomEvents::QueueEvent() {
 NodeSpec RandomEvents::RandomNode(const std::string& name) {
   NodeSpec spec = NodeWith(name, Up(9));
   if (Chance(3)) spec.extended = {{"license", Up(5)}};
-  for (Device& device : spec.devices) device.unhealthy = Chance(10);
+  for (Device& device : spec.devices) {
+    device.unhealthy = Chance(10);
+    device.max_tasks = Chance(2) ? 1 : 4;
+  }
   for (size_t i = spec.devices.size(); i > 1; --i) {  // another order: tasks must follow
     std::swap(spec.devices[i - 1], spec.devices[random_.Below(i)]);
   }
@@ -142,6 +145,9 @@ EventBody RandomEvents::TopologyEvent() {
       return HyperNodeDeleted{id};
     case 2:
       return NodesLeft{id, domain->nodes};
+    case 3:
+      return RequestMixChanged{
+          MixOf({"A"}, {{.request = {.devices = 1, .models = 1}, .weight = 1 + Up(5)}})};
     default:
       break;
   }
@@ -183,6 +189,10 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   const int count = 1 + Up(3);
   for (int g = 0; g < count; ++g) {
     groups.push_back(GroupOfGpus("g" + std::to_string(g), 1 + Up(4), Up(3)));
+    if (!groups.back().shape.devices.empty() && Chance(3)) {
+      groups.back().shape.devices[0].count = 1;
+      groups.back().shape.devices[0].share = 100 * (1 + Up(8));
+    }
     if (Chance(2)) groups.back().min_available = 1 + Up(groups.back().replicas);
     if (Chance(5)) groups.back().shape.extended = {{"license", 1}};
     if (g > 0 && Chance(3)) {
@@ -258,7 +268,8 @@ EventBody RandomEvents::BindEvent() {
         world_.state.interner().Shape(job->groups[GroupOf(*job, t)].shape).shape;
     int wanted = shape.devices.empty() ? 0 : shape.devices[0].count;
     for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
-      if (node->devices_used.Has(i) && !Chance(20)) continue;
+      const int64_t asked = shape.devices[0].share > 0 ? shape.devices[0].share : kWhole;
+      if (node->devices_used.FreeOf(i) < asked && !Chance(20)) continue;
       bool taken = false;
       for (const Placement& other : event.placements) {
         taken = taken || (other.node == placement.node && other.devices.Has(i));
@@ -313,7 +324,8 @@ Placement RandomEvents::PlaceFor(const Job& job, uint32_t task) {
   const auto& requests = world_.state.interner().Shape(shape).shape.devices;
   int wanted = requests.empty() ? 0 : requests[0].count;
   for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
-    if (node->devices_reserved.Has(i) && !Chance(20)) continue;
+    const int64_t asked = requests[0].share > 0 ? requests[0].share : kWhole;
+    if (node->devices_reserved.FreeOf(i) < asked && !Chance(20)) continue;
     place.devices.Add(i);
     --wanted;
   }

@@ -17,7 +17,7 @@ struct Taker {
   absl::int128 cap = 0, weight = 0, got = 0;
 };
 
-inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers) {
+inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers, int64_t unit) {
   std::set<size_t> active;
   for (size_t i = 0; i < takers.size(); ++i) {
     if (takers[i].cap > 0 && takers[i].weight > 0) active.insert(i);
@@ -33,18 +33,29 @@ inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers) {
     if (full.empty()) {  // nobody is capped: round down, then unit by unit
       std::map<size_t, absl::int128> fraction;
       absl::int128 left = rest;
+      std::map<size_t, absl::int128> room;
       for (size_t i : active) {
-        takers[i].got += rest * takers[i].weight / weights;
-        left -= rest * takers[i].weight / weights;
-        fraction[i] = rest * takers[i].weight % weights;
+        const absl::int128 units = rest * takers[i].weight / (weights * unit);
+        takers[i].got += units * unit;
+        left -= units * unit;
+        fraction[i] = rest * takers[i].weight - units * unit * weights;
+        room[i] = takers[i].cap - units * unit;
       }
-      for (; left > 0; --left) {
+      std::vector<size_t> order;
+      while (!fraction.empty()) {
         size_t most = fraction.begin()->first;
         for (const auto& [i, f] : fraction) {
           if (f > fraction[most]) most = i;
         }
-        ++takers[most].got;
+        order.push_back(most);
         fraction.erase(most);
+      }
+      for (size_t at = 0; left > 0; at = (at + 1) % order.size()) {
+        const size_t i = order[at];
+        const absl::int128 more = std::min({absl::int128(unit), left, room[i]});
+        takers[i].got += more;
+        room[i] -= more;
+        left -= more;
       }
       return amount;
     }
@@ -118,8 +129,8 @@ class NaiveShares {
       floors.push_back({id, floor, floor, 0});
       rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
     }
-    const absl::int128 given = RoundsOf(amount, floors);
-    RoundsOf(amount - given, rest);
+    const absl::int128 given = RoundsOf(amount, floors, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
+    RoundsOf(amount - given, rest, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
     std::map<QueueId, absl::int128> got;
     for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;
     return got;
@@ -159,7 +170,7 @@ class NaiveShares {
         if (spec.priority != *priority || spec.weight == 0 || amount == 0) continue;
         takers.push_back({id, Wanted(id, k) - got[id], Weight(id, children, k, amount), 0});
       }
-      rest -= RoundsOf(rest, takers);
+      rest -= RoundsOf(rest, takers, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
       for (const Taker& taker : takers) got[taker.queue] += taker.got;
     }
     for (QueueId id : children) {

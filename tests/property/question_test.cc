@@ -27,6 +27,7 @@ Policies AllActions() {
 JobShape RandomShape(Dice& dice) {
   GroupShape group{.replicas = dice.Between(1, 5), .cpu = dice.Between(0, 2)};
   group.gpus = dice.Chance(8) ? 20 : dice.Below(5);  // more than any node has
+  if (dice.Chance(25)) group.share = 50 * dice.Between(1, 19);
   group.min_available = dice.Chance(40) ? 1 : group.replicas;
   JobShape shape{
       .queue = dice.Chance(50) ? "a" : "b", .priority = dice.Below(3), .groups = {group}};
@@ -40,7 +41,7 @@ JobShape RandomShape(Dice& dice) {
 class Life {
  public:
   explicit Life(uint32_t seed) : cluster_(AllActions()), dice_(seed) {
-    for (int i = 0; i < 4; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 8, .gpus = 4});
+    for (int i = 0; i < 4; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 8, .gpus = 4, .tasks_per_gpu = 3});
     cluster_.AddQueue("a", {.deserved = {{"gpu", 6}}, .guarantee = {{"gpu", dice_.Below(3)}}});
     cluster_.AddQueue("b", {.limit = {{"gpu", dice_.Between(6, 16)}}, .deserved = {{"gpu", 6}}});
     budget_ = dice_.Chance(40) ? static_cast<uint64_t>(dice_.Between(5, 60)) : kNoBudget;

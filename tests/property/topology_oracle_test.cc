@@ -84,7 +84,7 @@ Fabric RandomFabric(Dice& dice, Policies policies) {
 
 int FreeGpus(const Node& node) {
   DeviceSet free = node.healthy;
-  free -= TakenDevices(node);
+  free -= TakenDevices(node).InUse();
   return free.Count();
 }
 

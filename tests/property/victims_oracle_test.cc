@@ -42,7 +42,7 @@ bool Fits(const ClusterState& state, const Job& job, const std::set<TaskKey>& go
   int fits = 0;
   state.nodes().ForEach([&](NodeId, const Node& node) {
     DeviceSet free = node.healthy;
-    free -= TakenDevices(node);
+    free -= TakenDevices(node).InUse();
     int devices = free.Count();
     for (TaskKey key : node.tasks) {
       if (gone.contains(key)) devices += state.jobs().At(key.job).tasks[key.task].devices.Count();

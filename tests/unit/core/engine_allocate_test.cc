@@ -40,8 +40,8 @@ TEST_CASE("the reason of a gang that does not fit has numbers") {
   REQUIRE(why.size() == 1);
   CHECK(why[0].code == WaitCode::kInsufficientResources);
   CHECK(why[0].resource == "gpu");
-  CHECK(why[0].needed == 8);
-  CHECK(why[0].free == 6);
+  CHECK(why[0].needed == 8 * kWhole);
+  CHECK(why[0].free == 6 * kWhole);
   CHECK(why[0].detail == "3 of 4 tasks fit now");
 }
 
@@ -57,8 +57,8 @@ TEST_CASE("what can never fit is told apart from what does not fit now") {
   CHECK(cluster.Why(wide)[0].code == WaitCode::kNoMatchingNode);
   CHECK(cluster.Why(wide)[0].resource == "gpu");
   CHECK(cluster.Why(many)[0].code == WaitCode::kNeverFits);
-  CHECK(cluster.Why(many)[0].needed == 14);
-  CHECK(cluster.Why(many)[0].free == 12);
+  CHECK(cluster.Why(many)[0].needed == 14 * kWhole);
+  CHECK(cluster.Why(many)[0].free == 12 * kWhole);
   CHECK(cluster.Why(labelled)[0].code == WaitCode::kNoMatchingNode);
   CHECK(cluster.Why(none)[0].code == WaitCode::kNoMatchingNode);
   CHECK(cluster.Why(none)[0].resource == "cpu");
@@ -106,13 +106,13 @@ TEST_CASE("limits hold at every level of the queue tree") {
   CHECK(own[0].code == WaitCode::kQueueLimit);
   CHECK(own[0].queue == cluster.queue_id("a"));
   CHECK(own[0].resource == "gpu");
-  CHECK(own[0].limit == 4);
+  CHECK(own[0].limit == 4 * kWhole);
   CHECK(own[0].free == 0);
   const auto parent = cluster.Why(b1);
   REQUIRE(parent.size() == 1);
   CHECK(parent[0].queue == cluster.queue_id("org"));
-  CHECK(parent[0].needed == 3);
-  CHECK(parent[0].free == 2);
+  CHECK(parent[0].needed == 3 * kWhole);
+  CHECK(parent[0].free == 2 * kWhole);
 }
 
 TEST_CASE("max_running_jobs bounds the whole subtree") {

@@ -70,8 +70,8 @@ TEST_CASE("dry run: why it would wait") {
   REQUIRE(result.blockers.size() == 1);
   CHECK(result.blockers[0].code == WaitCode::kInsufficientResources);
   CHECK(result.blockers[0].resource == "gpu");
-  CHECK(result.blockers[0].needed == 16);
-  CHECK(result.blockers[0].free == 11);
+  CHECK(result.blockers[0].needed == 16 * kWhole);
+  CHECK(result.blockers[0].free == 11 * kWhole);
 }
 
 // Others are tried in it as well, and what did not fit beside it may fit without it.
@@ -224,7 +224,7 @@ TEST_CASE("explain: one constraint alone is the smallest set") {
   CHECK(why.queue_jobs == 1);
   REQUIRE(why.holders.size() == 1);
   CHECK(why.holders[0].job == running);
-  CHECK(why.holders[0].amount == 16);
+  CHECK(why.holders[0].amount == 16 * kWhole);
 }
 
 TEST_CASE("explain: a job that does not wait") {

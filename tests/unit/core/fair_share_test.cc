@@ -38,6 +38,19 @@ TEST_CASE("filling: proportions, caps, remainders") {
         absl::StrCat(INT64_MAX, ": ", INT64_MAX / 2 + 1, " ", INT64_MAX / 2));
 }
 
+TEST_CASE("filling by whole units, but for caps that are none") {
+  const auto got = [](int64_t amount, std::vector<Claim> claims) {
+    std::string text = absl::StrCat(Fill(amount, claims, 10), ":");
+    for (const Claim& claim : claims) absl::StrAppend(&text, " ", claim.got);
+    return text;
+  };
+  CHECK(got(100, {{90, 1}, {90, 1}, {90, 1}}) == "100: 40 30 30");
+  CHECK(got(100, {{5, 1}, {90, 1}, {90, 1}}) == "100: 5 50 45");
+  CHECK(got(100, {{35, 1}, {36, 1}, {90, 1}}) == "100: 35 35 30");
+  CHECK(got(105, {{90, 1}, {90, 1}}) == "105: 55 50");
+  CHECK(got(99, {{33, 1}, {33, 1}, {34, 1}}) == "99: 33 33 33");
+}
+
 // Queues of one cluster of 16 GPUs, with what they wait for.
 class Shares {
  public:
@@ -72,7 +85,7 @@ class Shares {
     cluster_.state().queues().ForEach([&](QueueId id, const class Queue& queue) {
       if (id == kRootQueue) return;
       absl::StrAppend(&text, text.empty() ? "" : ", ", queue.spec.name, " ",
-                      what(shares.At(id))[gpu]);
+                      AmountText(what(shares.At(id))[gpu], kWhole));
     });
     return text;
   }
@@ -185,7 +198,7 @@ TEST_CASE("each resource on its own") {
   const ResourceKind gpu = *cluster.state().interner().FindKind("gpu");
   CHECK(shares.At(cluster.queue_id("a")).fair_share[kCpu] == 8000);
   CHECK(shares.At(cluster.queue_id("a")).fair_share[gpu] == 0);
-  CHECK(shares.At(cluster.queue_id("b")).fair_share[gpu] == 8);
+  CHECK(shares.At(cluster.queue_id("b")).fair_share[gpu] == 8 * kWhole);
 }
 
 TEST_CASE("borrowed and lent") {
@@ -200,11 +213,11 @@ TEST_CASE("borrowed and lent") {
   const ResourceKind gpu = *cluster.state().interner().FindKind("gpu");
   const std::vector<QueueShares> all = QueueSharesOf(cluster.state(), shares.Now());
   REQUIRE(all.size() == 3);
-  CHECK(all[1].allocated[gpu] == 1);
+  CHECK(all[1].allocated[gpu] == 1 * kWhole);
   CHECK(all[1].borrowed[gpu] == 0);
-  CHECK(all[1].lent[gpu] == 6);  // b uses 6 beyond its own; a could lend 8: not its guarantee
-  CHECK(all[2].allocated[gpu] == 12);
-  CHECK(all[2].borrowed[gpu] == 6);
+  CHECK(all[1].lent[gpu] == 6 * kWhole);  // b uses 6 beyond its own; a could lend 8: not its guarantee
+  CHECK(all[2].allocated[gpu] == 12 * kWhole);
+  CHECK(all[2].borrowed[gpu] == 6 * kWhole);
   CHECK(all[2].lent[gpu] == 0);
 }
 
@@ -244,14 +257,14 @@ TEST_CASE("the past: who used more gets less of the surplus, until it is forgott
   demand("a");
   demand("b");
   StateEditor editor(cluster.state());
-  editor.SetQueueUsage(cluster.queue_id("a"), {{"gpu", 8 * 1024}});  // half of the cluster
+  editor.SetQueueUsage(cluster.queue_id("a"), {{"gpu", 8 * 1024 * kWhole}});  // half of the cluster
   CHECK(shares.Text() == "a 8, b 8");  // without a half-life, the past is past
   shares.parameters.half_life = absl::Hours(1);
   CHECK(shares.Text() == "a 5, b 11");  // 0.5 + (0.5 - 0.5) : 0.5 + (0.5 - 0) = 1 : 2
   shares.parameters.usage_weight = 0;
   CHECK(shares.Text() == "a 8, b 8");
   shares.parameters.usage_weight = 1;
-  editor.SetQueueUsage(cluster.queue_id("a"), {{"gpu", 16 * 1024}});
+  editor.SetQueueUsage(cluster.queue_id("a"), {{"gpu", 16 * 1024 * kWhole}});
   CHECK(shares.Text() == "a 0, b 16");
   cluster.Must(JobCancelled{.id = cluster.state().FindJob("j-b")->id});
   cluster.Settle();
@@ -269,7 +282,7 @@ PolicyConfig Remembering(Duration half_life) {
 int64_t UsageOf(const TestCluster& cluster, const std::string& queue) {
   const auto& usage = cluster.state().FindQueue(queue)->usage;
   for (const NamedAmount& one : usage) {
-    if (one.name == "gpu") return one.amount;
+    if (one.name == "gpu") return one.amount / kWhole;
   }
   return 0;
 }

@@ -29,7 +29,7 @@ TEST_CASE_METHOD(Fixture, "a submitted job waits, and its queue knows", "[model]
   CHECK(SpecOf(state, job(id)) == spec);
   const ResourceKind gpu = *state.interner().FindKind("gpu");
   for (QueueId id_of : {q, kRootQueue}) {
-    CHECK(queue(id_of).pending[gpu] == 2);
+    CHECK(queue(id_of).pending[gpu] == 2 * kWhole);
     CHECK(queue(id_of).jobs == 1);
     CHECK(queue(id_of).active_jobs == 1);
     CHECK(queue(id_of).running_jobs == 0);

@@ -31,7 +31,7 @@ TEST_CASE_METHOD(Fixture, "a registered node offers its healthy devices", "[mode
   const NodeId m = AddNode(spec);
   const Interner& interner = state.interner();
   CHECK(node(m).capacity[kCpu] == 64'000);
-  CHECK(node(m).capacity[*interner.FindKind("gpu")] == 2);
+  CHECK(node(m).capacity[*interner.FindKind("gpu")] == 2 * kWhole);
   CHECK(node(m).capacity[*interner.FindKind("license")] == 2);
   CHECK(node(m).healthy == Devices({0, 2}));
   CHECK(node(m).status.epoch == 1);
@@ -107,8 +107,8 @@ TEST_CASE_METHOD(Fixture, "tasks follow their devices when the list changes", "[
   CHECK(device_of(other).uuid == "n-3");
   CHECK(device_of(other).unhealthy);  // kept as long as it is used
   const ResourceKind gpu = *state.interner().FindKind("gpu");
-  CHECK(node(n).capacity[gpu] == 2);
-  CHECK(FreeOf(node(n))[gpu] == 1);  // n-0
+  CHECK(node(n).capacity[gpu] == 2 * kWhole);
+  CHECK(FreeOf(node(n))[gpu] == kWhole);  // n-0
   CHECK(CheckConsistency(state).ok());
 
   REQUIRE(Report(other, 0, ReportState::kExited).ok());

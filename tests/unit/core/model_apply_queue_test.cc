@@ -48,7 +48,7 @@ TEST_CASE("a queue has the limit of each resource that it names", "[model]") {
 TEST_CASE("limits hold at every level of the tree, for what is asked", "[model]") {
   World world;
   const QueueId org = world.AddQueue("org", kRootQueue, {{"cpu", 3000}});
-  const QueueId team = world.AddQueue("team", org, {{"gpu", 4}});
+  const QueueId team = world.AddQueue("team", org, {{"gpu", 4 * kWhole}});
   const NodeId node = world.AddNode("n", 8);
   Resources request;
   request[kCpu] = 3000;
@@ -60,7 +60,7 @@ TEST_CASE("limits hold at every level of the tree, for what is asked", "[model]"
   REQUIRE(world.Bind(job, {{0, node, Devices({0, 1, 2})}}).ok());
   CHECK(world.queue(org).allocated[kCpu] == 1000);
   // Lowered below usage: what runs goes on, what asks for more of it waits.
-  REQUIRE(world.Try(QueueUpdated{team, Spec("team", org, {{"gpu", 2}})}).ok());
+  REQUIRE(world.Try(QueueUpdated{team, Spec("team", org, {{"gpu", 2 * kWhole}})}).ok());
   Resources gpu;
   gpu[*world.state.interner().FindKind("gpu")] = 1;
   CHECK_FALSE(world.state.WithinLimits(team, gpu));

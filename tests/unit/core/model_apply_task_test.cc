@@ -40,8 +40,8 @@ struct Fixture : World {
 TEST_CASE_METHOD(Fixture, "binding takes what the tasks ask for", "[model]") {
   BindBoth();
   const ResourceKind gpu = *state.interner().FindKind("gpu");
-  CHECK(node(n).allocated[gpu] == 2);
-  CHECK(node(n).devices_used == Devices({0, 3}));
+  CHECK(node(n).allocated[gpu] == 2 * kWhole);
+  CHECK(node(n).devices_used.whole == Devices({0, 3}));
   CHECK(node(n).tasks.size() == 2);
   CHECK(queue(q).allocated[kCpu] == 2000);
   CHECK(queue(q).pending.IsZero());
@@ -49,7 +49,7 @@ TEST_CASE_METHOD(Fixture, "binding takes what the tasks ask for", "[model]") {
   CHECK(task(id, 0).attempt == 1);
   CHECK(task(id, 0).since == now);
   CHECK(job(id).status.starts == 1);
-  CHECK(state.free().FreeOf(n)[gpu] == 2);
+  CHECK(state.free().FreeOf(n)[gpu] == 2 * kWhole);
   CHECK(state.free().total()[kCpu] == 62'000);
 }
 
@@ -64,7 +64,7 @@ TEST_CASE_METHOD(Fixture, "a task goes its way and leaves what it held", "[model
   CHECK(task(id, 0).state == TaskState::kSucceeded);
   CHECK(task(id, 0).node == n);  // for history
   CHECK(node(n).tasks.size() == 1);
-  CHECK(node(n).devices_used == Devices({3}));
+  CHECK(node(n).devices_used.whole == Devices({3}));
   REQUIRE(Try(TasksRequeued{id, {0}}).ok());
   CHECK(task(id, 0).state == TaskState::kPending);
   REQUIRE(Bind(id, {{0, n, Devices({1})}}, false).ok());
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(Fixture, "bindings keep the rules of the queues", "[model]") {
   QueueSpec spec;
   spec.name = "q";
   SECTION("limit") {
-    spec.limit = {{"gpu", 1}};
+    spec.limit = {{"gpu", kWhole}};
     REQUIRE(Try(QueueUpdated{q, spec}).ok());
     CHECK(Bind(id, both).message() ==
           "job j (1): over a limit of queue q (1) or of a queue above it");

@@ -34,7 +34,7 @@ TEST_CASE("a shape's resources are the sum of what it asks for", "[model]") {
   const ShapeEntry& shape = interner.Shape(shared->groups[0].shape);
   CHECK(shape.resources[kCpu] == 1000);
   CHECK(shape.resources[kMemory] == 1 << 20);
-  CHECK(shape.resources[*interner.FindKind("gpu")] == 4);
+  CHECK(shape.resources[*interner.FindKind("gpu")] == 4 * kWhole);
   CHECK(shape.resources[*interner.FindKind("license")] == 3);
   CHECK(shape.device_count == 4);
   interner.ReleaseTemplate(shared);

@@ -45,7 +45,11 @@ inline GroupSpec GroupOfGpus(const std::string& name, int replicas, int gpus) {
   group.min_available = replicas;
   group.shape.cpu_millis = 1000;
   group.shape.memory_bytes = 1 << 20;
-  if (gpus > 0) group.shape.devices.push_back({"gpu", gpus, 0, {}, {}, {}, {}});
+  if (gpus > 0) {
+    DeviceRequest& request = group.shape.devices.emplace_back();
+    request.kind = "gpu";
+    request.count = gpus;
+  }
   return group;
 }
 
@@ -141,6 +145,7 @@ inline ClusterState Reload(const ClusterState& state) {
   status.Update(editor.LoadNextIds(state.next_job_id(), state.next_node_id(), state.next_queue_id(),
                                    state.next_hyper_node_id()));
   editor.LoadUsageCharged(state.usage_charged());
+  BERTH_CHECK(editor.LoadRequestMix(state.request_mix()).ok());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());
   return loaded;

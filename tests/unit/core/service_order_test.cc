@@ -243,13 +243,13 @@ TEST_CASE("non-preemptible use stays within deserved, at every level") {
   CHECK(own.code == WaitCode::kNonPreemptibleQuota);
   CHECK(own.queue == cluster.queue_id("a"));
   CHECK(own.resource == "gpu");
-  CHECK(own.needed == 1);
+  CHECK(own.needed == 1 * kWhole);
   CHECK(own.free == 0);
-  CHECK(own.limit == 4);
+  CHECK(own.limit == 4 * kWhole);
   const WaitReason above = cluster.Why(b1)[0];
   CHECK(above.code == WaitCode::kNonPreemptibleQuota);
   CHECK(above.queue == cluster.queue_id("org"));
-  CHECK(above.needed == 3);
+  CHECK(above.needed == 3 * kWhole);
 }
 
 TEST_CASE("a non-preemptible job starts when one of its queue has ended") {
@@ -276,9 +276,9 @@ TEST_CASE("a guarantee is not used by others even while idle") {
   CHECK(why.code == WaitCode::kGuaranteeKept);
   CHECK(why.queue == kRootQueue);
   CHECK(why.resource == "gpu");
-  CHECK(why.needed == 6);
-  CHECK(why.free == 5);
-  CHECK(why.limit == 8);
+  CHECK(why.needed == 6 * kWhole);
+  CHECK(why.free == 5 * kWhole);
+  CHECK(why.limit == 8 * kWhole);
   CHECK(why.detail == "3 are set aside for other queues");
   cluster.Submit("own", Gpus("b", 3));
   CHECK(Served(cluster) == "own");
@@ -310,7 +310,7 @@ TEST_CASE("a guarantee inside a limited parent is kept within that limit") {
   const JobId six = cluster.Submit("six", Gpus("c", 6));
   CHECK(Served(cluster).empty());
   CHECK(cluster.Why(six)[0].queue == cluster.queue_id("org"));
-  CHECK(cluster.Why(six)[0].limit == 8);
+  CHECK(cluster.Why(six)[0].limit == 8 * kWhole);
 }
 
 TEST_CASE("with less capacity than guarantees, owners still use what is there") {

@@ -47,8 +47,8 @@ TEST_CASE("a hard constraint waits where no domain has room, and says which come
   CHECK(why[0].code == WaitCode::kInsufficientResources);
   CHECK(why[0].detail == "r1 has room for 3 of 4 tasks now, as much as any rack");
   CHECK(why[0].resource == "gpu");
-  CHECK(why[0].needed == 16);
-  CHECK(why[0].free == 12);
+  CHECK(why[0].needed == 16 * kWhole);
+  CHECK(why[0].free == 12 * kWhole);
 }
 
 TEST_CASE("what no domain of the tier could ever hold is never placed, with the alternatives") {

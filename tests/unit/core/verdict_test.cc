@@ -21,8 +21,8 @@ TEST_CASE("a gang whose groups fit alone, but never together") {
   const WaitReason why = cluster.Why(job).at(0);
   CHECK(why.code == WaitCode::kNeverFits);
   CHECK(why.resource == "gpu");
-  CHECK(why.needed == 20);
-  CHECK(why.free == 16);
+  CHECK(why.needed == 20 * kWhole);
+  CHECK(why.free == 16 * kWhole);
   CHECK(cluster.StateOf(fits) == "Binding");
 }
 

@@ -24,7 +24,7 @@ std::string UnitsOf(const Contest& contest, JobId id,
   std::string text;
   for (const VictimUnit& unit : units) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", unit.rest ? "rest " : "",
-                    absl::StrJoin(unit.tasks, " "), " loses ", unit.loss);
+                    absl::StrJoin(unit.tasks, " "), " loses ", unit.loss / kWhole);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "tests/unit/server/loop_world.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "berth/v1/job.pb.h"
 #include "server/convert_cold.h"
@@ -102,10 +103,11 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   group.replicas = options.tasks;
   group.min_available = options.min_available > 0 ? options.min_available : options.tasks;
   group.shape.cpu_millis = options.cpu_millis;
-  if (options.gpus > 0) {
+  if (options.gpus > 0 || options.share > 0) {
     DeviceRequest gpus;
     gpus.kind = "gpu";
-    gpus.count = options.gpus;
+    gpus.count = options.share > 0 ? 1 : options.gpus;
+    gpus.share = static_cast<int32_t>(std::lround(options.share * kWhole));
     group.shape.devices.push_back(gpus);
   }
   spec.min_available = group.min_available;

@@ -90,6 +90,7 @@ struct JobOptions {
   int32_t min_available = 0;  // 0 = all
   int64_t cpu_millis = 1000;
   int32_t gpus = 0;
+  double share = 0;  // of one GPU, in place of gpus
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   int32_t max_retries = 0;
   absl::Duration kill_grace = absl::Seconds(10);

@@ -226,6 +226,8 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<NodesJoined>(round_trip(joined)).nodes == joined.nodes);
     const auto left = std::get<NodesLeft>(random.AnyBody(28));
     CHECK(std::get<NodesLeft>(round_trip(left)).nodes == left.nodes);
+    const auto mix = std::get<RequestMixChanged>(random.AnyBody(29));
+    CHECK(std::get<RequestMixChanged>(round_trip(mix)).mix == mix.mix);
   }
 }
 

@@ -76,6 +76,7 @@ class RandomCluster {
       case 22:
         return Reserve();
       case 23:
+        if (random_.Below(4) == 0) return SomeMix();
         return random_.Coin() ? Unnominate()
                               : UsageCharged{absl::Seconds(random_.Below(100)), absl::Minutes(1)};
       case 1:
@@ -111,7 +112,7 @@ class RandomCluster {
   }
 
   void SetShares(QueueSpec& spec) {
-    if (random_.Coin()) spec.deserved = {{.name = "gpu", .amount = random_.Count(9)}};
+    if (random_.Coin()) spec.deserved = {{.name = "gpu", .amount = random_.Count(9) * kWhole}};
     if (random_.Coin()) spec.guarantee = {{.name = "cpu", .amount = random_.Count(9000)}};
     spec.weight = random_.Count(4);
     spec.priority = random_.Count(3);
@@ -156,6 +157,12 @@ class RandomCluster {
     return spec;
   }
 
+  EventBody SomeMix() {
+    return RequestMixChanged{MixOf(
+        {"A", "B"}, {{.request = {.devices = 1}, .weight = 1 + random_.Count(9)},
+                     {.request = {.share = 250, .models = 2}, .weight = 1 + random_.Count(9)}})};
+  }
+
   EventBody TopologyEvent() {
     const HyperNode* domain = Pick(state_.hyper_nodes());
     const uint64_t dice = random_.Below(8);
@@ -198,6 +205,7 @@ class RandomCluster {
       device.kind = "gpu";
       device.uuid = absl::StrCat("GPU-", i);
       device.unhealthy = random_.Below(8) == 0;
+      device.max_tasks = random_.Coin() ? 1 : 8;
       spec.devices.push_back(device);
     }
     if (random_.Coin()) spec.extended = {{.name = "licence", .amount = 5}};
@@ -251,6 +259,7 @@ class RandomCluster {
         DeviceRequest& request = group.shape.devices.emplace_back();
         request.kind = "gpu";
         request.count = 1;
+        if (random_.Below(3) == 0) request.share = 250;
       }
       if (random_.Below(4) == 0) group.shape.extended = {{.name = "licence", .amount = 1}};
       group.partition_size = random_.Below(4) == 0 ? 1 : 0;
@@ -310,10 +319,11 @@ class RandomCluster {
     Placement placement{task, node->id, {}};
     const TaskShape& shape = state_.interner().Shape(job.groups[GroupOf(job, task)].shape).shape;
     DeviceSet left = node->healthy;
-    left -= node->devices_reserved;
-    if (free) left -= node->devices_used;
+    DeviceUse used = node->devices_reserved;
+    if (free) used += node->devices_used;
     for (size_t d = 0; d < kMaxDevicesPerNode && !shape.devices.empty(); ++d) {
-      if (!left.Has(d)) continue;
+      const int64_t asked = shape.devices[0].share > 0 ? shape.devices[0].share : kWhole;
+      if (!left.Has(d) || used.FreeOf(d) < asked) continue;
       placement.devices.Add(d);
       break;
     }

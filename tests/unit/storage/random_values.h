@@ -122,7 +122,8 @@ class RandomValues {
             .memory_bytes = Int64(),
             .numa_node = Int32(),
             .pci_bus_id = Text(),
-            .unhealthy = Coin()};
+            .unhealthy = Coin(),
+            .max_tasks = Coin() ? 1 : 9};
   }
   DeviceTopology AnyTopologyOf(size_t devices) {
     DeviceTopology topology;
@@ -209,6 +210,7 @@ class RandomValues {
   DeviceRequest AnyDeviceRequest() {
     return {.kind = Text(),
             .count = Int32(),
+            .share = Int32(),
             .min_memory_bytes = Int64(),
             .models = Texts(),
             .deny_models = Texts(),
@@ -398,9 +400,25 @@ class RandomValues {
         return HyperNodeDeleted{HyperNodeId{Uint32()}};
       case 27:
         return NodesJoined{HyperNodeId{Uint32()}, NodeIds()};
-      default:
+      case 28:
         return NodesLeft{HyperNodeId{Uint32()}, NodeIds()};
+      default:
+        return RequestMixChanged{AnyMix()};
     }
+  }
+
+  RequestMix AnyMix() {
+    RequestMix mix{.models = Texts(), .types = {}, .cpu_millis_per_device = Int64()};
+    mix.priced = Coin();
+    mix.types = List([this] {
+      return RequestType{.request = {.devices = Int32(),
+                                     .share = Int32(),
+                                     .cpu_millis = Int64(),
+                                     .models = static_cast<uint64_t>(Int64())},
+                         .weight = Int64(),
+                         .value = Int64()};
+    });
+    return mix;
   }
 
  private:

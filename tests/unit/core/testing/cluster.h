@@ -38,6 +38,7 @@ struct NodeShape {
   int64_t cpu = 64;  // cores
   int64_t memory_gib = 512;
   int gpus = 0;
+  int tasks_per_gpu = 1;
   std::string model = "H100";
   int64_t gpu_memory_gib = 80;
   std::map<std::string, std::string> labels = {};
@@ -67,6 +68,7 @@ struct GroupShape {
   int64_t cpu = 1;
   int64_t memory_gib = 0;
   int gpus = 0;
+  int share = 0;  // thousandths of one GPU, in place of gpus
   std::vector<std::string> models = {};
   std::map<std::string, std::string> match_labels = {};
   std::vector<std::string> exclude_nodes = {};
@@ -99,6 +101,12 @@ struct JobShape {
   Strategy strategy = Strategy::kDefault;
 };
 
+// Amounts of tests are in cpu millis, bytes, devices.
+inline std::vector<NamedAmount> InThousandths(std::vector<NamedAmount> amounts) {
+  for (NamedAmount& one : amounts) one.amount *= UnitOf(one.name);
+  return amounts;
+}
+
 inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
   NodeSpec spec{.name = name, .address = name};
   spec.cpu_millis = shape.cpu * 1000;
@@ -108,11 +116,12 @@ inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
                             .uuid = absl::StrCat(name, "-gpu-", i),
                             .model = shape.model,
                             .memory_bytes = shape.gpu_memory_gib << 30,
-                            .pci_bus_id = absl::StrFormat("0000:%02x:00.0", i)});
+                            .pci_bus_id = absl::StrFormat("0000:%02x:00.0", i),
+                            .max_tasks = shape.tasks_per_gpu});
   }
   spec.labels = shape.labels;
   spec.taints = shape.taints;
-  spec.extended = shape.extended;
+  spec.extended = InThousandths(shape.extended);
   return spec;
 }
 
@@ -123,6 +132,10 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.shape.memory_bytes = shape.memory_gib << 30;
   if (shape.gpus > 0) {
     group.shape.devices = {{.kind = "gpu", .count = shape.gpus, .models = shape.models}};
+  }
+  if (shape.share > 0) {
+    group.shape.devices = {
+        {.kind = "gpu", .count = 1, .share = shape.share, .models = shape.models}};
   }
   group.shape.match_labels = shape.match_labels;
   group.shape.exclude_nodes = shape.exclude_nodes;
@@ -181,10 +194,10 @@ class TestCluster {
     for (int i = 1; i <= count; ++i) AddNode(absl::StrCat(prefix, i), shape);
   }
   QueueId AddQueue(const std::string& name, const QueueShape& shape = {}) {
-    QueueSpec spec{.name = name, .limit = shape.limit, .max_jobs = shape.max_jobs};
+    QueueSpec spec{.name = name, .limit = InThousandths(shape.limit), .max_jobs = shape.max_jobs};
     spec.max_running_jobs = shape.max_running_jobs;
-    spec.deserved = shape.deserved;
-    spec.guarantee = shape.guarantee;
+    spec.deserved = InThousandths(shape.deserved);
+    spec.guarantee = InThousandths(shape.guarantee);
     spec.weight = shape.weight;
     spec.priority = shape.priority;
     spec.reclaimable = shape.reclaimable;

@@ -1,0 +1,204 @@
+#include "clients/replay/fill.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "clients/sim/scenario_load.h"
+#include "clients/sim/sim_cluster.h"
+#include "clients/sim/specs.h"
+#include "core/engine/demand_watch.h"
+#include "pricing/prices.h"
+#include "support/random.h"
+
+namespace berth::replay {
+namespace {
+
+constexpr char kQueue[] = "default";
+constexpr int kMaxCyclesAtOnce = 100;
+
+using Clock = std::chrono::steady_clock;
+
+int64_t AskedOf(const TraceJob& job) {
+  for (const DeviceRequest& request : job.shape.devices) {
+    if (request.kind != kSharedKind) continue;
+    return request.share > 0 ? request.share : request.count * kWhole;
+  }
+  return 0;
+}
+
+class Filling {
+ public:
+  Filling(const Workload& workload, const FillOptions& options, Policies policies)
+      : workload_(workload),
+        options_(options),
+        random_(options.seed),
+        policy_(policies.sharing().policy),
+        cluster_(std::move(policies), ScenarioStart(), SimOptions{}) {}
+
+  absl::Status Build(const sim::v1::Scenario& cluster);
+  absl::StatusOr<FillRun> Run();
+
+ private:
+  std::vector<size_t> Order();
+  std::vector<size_t> Shuffled();
+  absl::Status LearnBefore();
+  absl::Status Learn(const TraceJob& job);
+  absl::Status GiveMix();
+  absl::Status Arrive(size_t index);
+  absl::Status Settle();
+  int64_t InUse() const { return cluster_.state().queues().At(kRootQueue).allocated[gpu_]; }
+
+  const Workload& workload_;
+  const FillOptions options_;
+  Random random_;
+  const SharingPolicy policy_;
+  SimCluster cluster_;
+  QueueId queue_;
+  ResourceKind gpu_;
+  int64_t capacity_ = 0;
+  DemandWatch watch_;
+  FillRun run_;
+};
+
+absl::Status Filling::Build(const sim::v1::Scenario& cluster) {
+  if (cluster.jobs_size() > 0 || cluster.steps_size() > 0 || cluster.queues_size() > 0) {
+    return absl::InvalidArgumentError("a cluster to fill has no jobs, steps or queues");
+  }
+  if (auto status = LoadScenario(cluster, &cluster_); !status.ok()) return status;
+  sim::v1::Queue queue;
+  queue.set_name(kQueue);
+  if (auto status = CreateQueue(queue, "queues[0]", &cluster_); !status.ok()) return status;
+  queue_ = cluster_.state().FindQueue(kQueue)->id;
+  const auto gpu = cluster_.state().interner().FindKind(kSharedKind);
+  if (gpu.has_value()) capacity_ = cluster_.state().capacity()[*gpu];
+  if (capacity_ == 0) return absl::InvalidArgumentError("the cluster has no GPUs");
+  gpu_ = *gpu;
+  return absl::OkStatus();
+}
+
+std::vector<size_t> Filling::Shuffled() {
+  std::vector<size_t> order(workload_.jobs.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
+  return order;
+}
+
+// Which jobs come, in which order.
+std::vector<size_t> Filling::Order() {
+  const auto bound = static_cast<int64_t>(static_cast<double>(capacity_) * options_.demand);
+  std::vector<size_t> order = Shuffled();
+  int64_t asked = 0;
+  for (const size_t i : order) asked += AskedOf(workload_.jobs[i]);
+  while (asked > bound) {
+    const size_t at = random_.Below(order.size());
+    asked -= AskedOf(workload_.jobs[order[at]]);
+    order.erase(order.begin() + static_cast<ptrdiff_t>(at));
+  }
+  while (true) {
+    const size_t more = random_.Below(workload_.jobs.size());
+    asked += AskedOf(workload_.jobs[more]);
+    if (asked > bound) return order;
+    order.push_back(more);
+  }
+}
+
+absl::Status Filling::GiveMix() {
+  RequestMix mix = watch_.Give();
+  if (policy_ == SharingPolicy::kBidPrice) {
+    auto priced = PricedMix(KindsOf(watch_.EmptyRooms(cluster_.state())), std::move(mix), {});
+    if (!priced.ok()) return priced.status();
+    mix = *std::move(priced);
+  }
+  ++run_.mixes;
+  return cluster_.Happen(RequestMixChanged{std::move(mix)});
+}
+
+bool Learns(SharingPolicy policy) {
+  return policy != SharingPolicy::kBinpack && policy != SharingPolicy::kSpread;
+}
+
+absl::Status Filling::LearnBefore() {
+  if (!Learns(policy_) || options_.known == 0) return absl::OkStatus();
+  const std::vector<size_t> order = Shuffled();
+  for (int64_t i = 0; i < options_.known; ++i) {
+    const TraceJob& job = workload_.jobs[order[static_cast<size_t>(i) % order.size()]];
+    watch_.Observe(job.shape, job.tasks);
+  }
+  return GiveMix();
+}
+
+absl::Status Filling::Learn(const TraceJob& job) {
+  if (!Learns(policy_)) return absl::OkStatus();
+  watch_.Observe(job.shape, job.tasks);
+  return watch_.Due() ? GiveMix() : absl::OkStatus();
+}
+
+absl::Status Filling::Settle() {
+  for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
+    const auto plan = cluster_.Cycle([](const EventBody&) {});
+    if (!plan.ok()) return plan.status();
+    if (cluster_.quiet()) return absl::OkStatus();
+  }
+  return absl::InternalError("something still changes after very many cycles");
+}
+
+absl::Status Filling::Arrive(size_t index) {
+  const TraceJob& from = workload_.jobs[index];
+  const Clock::time_point begin = Clock::now();
+  const JobId id = cluster_.state().next_job_id();
+  JobSpec spec{.name = absl::StrCat("job-", id.value), .queue = queue_, .min_available = 1};
+  spec.ttl_after_finished = absl::ZeroDuration();
+  GroupSpec group{.name = "main", .replicas = 1, .min_available = 1, .shape = from.shape};
+  spec.groups.push_back(std::move(group));
+  absl::Status status = cluster_.Happen(JobSubmitted{id, std::move(spec)});
+  if (!status.ok())
+    return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
+  if (status = Settle(); !status.ok()) return status;
+  ++run_.arrived;
+  if (cluster_.state().jobs().At(id).occupying == 0) {
+    ++run_.dropped;
+    status = cluster_.Happen(JobCancelled{.id = id});
+    if (status.ok()) status = Settle();
+  }
+  run_.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  return status;
+}
+
+absl::StatusOr<FillRun> Filling::Run() {
+  for (const TraceJob& job : workload_.jobs) {
+    if (job.tasks != 1)
+      return absl::InvalidArgumentError(absl::StrCat(job.name, ": several tasks"));
+  }
+  if (auto status = LearnBefore(); !status.ok()) return status;
+  int64_t asked = 0;
+  bool passed = false;
+  for (const size_t index : Order()) {
+    if (auto status = Arrive(index); !status.ok()) return status;
+    if (auto status = Learn(workload_.jobs[index]); !status.ok()) return status;
+    asked += AskedOf(workload_.jobs[index]);
+    if (passed || asked < capacity_) continue;
+    passed = true;
+    run_.at_capacity = InUnits(InUse(), capacity_);
+  }
+  run_.at_end = InUnits(InUse(), capacity_);
+  return run_;
+}
+
+}  // namespace
+
+absl::StatusOr<FillRun> Fill(const Workload& workload, const sim::v1::Scenario& cluster,
+                             const FillOptions& options) {
+  const auto asks = [](const TraceJob& job) { return AskedOf(job) > 0; };
+  if (std::none_of(workload.jobs.begin(), workload.jobs.end(), asks)) {
+    return absl::InvalidArgumentError("no job of the workload asks for GPUs");
+  }
+  const auto config = ToPolicyConfig(cluster.config(), "config");
+  if (!config.ok()) return config.status();
+  Filling filling(workload, options, *Policies::Create(*config));
+  if (auto status = filling.Build(cluster); !status.ok()) return status;
+  return filling.Run();
+}
+
+}  // namespace berth::replay

@@ -1,0 +1,40 @@
+// Fills a cluster: the jobs of a workload come one by one in a random order, never end, and one
+// that does not fit at once is dropped. How much of the devices is then in use tells how well
+// placements keep what is left of use. The protocol is that of Weng et al. (USENIX ATC'23) for
+// their traces.
+//
+//   8 GPUs, demand 1.3: jobs come until the next would make more than 10.4 GPUs asked for in all;
+//   of a longer list some are left out, from a shorter one some are drawn again
+#ifndef BERTH_CLIENTS_REPLAY_FILL_H_
+#define BERTH_CLIENTS_REPLAY_FILL_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "berth/sim/v1/scenario.pb.h"
+#include "clients/replay/workload.h"
+
+namespace berth::replay {
+
+struct FillOptions {
+  double demand = 1.3;  // GPUs asked for, of those that there are
+  uint64_t seed = 1;    // of the order
+  int64_t known = 0;    // so many jobs, drawn from the workload, have been seen before
+};
+
+struct FillRun {
+  double at_capacity = 0;  // share of the GPUs in use when as many were asked for as there are
+  double at_end = 0;
+  int64_t arrived = 0;
+  int64_t dropped = 0;
+  int64_t mixes = 0;   // RequestMixChanged
+  double seconds = 0;  // deciding and applying, without prices
+};
+
+// INVALID_ARGUMENT: as Replay; a workload or a cluster without GPUs; a job of more than one task.
+absl::StatusOr<FillRun> Fill(const Workload& workload, const sim::v1::Scenario& cluster,
+                             const FillOptions& options);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_FILL_H_

@@ -1,0 +1,74 @@
+#include "core/engine/demand_watch.h"
+
+#include <algorithm>
+
+namespace berth {
+namespace {
+
+constexpr int64_t kMostAtOnce = 1000;  // of one group: equal tasks beyond say nothing new
+
+int32_t IndexIn(const std::vector<std::string>& names, absl::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? -1 : static_cast<int32_t>(found - names.begin());
+}
+
+}  // namespace
+
+Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models) {
+  Request request{.cpu_millis = std::min(shape.cpu_millis, kMaxRoomCpuMillis)};
+  for (const DeviceRequest& one : shape.devices) {
+    if (one.kind != kSharedKind) continue;
+    request.share = one.share;
+    request.devices = one.share > 0 ? 0 : one.count;
+    for (const std::string& model : one.models) {
+      const int32_t index = IndexIn(models, model);
+      if (index >= 0) request.models |= uint64_t{1} << index;
+    }
+  }
+  return request;
+}
+
+NodeRoom RoomOf(const Node& node, int64_t cpu_millis, const DeviceUse& taken,
+                const std::vector<std::string>& models) {
+  std::vector<int16_t> left;
+  int32_t model = -1;
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    const Device& device = node.spec.devices[i];
+    if (device.kind != kSharedKind || device.unhealthy) continue;
+    if (left.empty()) model = IndexIn(models, device.model);
+    if (left.size() < kMaxRoomDevices) left.push_back(static_cast<int16_t>(taken.FreeOf(i)));
+  }
+  return RoomOf(std::clamp<int64_t>(cpu_millis, 0, kMaxRoomCpuMillis), model, left);
+}
+
+DemandWatch::DemandWatch(const RequestMix& known) : models_(known.models) {
+  for (const RequestType& type : known.types) {
+    for (int64_t i = std::min(type.weight, kMixMemory); i > 0; --i) learner_.Observe(type.request);
+  }
+}
+
+void DemandWatch::Learn(const std::vector<std::string>& models) {
+  for (const std::string& model : models) {
+    const bool room = models_.size() < kMaxMixModels;
+    if (room && IndexIn(models_, model) < 0) models_.push_back(model);
+  }
+}
+
+void DemandWatch::Observe(const TaskShape& shape, int64_t tasks) {
+  for (const DeviceRequest& one : shape.devices) {
+    if (one.kind == kSharedKind) Learn(one.models);
+  }
+  const Request request = RequestOf(shape, models_);
+  for (int64_t i = std::min(tasks, kMostAtOnce); i > 0; --i) learner_.Observe(request);
+}
+
+std::vector<NodeRoom> DemandWatch::EmptyRooms(const ClusterState& state) const {
+  std::vector<NodeRoom> rooms;
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    if (node.status.state != NodeState::kReady) return;
+    rooms.push_back(RoomOf(node, node.capacity[kCpu], {}, models_));
+  });
+  return rooms;
+}
+
+}  // namespace berth

@@ -1,0 +1,53 @@
+// DemandWatch: which requests for devices have come so far, as the sharing policies count them, and
+// when it is time to tell planning (RequestMixChanged). What it is fed decides what it gives; it is
+// no part of the state, and its mixes are recorded as they are given out.
+#ifndef BERTH_CORE_ENGINE_DEMAND_WATCH_H_
+#define BERTH_CORE_ENGINE_DEMAND_WATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/model/cluster_state.h"
+#include "core/sharing/mix_learner.h"
+#include "core/sharing/node_room.h"
+#include "core/sharing/request_mix.h"
+
+namespace berth {
+
+// The kind of devices of which sharing policies think.
+inline constexpr absl::string_view kSharedKind = "gpu";
+
+// What the shape asks of that kind. Models that are not among `models` are left out: where none is,
+// any model is taken to do, and filters tell.
+Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models);
+
+// What the node has free of the shared kind, or would have if nothing ran there.
+NodeRoom RoomOf(const Node& node, int64_t cpu_millis, const DeviceUse& taken,
+                const std::vector<std::string>& models);
+
+class DemandWatch {
+ public:
+  DemandWatch() = default;
+  // Goes on from what was known.
+  explicit DemandWatch(const RequestMix& known);
+
+  // So many tasks of the shape have come.
+  void Observe(const TaskShape& shape, int64_t tasks);
+  bool Due() const { return learner_.Due(); }
+  // Without values. The next one is due later.
+  RequestMix Give() { return learner_.Give(models_); }
+  // What the ready nodes would have if nothing ran there, by id.
+  std::vector<NodeRoom> EmptyRooms(const ClusterState& state) const;
+
+ private:
+  void Learn(const std::vector<std::string>& models);
+
+  std::vector<std::string> models_;  // at most kMaxMixModels; grows at the end
+  MixLearner learner_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_DEMAND_WATCH_H_

@@ -1,0 +1,52 @@
+// DeviceBoard: where a request for devices goes by the sharing policy (core/sharing): what is left
+// of each node, and what each place there would cost. Kept from cycle to cycle; it follows the nodes
+// that changed, tried edits and undone ones alike.
+//
+//   n0 has 400 and 1000 thousandths left, n1 600; a share of 400: n0, on the device with 400
+//
+// Of the shared kind (core/engine/demand_watch.h); a node is taken to have devices of one model. A cache: no decision depends on what it held before. No thread
+// safety.
+#ifndef BERTH_CORE_ENGINE_DEVICE_BOARD_H_
+#define BERTH_CORE_ENGINE_DEVICE_BOARD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/engine/demand_watch.h"
+#include "core/model/cluster_state.h"
+#include "core/model/state_editor.h"
+#include "core/sharing/score_board.h"
+
+namespace berth {
+
+class DeviceBoard {
+ public:
+  struct Place {
+    NodeId node;
+    int64_t left = 0;  // of a share: what is left of the device that it is to go on, before it does
+  };
+
+  // Brings it up to date. Without an editor all is read anew.
+  void Follow(StateEditor* editor, const ClusterState& state, SharingPolicy policy);
+
+  // The cheapest place for a task of the shape, on a node that may have it; of equal ones the first
+  // by id. After Follow.
+  std::optional<Place> Best(const TaskShape& shape, absl::FunctionRef<bool(NodeId)> may_have);
+
+ private:
+  void Read(const ClusterState& state, NodeId id);
+
+  std::optional<ScoreBoard> board_;
+  SharingPolicy policy_ = SharingPolicy::kBidPrice;
+  uint64_t mix_version_ = 0;
+  uint64_t position_ = 0;  // in the log of changed nodes
+  std::vector<std::string> models_;  // of the mix
+  std::vector<NodeId> changed_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_DEVICE_BOARD_H_

@@ -1,0 +1,64 @@
+#include "server/controllers/mix_keeper.h"
+
+#include <utility>
+
+#include "pricing/prices.h"
+#include "support/log.h"
+
+namespace berth {
+
+// In place of one that was under way the next one comes, with what came meanwhile.
+Effect MixKeeper::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                                const ColdParts&) {
+  for (const Event& event : events) {
+    const auto* submitted = std::get_if<JobSubmitted>(&event.body);
+    if (submitted == nullptr) continue;
+    for (const GroupSpec& group : submitted->spec.groups) {
+      watch_.Observe(group.shape, group.replicas);
+    }
+  }
+  if (state.shareable_nodes() == 0 || !watch_.Due() || busy_.exchange(true)) return nullptr;
+  auto due = std::make_shared<const Due>(
+      Due{.mix = watch_.Give(), .rooms = watch_.EmptyRooms(state)});
+  return [this, due = std::move(due)]() mutable {
+    Post([this, due = std::move(due)](Turn& turn) { Give(turn, due); });
+  };
+}
+
+void MixKeeper::Post(Command command) {
+  const absl::Status posted = loop_->Post(std::move(command), CommandClass::kEssential);
+  if (!posted.ok()) busy_ = false;  // the next one will do
+}
+
+void MixKeeper::Give(Turn& turn, std::shared_ptr<const Due> due) {
+  const SharingPolicy policy = turn.policies().sharing().policy;
+  const bool learns = policy != SharingPolicy::kBinpack && policy != SharingPolicy::kSpread;
+  const bool prices = policy == SharingPolicy::kBidPrice;
+  if (learns && !(prices && turn.state().request_mix().priced)) {
+    const absl::Status told = turn.Emit(RequestMixChanged{due->mix});
+    if (!told.ok()) LogWarn("a mix of requests is refused", {{"error", told}});
+  }
+  if (!prices) {
+    busy_ = false;
+    return;
+  }
+  turn.OnDurable([this, due = std::move(due)] {
+    worker_->Run([this, due] { FindPrices(*due); });
+  });
+}
+
+void MixKeeper::FindPrices(const Due& due) {
+  auto priced = PricedMix(KindsOf(due.rooms), due.mix, {.cancelled = &stopped_});
+  if (!priced.ok()) {
+    busy_ = false;
+    if (!stopped_) LogWarn("no prices for requests of devices", {{"error", priced.status()}});
+    return;
+  }
+  Post([this, mix = *std::move(priced)](Turn& turn) mutable {
+    busy_ = false;
+    const absl::Status told = turn.Emit(RequestMixChanged{std::move(mix)});
+    if (!told.ok()) LogWarn("a mix of requests is refused", {{"error", told}});
+  });
+}
+
+}  // namespace berth
