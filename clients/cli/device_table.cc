@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "clients/cli/human.h"
 
 namespace berth {
 namespace {
@@ -23,8 +24,14 @@ std::vector<std::string> ShortNames(const v1::Node& node) {
 std::vector<Word> States(const v1::Node& node) {
   const auto& in_use = node.status().devices_in_use();
   const std::set<std::string> used(in_use.begin(), in_use.end());
+  const auto& shares = node.status().shares_in_use();
   std::vector<Word> states;
   for (const v1::Device& device : node.inventory().devices()) {
+    const auto share = shares.find(device.uuid());
+    if (!device.unhealthy() && share != shares.end()) {
+      states.push_back({absl::StrCat(HumanCount(share->second), " in use"), Color::kBlue});
+      continue;
+    }
     states.push_back(device.unhealthy()              ? Word{"unhealthy", Color::kRed}
                      : used.count(device.uuid()) > 0 ? Word{"in use", Color::kBlue}
                                                      : Word{"free", Color::kGreen});

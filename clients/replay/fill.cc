@@ -15,7 +15,7 @@
 namespace berth::replay {
 namespace {
 
-constexpr char kQueue[] = "default";
+constexpr char kQueue[] = "default";  // made where none is declared
 constexpr int kMaxCyclesAtOnce = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -42,7 +42,7 @@ class Filling {
 
  private:
   std::vector<size_t> Order();
-  std::vector<size_t> Shuffled();
+  std::vector<size_t> Shuffled(Random* random) const;
   absl::Status LearnBefore();
   absl::Status Learn(const TraceJob& job);
   absl::Status GiveMix();
@@ -67,9 +67,6 @@ absl::Status Filling::Build(const sim::v1::Scenario& cluster) {
     return absl::InvalidArgumentError("a cluster to fill has no jobs, steps or queues");
   }
   if (auto status = LoadScenario(cluster, &cluster_); !status.ok()) return status;
-  sim::v1::Queue queue;
-  queue.set_name(kQueue);
-  if (auto status = CreateQueue(queue, "queues[0]", &cluster_); !status.ok()) return status;
   queue_ = cluster_.state().FindQueue(kQueue)->id;
   const auto gpu = cluster_.state().interner().FindKind(kSharedKind);
   if (gpu.has_value()) capacity_ = cluster_.state().capacity()[*gpu];
@@ -78,17 +75,17 @@ absl::Status Filling::Build(const sim::v1::Scenario& cluster) {
   return absl::OkStatus();
 }
 
-std::vector<size_t> Filling::Shuffled() {
+std::vector<size_t> Filling::Shuffled(Random* random) const {
   std::vector<size_t> order(workload_.jobs.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random->Below(i)]);
   return order;
 }
 
 // Which jobs come, in which order.
 std::vector<size_t> Filling::Order() {
   const auto bound = static_cast<int64_t>(static_cast<double>(capacity_) * options_.demand);
-  std::vector<size_t> order = Shuffled();
+  std::vector<size_t> order = Shuffled(&random_);
   int64_t asked = 0;
   for (const size_t i : order) asked += AskedOf(workload_.jobs[i]);
   while (asked > bound) {
@@ -121,7 +118,8 @@ bool Learns(SharingPolicy policy) {
 
 absl::Status Filling::LearnBefore() {
   if (!Learns(policy_) || options_.known == 0) return absl::OkStatus();
-  const std::vector<size_t> order = Shuffled();
+  Random random(~options_.seed);  // the order of those that come is the same with and without
+  const std::vector<size_t> order = Shuffled(&random);
   for (int64_t i = 0; i < options_.known; ++i) {
     const TraceJob& job = workload_.jobs[order[static_cast<size_t>(i) % order.size()]];
     watch_.Observe(job.shape, job.tasks);

@@ -8,9 +8,9 @@
 namespace berth {
 
 std::string AmountText(int64_t amount, int64_t unit) {
-  std::string text = absl::StrCat(amount / unit);
+  const bool minus = amount < 0 && amount / unit == 0;  // "-0" has none
+  std::string text = absl::StrCat(minus ? "-" : "", amount / unit);
   int64_t rest = amount % unit < 0 ? -(amount % unit) : amount % unit;
-  if (amount < 0 && amount / unit == 0) text.insert(0, "-");
   if (rest > 0) text += '.';
   for (; rest > 0; rest %= unit) text += static_cast<char>('0' + (rest *= 10) / unit);
   return text;

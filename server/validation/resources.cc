@@ -61,7 +61,7 @@ void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings
   }
   const double share = device.share();
   const bool share_is_one = IsInSteps(share) && share > 0 && share < 1;
-  if (share != 0 && !share_is_one) {
+  if (device.share() != 0 && !share_is_one) {
     findings.Invalid({path, "share"}, "must be 0.001..0.999 in steps of 0.001");
   }
   if (device.cores() != 0) CheckRange({path, "cores"}, device.cores(), 1, 99, findings);

@@ -1,6 +1,7 @@
 // Bad jobs, each with its code, field path and words.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -161,6 +162,36 @@ const std::vector<Case>& InvalidCases() {
          gpus.set_min_bandwidth_gbps(-1);
        },
        "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "must be 0..1000000, is -1"},
+      {"a share of several",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpus = AddGpu(j);
+         gpus.set_count(2);
+         gpus.set_share(0.5);
+       },
+       "spec.groups[0].resources.devices[0].count", "a share is of one device"},
+      {"a whole share", [](v1::Job& j) { AddGpu(j).set_share(1); },
+       "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
+      {"too fine a share", [](v1::Job& j) { AddGpu(j).set_share(0.3333); },
+       "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
+      {"no number", [](v1::Job& j) { AddGpu(j).set_share(NAN); },
+       "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
+      {"all cores", [](v1::Job& j) { AddGpu(j).set_cores(100); },
+       "spec.groups[0].resources.devices[0].cores", "must be 1..99, is 100"},
+      {"share and cores",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpu = AddGpu(j);
+         gpu.set_share(0.5);
+         gpu.set_cores(50);
+       },
+       "spec.groups[0].resources.devices[0].cores", "share or cores, not both"},
+      {"two shares",
+       [](v1::Job& j) {
+         AddGpu(j).set_share(0.5);
+         v1::DeviceRequest& npu = AddGpu(j);
+         npu.set_kind("npu");
+         npu.set_share(0.5);
+       },
+       "spec.groups[0].resources.devices[1].share", "a task has a share of one device at most"},
       {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
        "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
       {"device and extended",
