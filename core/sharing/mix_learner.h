@@ -1,0 +1,44 @@
+// MixLearner: the request mix of what has arrived so far, and when it is time to give it out.
+//
+// Every mix that is given out is recorded and costs new values and scores. So it is given out often
+// while little is known, and seldom later: after 5, 10, 20, ... 2560 arrivals, 5120, and then every
+// 3200. Old arrivals fade: whenever kMixMemory are counted, all counts are halved.
+#ifndef BERTH_CORE_SHARING_MIX_LEARNER_H_
+#define BERTH_CORE_SHARING_MIX_LEARNER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "core/sharing/request_mix.h"
+
+namespace berth {
+
+inline constexpr int64_t kMixMemory = 32'768;
+inline constexpr int64_t kFirstMix = 5;
+inline constexpr int64_t kMixEvery = 3200;
+
+class MixLearner {
+ public:
+  void Observe(const Request& request);
+  // A new mix is due.
+  bool Due() const { return arrivals_ >= next_; }
+  // The mix of what is counted: at most kMaxMixTypes types, without values. The next one is due
+  // later.
+  //
+  // If there are more types, the most frequent three quarters of what is allowed stay as they are.
+  // The rest become coarser: CPU is rounded up to 8 CPUs, shares to a tenth of a device. What is
+  // then still too much, of the rarest, is left out.
+  RequestMix Give(std::vector<std::string> models);
+
+ private:
+  absl::btree_map<Request, int64_t> counts_;
+  int64_t counted_ = 0;   // sum of counts_
+  int64_t arrivals_ = 0;  // ever
+  int64_t next_ = kFirstMix;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_SHARING_MIX_LEARNER_H_

@@ -1,0 +1,69 @@
+// How good a place on a node is for a request, and on which of its devices: the sharing policies.
+//
+// Each has a loss: what a room has lost of its worth, counted in millionths of a device. A
+// placement costs what the loss grows by, in coarse steps; the lowest cost is the best.
+//
+//   spread         least free first is worst: what is left, negated
+//   binpack        what is left: a device counts as much as 16 CPUs
+//   fragmentation  Fragmentation + 5 % of Stranding (core/sharing/fragmentation.h)
+//   fgd            Fragmentation alone, by FGD's own score; for comparison
+//   bid_price      what can still be earned with the room (RoomValue of the mix's values), negated,
+//                  + 10 % of Fragmentation + 2 % of Stranding. A request earns its value, so the
+//                  cost is the regret: what the placement spoils beyond what it earns.
+//
+//   shares of 500 earn 100, of 300 they earn 20. One of 300 on a device with 500 left spoils 100
+//   and earns 20, so its regret is 80; on a device with 300 left it spoils what it earns: 0
+//
+// Steps are coarse on purpose (Weights::step): places that are nearly as good are equal, the first
+// node in order is taken, and so nodes fill up one after the other instead of all a little.
+//
+// Without values in the mix bid_price is as fragmentation; without any types both are as binpack.
+#ifndef BERTH_CORE_SHARING_PLACEMENT_SCORER_H_
+#define BERTH_CORE_SHARING_PLACEMENT_SCORER_H_
+
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/sharing/fragmentation.h"
+#include "core/sharing/node_room.h"
+#include "core/sharing/request_mix.h"
+#include "core/sharing/room_value.h"
+
+namespace berth {
+
+enum class SharingPolicy { kSpread, kBinpack, kFragmentation, kFgd, kBidPrice };
+
+struct Choice {
+  bool fits = false;
+  int16_t from = 0;   // of a share: what is left on the device that it goes on; any of these
+  int64_t score = 0;  // lower is better
+  bool operator==(const Choice&) const = default;
+};
+
+class PlacementScorer {
+ public:
+  PlacementScorer(SharingPolicy policy, RequestMix mix);
+
+  // The best device for it in this room: of equal ones the one with the least left, for spread with
+  // the most. The request need not be of the mix; if it is not, its value counts as 0.
+  Choice Score(const Request& request, const NodeRoom& room);
+
+  const RequestMix& mix() const { return mix_; }
+  // As which it decides.
+  SharingPolicy policy() const { return policy_; }
+
+ private:
+  int64_t Loss(const NodeRoom& room);
+  int64_t ComputeLoss(const NodeRoom& room);
+  int64_t Cost(const Request& request, const NodeRoom& before, int16_t from, int64_t value);
+
+  SharingPolicy policy_;
+  RequestMix mix_;
+  Fragmentation fragmentation_;
+  RoomValue value_;
+  absl::flat_hash_map<NodeRoom, int64_t> losses_;  // never walked through
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_SHARING_PLACEMENT_SCORER_H_
