@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/engine/demand_watch.h"
+
 namespace berth {
 
 void DeviceBoard::Read(const ClusterState& state, NodeId id) {

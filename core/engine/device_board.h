@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/engine/demand_watch.h"
 #include "core/model/cluster_state.h"
 #include "core/model/state_editor.h"
 #include "core/sharing/score_board.h"

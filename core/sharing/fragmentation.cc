@@ -11,14 +11,13 @@ constexpr int64_t kMicrosPerThousandth = 1000;
 // ln(s / (100 - s)) in millionths, for s from 51 to 99: from there on the gain is s. A table, as
 // the logarithm may differ between machines.
 constexpr std::array<int64_t, 49> kGainFrom = {
-    40'005,    80'043,    120'144,   160'343,   200'671,   241'162,   281'851,
-    322'773,   363'965,   405'465,   447'312,   489'548,   532'217,   575'364,
-    619'039,   663'294,   708'185,   753'772,   800'119,   847'298,   895'384,
-    944'462,   994'623,   1'045'969, 1'098'612, 1'152'680, 1'208'311, 1'265'666,
-    1'324'925, 1'386'294, 1'450'010, 1'516'347, 1'585'627, 1'658'228, 1'734'601,
-    1'815'290, 1'900'959, 1'992'430, 2'090'741, 2'197'225, 2'313'635, 2'442'347,
-    2'586'689, 2'751'535, 2'944'439, 3'178'054, 3'476'099, 3'891'820, 4'595'120,
-};
+    40'006,    80'043,    120'145,   160'343,   200'671,   241'163,   281'852,
+    322'774,   363'966,   405'466,   447'313,   489'549,   532'217,   575'365,
+    619'040,   663'295,   708'186,   753'772,   800'120,   847'298,   895'385,
+    944'462,   994'623,   1'045'969, 1'098'613, 1'152'680, 1'208'312, 1'265'667,
+    1'324'926, 1'386'295, 1'450'011, 1'516'348, 1'585'628, 1'658'229, 1'734'602,
+    1'815'290, 1'900'959, 1'992'431, 2'090'742, 2'197'225, 2'313'635, 2'442'348,
+    2'586'690, 2'751'536, 2'944'439, 3'178'054, 3'476'099, 3'891'821, 4'595'120};
 
 }  // namespace
 
@@ -53,12 +52,10 @@ int64_t Stranding(const NodeRoom& room, int64_t cpu_millis_per_device) {
 }
 
 int64_t FragmentationGain(int64_t before, int64_t after) {
-  const int64_t fall = before - after;
-  if (fall >= 0) {
-    return 50 + (std::upper_bound(kGainFrom.begin(), kGainFrom.end(), fall) - kGainFrom.begin());
-  }
-  // Symmetric: below 50 the gain is s from -ln((100 - s) / s) on.
-  return 50 - (std::lower_bound(kGainFrom.begin(), kGainFrom.end(), -fall) - kGainFrom.begin()) - 1;
+  // By symmetry, a rise loses from 49 downward what a fall gains from 50 upward.
+  const auto passed =
+      std::upper_bound(kGainFrom.begin(), kGainFrom.end(), std::abs(before - after));
+  return before >= after ? 50 + (passed - kGainFrom.begin()) : 49 - (passed - kGainFrom.begin());
 }
 
 }  // namespace berth

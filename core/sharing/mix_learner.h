@@ -1,8 +1,8 @@
 // MixLearner: the request mix of what has arrived so far, and when it is time to give it out.
 //
 // Every mix that is given out is recorded and costs new values and scores. So it is given out often
-// while little is known, and seldom later: after 100, 200, 400, ... 3200 arrivals, then every 3200.
-// Old arrivals fade: whenever kMixMemory are counted, all counts are halved.
+// while little is known, and seldom later: after 5, 10, 20, ... 2560 arrivals, 5120, and then every
+// 3200. Old arrivals fade: whenever kMixMemory are counted, all counts are halved.
 #ifndef BERTH_CORE_SHARING_MIX_LEARNER_H_
 #define BERTH_CORE_SHARING_MIX_LEARNER_H_
 
@@ -16,7 +16,7 @@
 namespace berth {
 
 inline constexpr int64_t kMixMemory = 32'768;
-inline constexpr int64_t kFirstMix = 100;
+inline constexpr int64_t kFirstMix = 5;
 inline constexpr int64_t kMixEvery = 3200;
 
 class MixLearner {

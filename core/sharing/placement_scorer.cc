@@ -103,9 +103,11 @@ Choice PlacementScorer::Score(const Request& request, const NodeRoom& room) {
   if (!Fits(request, room)) return best;
   const RequestType* type = mix_.Find(request);
   const int64_t value = type == nullptr ? 0 : type->value;
-  const auto consider = [&](int16_t from) {
+  const bool widest = policy_ == SharingPolicy::kSpread;
+  const auto consider = [&](int16_t from) {  // those with the least left first
     const int64_t score = Cost(request, room, from, value);
-    if (!best.fits || score < best.score) best = {.fits = true, .from = from, .score = score};
+    const bool better = !best.fits || score < best.score || (widest && score == best.score);
+    if (better) best = {.fits = true, .from = from, .score = score};
   };
   if (request.share == 0) {
     consider(0);

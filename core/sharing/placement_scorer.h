@@ -43,8 +43,8 @@ class PlacementScorer {
  public:
   PlacementScorer(SharingPolicy policy, RequestMix mix);
 
-  // The best device for it in this room: of equal ones the one with the least left. The request
-  // need not be of the mix; if it is not, its value counts as 0.
+  // The best device for it in this room: of equal ones the one with the least left, for spread with
+  // the most. The request need not be of the mix; if it is not, its value counts as 0.
   Choice Score(const Request& request, const NodeRoom& room);
 
   const RequestMix& mix() const { return mix_; }
