@@ -103,8 +103,9 @@ void Reservations::Index() {
     for (const Placement& place : reservation.places) {
       std::vector<Claim>& claims = claims_[place.node];
       if (claims.empty() || claims.back().job != id) {
-        claims.push_back(
-            {.job = id, .window = WindowOf(reservation), .devices = {}, .amounts = {}});
+        Claim& claim = claims.emplace_back();
+        claim.job = id;
+        claim.window = WindowOf(reservation);
       }
       const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
       const Node* node = state_.nodes().Find(place.node);

@@ -21,9 +21,9 @@ void AddGpus(Agent* agent, int count, int max_tasks) {
   }
 }
 
-void SubmitMany(World* world, int from, int count) {
-  for (int i = from; i < from + count; ++i) {
-    world->Submit(absl::StrCat("j", i), {.gpus = i % 2, .share = i % 2 == 0 ? 0.25 : 0});
+void SubmitMany(World* world, int64_t from, int64_t count) {
+  for (int64_t i = from; i < from + count; ++i) {
+    world->Submit(absl::StrCat("j", i), {.gpus = static_cast<int32_t>(i % 2), .share = i % 2 == 0 ? 0.25 : 0});
   }
 }
 
@@ -34,14 +34,17 @@ TEST_CASE("a mix is learned from what is submitted, and gets values") {
   agent.Connect();
   MixKeeper keeper(world.loop.get(), &world.executor, {});
   world.loop->AddObserver(&keeper);
-  SubmitMany(&world, 0, 99);
+  SubmitMany(&world, 0, kFirstMix - 1);
   CHECK(world.state().request_mix() == RequestMix{});
-  SubmitMany(&world, 99, 1);
+  SubmitMany(&world, kFirstMix - 1, 1);
+  CHECK(world.state().request_mix().TotalWeight() == kFirstMix);
+  CHECK(world.state().request_mix().priced);
+  SubmitMany(&world, kFirstMix, 15 * kFirstMix);  // 2, 4, 8 and 16 times as many: due each time
   world.Run();
   const RequestMix mix = world.state().request_mix();
   REQUIRE(mix.types.size() == 2);
   CHECK(mix.types[0].request.share == 250);
-  CHECK(mix.types[0].weight == 50);
+  CHECK(mix.types[0].weight == 8 * kFirstMix);
   CHECK(mix.types[1].request.devices == 1);
   CHECK(mix.priced);
 
@@ -50,10 +53,9 @@ TEST_CASE("a mix is learned from what is submitted, and gets values") {
     CHECK(world.state().request_mix() == mix);
     MixKeeper again(world.loop.get(), &world.executor, world.state().request_mix());
     world.loop->AddObserver(&again);
-    SubmitMany(&world, 100, 100);
+    SubmitMany(&world, 1000, 2);
     world.Run();
-    REQUIRE(world.state().request_mix().types.size() == 2);
-    CHECK(world.state().request_mix().types[0].weight == 100);
+    CHECK(world.state().request_mix().TotalWeight() > mix.TotalWeight());
   }
 }
 
