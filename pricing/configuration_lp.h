@@ -39,7 +39,7 @@ struct RoomKind {
   int64_t count = 1;
 };
 
-inline constexpr double kGap = 0.0002;      // of all devices
+inline constexpr double kGap = 0.001;       // of all devices
 inline constexpr int kMaxIterations = 600;  // of one Solve
 
 class ConfigurationLp {

@@ -29,6 +29,7 @@ struct Demand {
   std::vector<size_t> types;  // their indexes in the mix
   std::vector<Request> requests;
   std::vector<double> counts;  // together as much as the rooms have
+  bool any = false;            // something is asked for, and there
 };
 
 Demand DemandOf(const RequestMix& mix, const std::vector<RoomKind>& kinds) {
@@ -44,20 +45,9 @@ Demand DemandOf(const RequestMix& mix, const std::vector<RoomKind>& kinds) {
   }
   double room = 0;
   for (const RoomKind& kind : kinds) room += static_cast<double>(kind.count * kind.room.amount());
-  for (double& count : demand.counts) count *= wanted > 0 ? room / wanted : 0;
+  demand.any = room > 0 && wanted > 0;
+  for (double& count : demand.counts) count *= demand.any ? room / wanted : 0;
   return demand;
-}
-
-absl::Status CheckInput(const std::vector<RoomKind>& kinds, const RequestMix& mix) {
-  if (const absl::Status status = CheckMix(mix); !status.ok()) return status;
-  const bool rooms = std::any_of(kinds.begin(), kinds.end(), [](const RoomKind& kind) {
-    return kind.count > 0 && kind.room.amount() > 0;
-  });
-  if (!rooms) return absl::InvalidArgumentError("no room has devices");
-  const bool wanted = std::any_of(mix.types.begin(), mix.types.end(), [](const RequestType& type) {
-    return type.request.amount() > 0;
-  });
-  return wanted ? absl::OkStatus() : absl::InvalidArgumentError("nobody asks for devices");
 }
 
 // The mean prices, in devices.
@@ -91,17 +81,18 @@ auto KeyOf(const NodeRoom& room) {
 
 absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, RequestMix mix,
                                      const PriceOptions& options) {
-  if (const absl::Status status = CheckInput(kinds, mix); !status.ok()) return status;
+  if (const absl::Status status = CheckMix(mix); !status.ok()) return status;
+  for (RequestType& type : mix.types) type.value = 0;
+  mix.priced = true;
   const Demand demand = DemandOf(mix, kinds);
+  if (!demand.any) return mix;
   const auto prices = MeanPrices(kinds, demand, options);
   if (!prices.ok()) return prices.status();
-  for (RequestType& type : mix.types) type.value = 0;
   for (size_t i = 0; i < demand.types.size(); ++i) {
     RequestType& type = mix.types[demand.types[i]];
     const int64_t price = std::llround((*prices)[i] * static_cast<double>(kWholeDevice));
     type.value = std::clamp<int64_t>(type.request.amount() - price, 0, type.request.amount());
   }
-  mix.priced = true;
   return mix;
 }
 

@@ -1,0 +1,125 @@
+#include "tests/openb/run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/sharing/mix_learner.h"
+#include "core/sharing/score_board.h"
+#include "pricing/prices.h"
+
+namespace berth::openb {
+namespace {
+
+// Of this process, which has one thread: others on the machine do not count.
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+class Cluster {
+ public:
+  Cluster(const Trace& trace, const RunOptions& options)
+      : trace_(trace), options_(options), board_(PlacementScorer(options.policy, {})) {
+    for (size_t i = 0; i < trace.nodes.size(); ++i) {
+      board_.Set(i, trace.nodes[i].room);
+      memory_.push_back(trace.nodes[i].memory_mib);
+    }
+    kinds_ = KindsOf(board_.rooms());
+    for (const Request& request : Sample(trace, options.known, options.seed)) {
+      learner_.Observe(request);
+    }
+    LearnIfDue();
+  }
+
+  void Arrive(const Pod& pod) {
+    const double start = CpuSeconds();
+    Place(pod);
+    result_.decide_seconds += CpuSeconds() - start;
+    learner_.Observe(pod.request);
+    LearnIfDue();
+    if (options_.rooms_every > 0 && result_.arrived % options_.rooms_every == 0) Reprice();
+  }
+
+  RunResult& result() { return result_; }
+  double Percent() const {
+    return 100.0 * static_cast<double>(given_) / static_cast<double>(trace_.devices * kWholeDevice);
+  }
+
+ private:
+  void Place(const Pod& pod) {
+    ++result_.arrived;
+    const auto place =
+        board_.Best(pod.request, [&](size_t node) { return memory_[node] >= pod.memory_mib; });
+    const uint64_t chosen = place.has_value() ? place->node + 1 : 0;
+    result_.digest = (result_.digest ^ chosen) * 0x100000001b3u + 1;
+    if (!place.has_value()) return;
+    ++result_.placed;
+    given_ += pod.request.amount();
+    memory_[place->node] -= pod.memory_mib;
+    board_.Set(place->node, After(board_.rooms()[place->node], pod.request, place->from));
+  }
+
+  void LearnIfDue() {
+    const bool by_mix =
+        options_.policy != SharingPolicy::kSpread && options_.policy != SharingPolicy::kBinpack;
+    if (!by_mix || !learner_.Due()) return;
+    ++result_.mixes;
+    mix_ = learner_.Give(trace_.models);
+    Use(options_.policy == SharingPolicy::kBidPrice ? Priced(kinds_, mix_) : mix_);
+  }
+
+  void Reprice() {
+    if (mix_.types.empty()) return;
+    Use(Priced(KindsOf(board_.rooms()), mix_));
+  }
+
+  RequestMix Priced(const std::vector<RoomKind>& kinds, const RequestMix& mix) {
+    const double start = CpuSeconds();
+    auto priced = PricedMix(kinds, mix, PriceOptions{});
+    if (!priced.ok()) {
+      std::fprintf(stderr, "%s\n", priced.status().ToString().c_str());
+      std::exit(1);
+    }
+    result_.pricing_seconds = std::max(result_.pricing_seconds, CpuSeconds() - start);
+    return *std::move(priced);
+  }
+
+  void Use(RequestMix mix) {
+    const double start = CpuSeconds();
+    board_.Use(PlacementScorer(options_.policy, std::move(mix)));
+    result_.decide_seconds += CpuSeconds() - start;
+  }
+
+  const Trace& trace_;
+  const RunOptions& options_;
+  ScoreBoard board_;
+  std::vector<RoomKind> kinds_;
+  std::vector<int64_t> memory_;  // by node
+  MixLearner learner_;
+  RequestMix mix_;
+  int64_t given_ = 0;
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult Run(const Trace& trace, const RunOptions& options) {
+  Cluster cluster(trace, options);
+  int64_t demand = 0;
+  bool reached = false;
+  for (const Pod& pod : Arrivals(trace, options.seed)) {
+    if (cluster.result().arrived == options.most_pods) break;
+    cluster.Arrive(pod);
+    demand += pod.request.amount();
+    if (!reached && demand >= trace.devices * kWholeDevice) {
+      reached = true;
+      cluster.result().at_100 = cluster.Percent();
+    }
+  }
+  cluster.result().at_130 = cluster.Percent();
+  return cluster.result();
+}
+
+}  // namespace berth::openb
