@@ -220,7 +220,8 @@ HealthRound HealthChecks::Round() {
 void HealthChecks::AskGpus(HealthRound* round) {
   absl::StatusOr<discovery::GpuReport> report =
       gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);
-  no_driver_ = absl::IsNotFound(report.status());
+  // A driver that is not loaded is no fault here: discovery tells of GPUs that lack it.
+  no_driver_ = absl::IsNotFound(report.status()) || absl::IsFailedPrecondition(report.status());
   if (no_driver_ || absl::IsCancelled(report.status())) return;
   std::vector<CheckResult> results;
   if (report.ok()) {

@@ -30,6 +30,7 @@ class GpuWatch {
   GpuWatch& operator=(const GpuWatch&) = delete;
 
   // Starts the process if there is none. NOT_FOUND: this machine has no such library;
+  // FAILED_PRECONDITION: the driver is not loaded;
   // DEADLINE_EXCEEDED: the driver hangs; any other: the driver does not start, or the process
   // failed. After an error the next call starts another one. Cut short when `stop` becomes true.
   absl::StatusOr<GpuReport> Ask(absl::Duration timeout, const std::atomic<bool>& stop);

@@ -48,7 +48,9 @@ absl::StatusOr<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(const std::string
   const NvmlResult result = library->Call("nvmlInit_v2", "nvmlInit");
   library->started_ = result == kNvmlSuccess;
   if (library->started_) return library;
-  return absl::InternalError(absl::StrCat(name, " does not start: ", library->ErrorText(result)));
+  const std::string why = absl::StrCat(name, " does not start: ", library->ErrorText(result));
+  return result == kNvmlDriverNotLoaded ? absl::FailedPreconditionError(why)
+                                        : absl::InternalError(why);
 }
 
 NvmlLibrary::~NvmlLibrary() {

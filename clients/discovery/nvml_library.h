@@ -17,8 +17,8 @@ inline constexpr char kNvmlLibraryName[] = "libnvidia-ml.so.1";
 // it. Outputs are written on kNvmlSuccess only. Not for two threads at once.
 class NvmlLibrary {
  public:
-  // NOT_FOUND if there is no library of that name or file; INTERNAL if it is no such library, or
-  // does not start. The second with NVML's words.
+  // NOT_FOUND if there is no library of that name or file; FAILED_PRECONDITION if the driver is not
+  // loaded, INTERNAL if it is no such library, or does not start: these with NVML's words.
   static absl::StatusOr<std::unique_ptr<NvmlLibrary>> Open(const std::string& name);
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;

@@ -128,6 +128,10 @@ TEST_CASE("no driver, a broken one, one that hangs, one that comes back") {
   CHECK(absl::IsNotFound(none.Ask(kLong, stop).status()));
   GpuWatch broken(BERTH_PROBE, "libm.so.6");
   CHECK(absl::IsInternal(broken.Ask(kLong, stop).status()));
+  setenv("BERTH_FAKE_NVML", "init", 1);
+  GpuWatch unloaded(BERTH_PROBE, BERTH_FAKE_NVML_LIBRARY);
+  CHECK(absl::IsFailedPrecondition(unloaded.Ask(kLong, stop).status()));
+  unsetenv("BERTH_FAKE_NVML");
   GpuWatch gone("/nonexistent/berth-probe", "");
   CHECK(absl::IsUnavailable(gone.Ask(kLong, stop).status()));
 
