@@ -32,6 +32,10 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   request.count = request.share > 0 ? 1 : device.count();
   request.min_memory_bytes = device.memory_bytes();
   request.models = SortedStrings(device.model());
+  if (!device.mig().empty()) {  // short for that
+    request.kind = kMigKind;
+    request.models = {device.mig()};
+  }
   request.deny_models = SortedStrings(device.deny_models());
   request.allow_uuids = SortedStrings(device.allow_uuids());
   request.deny_uuids = SortedStrings(device.deny_uuids());

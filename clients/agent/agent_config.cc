@@ -46,10 +46,12 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
 }
 
 void CheckDiscovery(const config::v1::Discovery& discovery, Problems* problems) {
-  if (!discovery.has_timeout()) return;
   const absl::Duration timeout = FromProto(discovery.timeout());
-  if (timeout < absl::Seconds(1) || timeout > absl::Minutes(10))
+  if (discovery.has_timeout() && (timeout < absl::Seconds(1) || timeout > absl::Minutes(10)))
     Add(problems, "discovery.timeout: 1s..10m");
+  const absl::Duration interval = FromProto(discovery.interval());
+  if (discovery.has_interval() && (interval < absl::Seconds(10) || interval > absl::Hours(24)))
+    Add(problems, "discovery.interval: 10s..24h");
 }
 
 void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems) {
@@ -142,6 +144,15 @@ void CheckHealth(const config::v1::Health& health, Problems* problems) {
       health.recover_after() > 100)
     Add(problems, "health.failAfter, health.recoverAfter: 1..100");
   if (health.min_free_bytes() < 0) Add(problems, "health.minFree: must not be negative");
+  if (health.max_nvlink_crc_per_second() < 0)
+    Add(problems, "health.maxNvlinkCrcPerSecond: must not be negative");
+  using config::v1::Health;
+  for (const Health::Effect effect :
+       {health.disk_space(), health.clock(), health.infiniband(), health.command_effect(),
+        health.gpu_driver(), health.devices()}) {
+    if (effect == Health::DEVICE)
+      Add(problems, "health: device is an effect of gpuXid, gpuEcc, gpuMemory and gpuNvlink only");
+  }
   if (!health.command().empty()) CheckPath("health.command", health.command(0) + " ", problems);
 }
 
@@ -192,6 +203,8 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckHealth(config.health(), &problems);
   CheckSharing(config.sharing(), &problems);
   CheckPorts(config, &problems);
+  if (!config.http_listen().empty() && !absl::StrContains(config.http_listen(), ':'))
+    Add(&problems, absl::StrCat("httpListen: must be HOST:PORT, is ", config.http_listen()));
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
     Add(&problems, "cpu, memory: must not be negative");
   if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: at least 4Ki");

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -25,11 +26,40 @@ constexpr absl::Duration kMaxWait = absl::Minutes(1);
 constexpr int kFailAfter = 2;
 constexpr int kRecoverAfter = 3;
 
+using Devices = google::protobuf::RepeatedPtrField<v1::Device>;
+
+bool HasGpus(const Devices& devices) {
+  return std::any_of(devices.begin(), devices.end(), [](const v1::Device& device) {
+    return device.kind() == "gpu" || device.kind() == "mig";
+  });
+}
+
+int CountUnhealthy(const v1::NodeInventory& inventory) {
+  return static_cast<int>(
+      std::count_if(inventory.devices().begin(), inventory.devices().end(),
+                    [](const v1::Device& device) { return device.unhealthy(); }));
+}
+
+// All of the devices and of how they are connected, for comparing. Neither has maps: equal values
+// are equal bytes.
+std::string DevicesText(const v1::NodeInventory& inventory) {
+  std::string text = inventory.topology().SerializeAsString();
+  for (const v1::Device& device : inventory.devices())
+    absl::StrAppend(&text, "\n", device.SerializeAsString());
+  return text;
+}
+
+std::string UuidsText(const Devices& devices) {
+  std::set<std::string> uuids;
+  for (const v1::Device& device : devices) uuids.insert(device.uuid());
+  return absl::StrJoin(uuids, "\n");
+}
+
 }  // namespace
 
-AgentLoop::AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topology)
+AgentLoop::AgentLoop(const config::v1::Agent& config, AgentDevices devices)
     : config_(config),
-      topology_(std::move(topology)),
+      devices_(std::move(devices)),
       health_(
           config.health().fail_after() > 0 ? config.health().fail_after() : kFailAfter,
           config.health().recover_after() > 0 ? config.health().recover_after() : kRecoverAfter) {}
@@ -37,8 +67,8 @@ AgentLoop::AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topolog
 absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(const config::v1::Agent& config,
                                                              const std::string& supervisor,
                                                              std::shared_ptr<grpc::Channel> channel,
-                                                             v1::DeviceTopology topology) {
-  std::unique_ptr<AgentLoop> loop(new AgentLoop(config, std::move(topology)));
+                                                             AgentDevices devices) {
+  std::unique_ptr<AgentLoop> loop(new AgentLoop(config, std::move(devices)));
   if (absl::Status status = loop->Init(supervisor, std::move(channel)); !status.ok()) return status;
   return loop;
 }
@@ -48,6 +78,7 @@ AgentLoop::~AgentLoop() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
   }
+  scout_.reset();
   checks_.reset();
   link_.reset();  // before what its events need
   if (journal_ != nullptr) journal_->Flush().IgnoreError();
@@ -90,11 +121,10 @@ absl::Status AgentLoop::WriteIdentity(bool* rebooted) {
 }
 
 absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
-  const auto gpu = [](const v1::Device& device) { return device.kind() == "gpu"; };
   EnvironmentContext context;
   context.node = config_.node_name();
   context.address = config_.address();
-  context.has_gpus = std::any_of(config_.devices().begin(), config_.devices().end(), gpu);
+  context.has_gpus = HasGpus(config_.devices());
   context.mps_pipe_directory = config_.sharing().mps_pipe_directory();
   for (const v1::Device& device : config_.devices()) {
     context.device_memory.emplace(device.uuid(), device.memory_bytes());
@@ -106,6 +136,9 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   for (const std::string& warning : (*isolation)->warnings())
     LogWarn("isolation", {{"node", config_.node_name()}, {"warning", warning}});
   LogInfo("isolation", {{"node", config_.node_name()}, {"tasks", (*isolation)->description()}});
+  isolation_ = *std::move(isolation);
+  mig_ = devices_.found.mig;
+  isolation_->SetInstances(mig_);
   auto runner = ProcessRunner::Create({.state_directory = state,
                                        .supervisor = supervisor,
                                        .first_port = config_.first_port(),
@@ -113,7 +146,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
                                        .log_file_bytes = config_.log_file_bytes(),
                                        .log_files = config_.log_files(),
                                        .context = context,
-                                       .isolation = *std::move(isolation)});
+                                       .isolation = isolation_});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
@@ -126,6 +159,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   if (wake_fd_ < 0) return ErrnoStatus(errno, "eventfd");
   if (absl::Status status = ReadBootId(&boot_id_); !status.ok()) return status;
   if (absl::Status status = OpenState(); !status.ok()) return status;
+  if (absl::Status status = StartMetrics(); !status.ok()) return status;
   if (absl::Status status = MakeRunner(supervisor); !status.ok()) return status;
   if (absl::Status status = WriteIdentity(&rebooted_); !status.ok()) return status;
   logs_ = std::make_unique<LogFiles>(runner_->tasks_directory());
@@ -133,14 +167,19 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
   link_ = std::make_unique<GrpcLink>(channel, *this);
-  v1::NodeInventory inventory = MakeInventory(config_);
-  *inventory.mutable_topology() = topology_;
+  inventory_ = MakeInventory(config_);
+  *inventory_.mutable_topology() = devices_.found.topology;
+  known_ = devices_.found.known;
+  lines_.insert(devices_.found.lines.begin(), devices_.found.lines.end());
+  told_ = DevicesText(inventory_);
+  metrics_.node = config_.node_name();
+  metrics_.inventory = inventory_;
   logic_ = std::make_unique<AgentLogic>(
       AgentLogic::Options{.node = config_.node_name(),
                           .agent_id = journal_->state().identity.agent_id(),
                           .boot_id = boot_id_,
                           .version = kBerthVersion,
-                          .inventory = std::move(inventory),
+                          .inventory = inventory_,
                           .keep_ended = FromProto(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());
@@ -155,17 +194,12 @@ absl::Status AgentLoop::Run() {
   recovered.rebooted = rebooted_;
   if (!rebooted_) recovered.lease_deadline = ProcessRunner::ReadLease(config_.state_directory());
   logic_->Begin(Now(), recovered);
-  checks_ = std::make_unique<HealthChecks>(
-      config_.health(), config_.state_directory(), [this](std::vector<CheckResult> results) {
-        absl::MutexLock lock(&mutex_);
-        checked_.insert(checked_.end(), results.begin(), results.end());
-        const uint64_t one = 1;
-        if (write(wake_fd_, &one, sizeof one) < 0) return;  // full: it wakes up anyway
-      });
+  StartThreads();
   while (!stopping_ && logic_->fatal().ok()) {
     HandleTasks();
     HandleLink();
     HandleHealth();
+    HandleDevices();
     logic_->Tick(Now());
     HandleTasks();
     HandleExecs();
@@ -175,10 +209,41 @@ absl::Status AgentLoop::Run() {
   return logic_->fatal();
 }
 
-void AgentLoop::Stop() {
-  stopping_ = true;
+void AgentLoop::StartThreads() {
+  if (!devices_.found.vanished.empty()) {
+    health_.Set(kDevicesCheck, EffectOfCheck(config_.health(), kDevicesCheck),
+                devices_.found.vanished);
+  }
+  const HealthChecks::Options options = {.state_directory = config_.state_directory(),
+                                         .probe = devices_.probe,
+                                         .nvml_library = config_.discovery().nvml_library()};
+  checks_ = std::make_unique<HealthChecks>(config_.health(), options, [this](HealthRound round) {
+    absl::MutexLock lock(&mutex_);
+    rounds_.push_back(std::move(round));
+    Wake();
+  });
+  if (devices_.probe.empty()) return;
+  scout_ = std::make_unique<DeviceScout>(devices_.declared, devices_.probe,
+                                         [this](DeviceScout::Look look) {
+                                           absl::MutexLock lock(&mutex_);
+                                           look_ = std::move(look);
+                                           Wake();
+                                         });
+}
+
+void AgentLoop::Wake() {
   const uint64_t one = 1;
   if (write(wake_fd_, &one, sizeof one) < 0) return;  // full: it wakes up anyway
+}
+
+void AgentLoop::Stop() {
+  stopping_ = true;
+  Wake();
+}
+
+void AgentLoop::LookAgain() {
+  look_again_ = true;
+  Wake();
 }
 
 void AgentLoop::Wait() {
@@ -230,23 +295,118 @@ void AgentLoop::HandleExecs() {
 }
 
 void AgentLoop::HandleHealth() {
-  std::vector<CheckResult> results;
+  std::vector<HealthRound> rounds;
   {
     absl::MutexLock lock(&mutex_);
-    results.swap(checked_);
+    rounds.swap(rounds_);
   }
-  bool changed = !results.empty() && !std::exchange(health_seen_, true);
-  for (const CheckResult& result : results) {
-    const bool turned = health_.Note(result, EffectOfCheck(config_.health(), result.check));
-    if (turned) {
-      LogWarn("health", {{"node", config_.node_name()},
-                         {"check", result.check},
-                         {"state", result.good ? "good again" : "bad"},
-                         {"message", result.message}});
-    }
-    changed |= turned;
+  bool changed = !rounds.empty() && !std::exchange(health_seen_, true);
+  for (HealthRound& round : rounds) {
+    for (const CheckResult& result : round.results) changed |= NoteResult(result);
+    metrics_.gpus = std::move(round.gpus);
+    metrics_.last_xids = std::move(round.last_xids);
+  }
+  if (changed) {
+    logic_->SetConditions(health_.Conditions());
+    ApplyDevices();
+  }
+  if (!rounds.empty()) ShowMetrics();
+}
+
+absl::Status AgentLoop::StartMetrics() {
+  if (config_.http_listen().empty()) return absl::OkStatus();
+  auto server = MetricsServer::Start(config_.http_listen());
+  if (!server.ok()) return server.status();
+  metrics_server_ = *std::move(server);
+  return absl::OkStatus();
+}
+
+// A comment, so that the answer of a node without any device is not empty.
+void AgentLoop::ShowMetrics() {
+  if (metrics_server_ == nullptr) return;
+  metrics_server_->Set(
+      absl::StrCat("# berth-agent of ", metrics_.node, "\n", MetricsText(metrics_)));
+}
+
+bool AgentLoop::NoteResult(const CheckResult& result) {
+  const config::v1::Health& health = config_.health();
+  const bool turned =
+      health_.Note(result, EffectOfCheck(health, result.check), TakesDevice(health, result.check));
+  if (turned) {
+    LogWarn("health", {{"node", config_.node_name()},
+                       {"check", result.check},
+                       {"device", result.device},
+                       {"state", result.good ? "good again" : "bad"},
+                       {"message", result.message}});
+  }
+  return turned;
+}
+
+void AgentLoop::HandleDevices() {
+  if (look_again_.exchange(false) && scout_ != nullptr) scout_->LookNow();
+  std::optional<DeviceScout::Look> look;
+  {
+    absl::MutexLock lock(&mutex_);
+    look.swap(look_);
+  }
+  if (look) TakeLook(*std::move(look));
+}
+
+// A look that failed changes nothing: the devices stay as they were seen last.
+void AgentLoop::TakeLook(DeviceScout::Look look) {
+  for (const std::string& line : look.found.lines) {
+    if (lines_.insert(line).second)
+      LogWarn("devices", {{"node", config_.node_name()}, {"warning", line}});
+  }
+  bool changed = NoteResult(
+      {.check = kDiscoveryCheck,
+       .good = look.found.read,
+       .message = look.found.lines.empty() ? "discovery failed" : look.found.lines.back()});
+  if (look.found.read) {
+    std::erase_if(lines_, [&](const std::string& line) {
+      const auto& now = look.found.lines;
+      return std::find(now.begin(), now.end(), line) == now.end();
+    });
+    changed |= health_.Set(kDevicesCheck, EffectOfCheck(config_.health(), kDevicesCheck),
+                           look.found.vanished);
+    const bool others = UuidsText(look.devices) != UuidsText(inventory_.devices());
+    inventory_.mutable_devices()->Swap(&look.devices);
+    *inventory_.mutable_topology() = look.found.topology;
+    mig_ = std::move(look.found.mig);
+    isolation_->SetInstances(mig_);
+    runner_->SetHasGpus(HasGpus(inventory_.devices()));
+    SaveKnown(look.found.known);
+    if (others || look.asked) checks_->LookAgain(look.asked);
   }
   if (changed) logic_->SetConditions(health_.Conditions());
+  ApplyDevices();
+}
+
+void AgentLoop::SaveKnown(const v1::NodeInventory& known) {
+  if (DevicesText(known) == DevicesText(known_)) return;
+  known_ = known;
+  const absl::Status status = SaveKnownDevices(known, config_.state_directory());
+  if (!status.ok()) LogWarn("devices", {{"node", config_.node_name()}, {"error", status}});
+}
+
+// Tells the server, if the devices that it may give out are others than it knows.
+void AgentLoop::ApplyDevices() {
+  const std::set<std::string> unfit = health_.UnfitDevices();
+  v1::NodeInventory inventory = inventory_;
+  for (v1::Device& device : *inventory.mutable_devices()) {
+    const auto mig = mig_.find(device.uuid());
+    if (unfit.contains(device.uuid()) || (mig != mig_.end() && unfit.contains(mig->second.gpu)))
+      device.set_unhealthy(true);
+  }
+  const std::string text = DevicesText(inventory);
+  if (text == told_) return;
+  told_ = text;
+  LogInfo("devices have changed: registering again", {{"node", config_.node_name()},
+                                                      {"devices", inventory.devices_size()},
+                                                      {"unhealthy", CountUnhealthy(inventory)}});
+  metrics_.inventory = inventory;
+  ShowMetrics();
+  logic_->SetInventory(Now(), std::move(inventory));
 }
 
 void AgentLoop::LogState() {

@@ -5,7 +5,10 @@
 #include <grpcpp/channel.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,32 +16,44 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/config/v1/config.pb.h"
+#include "clients/agent/device_scout.h"
 #include "clients/agent/exec_host.h"
+#include "clients/agent/gpu_metrics.h"
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/health_checks.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
+#include "clients/agent/metrics_server.h"
 #include "clients/agent/process_runner.h"
 #include "support/clock.h"
 #include "support/random.h"
 
 namespace berth {
 
+// How the agent comes to know its devices, beside what config.devices() has at its start.
+struct AgentDevices {
+  std::string probe = {};  // berth-probe; empty: they are neither watched nor looked at again
+  config::v1::Agent declared = {};  // the configuration before discovery added to it
+  DiscoveredDevices found = {};     // what it found
+};
+
 class AgentLoop final : public LinkEvents {
  public:
   // Opens the state directory (one agent at a time: FAILED_PRECONDITION otherwise), journal and
-  // runner. `config` is complete and checked; `topology` is that of its devices.
+  // runner. `config` is complete and checked.
   static absl::StatusOr<std::unique_ptr<AgentLoop>> Create(const config::v1::Agent& config,
                                                            const std::string& supervisor,
                                                            std::shared_ptr<grpc::Channel> channel,
-                                                           v1::DeviceTopology topology = {});
+                                                           AgentDevices devices = {});
   ~AgentLoop() override;
 
   // Until Stop, or an error that leaves only ending the process. Tasks live on in both cases.
   absl::Status Run();
   // From any thread or signal handler.
   void Stop();
+  // Looks at the devices now, and forgets which GPUs had XIDs. From any thread, while Run runs.
+  void LookAgain();
 
   void OnMessage(uint64_t connection, v1::ServerMessage message) override;
   void OnDisconnected(uint64_t connection, const std::string& reason) override;
@@ -51,7 +66,7 @@ class AgentLoop final : public LinkEvents {
     std::string reason;
   };
 
-  AgentLoop(const config::v1::Agent& config, v1::DeviceTopology topology);
+  AgentLoop(const config::v1::Agent& config, AgentDevices devices);
   absl::Status Init(const std::string& supervisor, std::shared_ptr<grpc::Channel> channel);
   absl::Status OpenState();
   absl::Status WriteIdentity(bool* rebooted);
@@ -61,12 +76,21 @@ class AgentLoop final : public LinkEvents {
   void HandleTasks();
   void HandleExecs();
   void HandleHealth();
+  void HandleDevices();
+  void TakeLook(DeviceScout::Look look);
+  void ApplyDevices();
+  bool NoteResult(const CheckResult& result);
+  void SaveKnown(const v1::NodeInventory& known);
+  void StartThreads();
+  absl::Status StartMetrics();
+  void ShowMetrics();
+  void Wake();
   absl::Status MakeRunner(const std::string& supervisor);
   void LogState();
   Instant Now();
 
   const config::v1::Agent config_;
-  const v1::DeviceTopology topology_;
+  const AgentDevices devices_;
   int wake_fd_ = -1;
   int lock_fd_ = -1;
   std::atomic<bool> stopping_ = false;
@@ -80,15 +104,26 @@ class AgentLoop final : public LinkEvents {
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;
   std::unique_ptr<AgentLogic> logic_;
+  v1::NodeInventory inventory_;          // as it was found last
+  std::map<std::string, MigPlace> mig_;  // likewise
+  std::shared_ptr<Isolation> isolation_;
+  std::string told_;             // of the devices that the server was told last: DevicesText
+  v1::NodeInventory known_;      // what STATE/devices holds
+  std::set<std::string> lines_;  // of discovery, that were logged
+  AgentMetrics metrics_;
+  std::unique_ptr<MetricsServer> metrics_server_;  // null: none is wanted
   bool was_registered_ = false;
   std::string logged_error_;
 
   absl::Mutex mutex_;
   std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<CheckResult> checked_ ABSL_GUARDED_BY(mutex_);
+  std::vector<HealthRound> rounds_ ABSL_GUARDED_BY(mutex_);
+  std::optional<DeviceScout::Look> look_ ABSL_GUARDED_BY(mutex_);
   bool health_seen_ = false;
-  std::unique_ptr<HealthChecks> checks_;  // last: its thread uses the rest
+  std::atomic<bool> look_again_ = false;
+  std::unique_ptr<HealthChecks> checks_;  // last, as its thread uses the rest
+  std::unique_ptr<DeviceScout> scout_;    // likewise
 };
 
 }  // namespace berth

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "clients/agent/device_filter.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/spec.h"
@@ -148,7 +149,21 @@ absl::StatusOr<std::unique_ptr<ControlGroups>> ControlGroups::Open(
       " below ", groups->parent_);
   if (absl::Status status = groups->MakeParents(); !status.ok())
     return absl::FailedPreconditionError(status.message());
+  groups->FindBarrier();
   return groups;
+}
+
+// A controller that is mounted for version 1 is not there for version 2, but programs work anyway.
+void ControlGroups::FindBarrier() {
+  why_open_ = "there is neither version 1's controller for devices nor version 2";
+  for (const Tree& tree : trees_) bars_v1_ |= tree.controller == "devices";
+  for (const Tree& tree : trees_) {
+    if (bars_v1_ || !tree.controller.empty()) continue;
+    const absl::Status status = TryBarDevices(tree.directory);
+    bars_v2_ = status.ok();
+    why_open_ = std::string(status.message());
+  }
+  if (bars_devices()) why_open_.clear();
 }
 
 // Version 2 passes a controller on to the groups below only where it is enabled for them.
@@ -181,11 +196,6 @@ absl::Status ControlGroups::MakeParents() {
   return absl::OkStatus();
 }
 
-bool ControlGroups::bars_devices() const {
-  const auto devices = [](const Tree& tree) { return tree.controller == "devices"; };
-  return std::any_of(trees_.begin(), trees_.end(), devices);
-}
-
 absl::StatusOr<std::vector<std::string>> ControlGroups::Make(const TaskId& id,
                                                              const GroupLimits& limits) const {
   std::vector<std::string> directories;
@@ -208,6 +218,9 @@ absl::StatusOr<std::vector<std::string>> ControlGroups::Make(const TaskId& id,
 absl::Status ControlGroups::Limit(const Tree& tree, const std::string& group,
                                   const GroupLimits& limits) const {
   if (!tree.controller.empty()) return LimitV1(tree, group, limits);
+  if (bars_v2_ && !limits.denied_devices.empty()) {
+    if (absl::Status status = BarDevices(group, limits.denied_devices); !status.ok()) return status;
+  }
   return unified_ ? LimitUnified(group, limits) : absl::OkStatus();
 }
 

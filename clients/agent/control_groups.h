@@ -2,9 +2,9 @@
 //
 // Version 2, where its controllers are: one directory ROOT/PARENT/TASK. Version 1 otherwise: the
 // same below each hierarchy that is mounted, and beside them one of version 2, if that is mounted
-// without controllers, because it kills a whole tree at once. Below the root of the hierarchies,
-// not below the agent's own group: that changes when a service manager starts the agent anew, and
-// its tasks live on.
+// without controllers, because it kills a whole tree at once and can bar devices. Below the root of
+// the hierarchies, not below the agent's own group: that changes when a service manager starts the
+// agent anew, and its tasks live on.
 #ifndef BERTH_CLIENTS_AGENT_CONTROL_GROUPS_H_
 #define BERTH_CLIENTS_AGENT_CONTROL_GROUPS_H_
 
@@ -21,11 +21,11 @@
 namespace berth {
 
 struct GroupLimits {
-  int64_t cpu_millis = 0;                   // 0 = no share of its own
-  int64_t memory_bytes = 0;                 // 0 = no limit
-  std::string cpuset;                       // "0-3,8"; empty = any
-  std::string memory_nodes;                 // "0,1", NUMA nodes; empty = any
-  std::vector<std::string> denied_devices;  // "195:3", character devices
+  int64_t cpu_millis = 0;                        // 0 = no share of its own
+  int64_t memory_bytes = 0;                      // 0 = no limit
+  std::string cpuset = {};                       // "0-3,8"; empty = any
+  std::string memory_nodes = {};                 // "0,1", NUMA nodes; empty = any
+  std::vector<std::string> denied_devices = {};  // "195:3", character devices
 };
 
 // The hierarchies of the kernel, as /proc/self/mountinfo has them.
@@ -49,7 +49,9 @@ class ControlGroups {
 
   // An empty group; its directories. What an earlier start of the same name left is removed.
   absl::StatusOr<std::vector<std::string>> Make(const TaskId& id, const GroupLimits& limits) const;
-  bool bars_devices() const;  // whether denied_devices are kept to
+  bool bars_devices() const { return bars_v1_ || bars_v2_; }  // whether denied_devices are kept to
+  // Why not; empty if they are.
+  const std::string& why_devices_are_open() const { return why_open_; }
   const std::string& description() const { return description_; }  // for the log
 
  private:
@@ -63,7 +65,12 @@ class ControlGroups {
   absl::Status LimitV1(const Tree& tree, const std::string& group, const GroupLimits& limits) const;
 
   config::v1::ControlGroups config_;
+  void FindBarrier();
+
   bool unified_ = false;  // version 2 has the controllers
+  bool bars_v1_ = false;  // devices are barred by version 1's controller
+  bool bars_v2_ = false;  // or by a program (device_filter.h)
+  std::string why_open_;
   std::vector<Tree> trees_;
   std::vector<std::string> roots_;  // of trees_
   std::string parent_;

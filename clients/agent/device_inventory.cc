@@ -18,6 +18,7 @@ using discovery::Machine;
 using Lines = std::vector<std::string>;
 
 constexpr char kKnownFile[] = "devices";
+constexpr absl::Duration kInterval = absl::Minutes(5);
 
 v1::Device ToDevice(const discovery::Gpu& gpu) {
   v1::Device device;
@@ -28,6 +29,16 @@ v1::Device ToDevice(const discovery::Gpu& gpu) {
   device.set_numa_node(gpu.numa_node);
   device.set_pci_bus_id(ToString(gpu.pci));
   device.set_unhealthy(!gpu.problem.empty() || gpu.mig_enabled);
+  return device;
+}
+
+v1::Device ToDevice(const discovery::MigInstance& mig, const discovery::Gpu& gpu) {
+  v1::Device device = ToDevice(gpu);
+  device.set_kind("mig");
+  device.set_uuid(mig.uuid);
+  device.set_model(mig.profile);
+  device.set_memory_bytes(mig.memory_bytes);
+  device.set_unhealthy(!gpu.problem.empty());
   return device;
 }
 
@@ -71,6 +82,14 @@ bool Room(const config::v1::Agent& config, const std::string& name, Lines* lines
   return false;
 }
 
+void AddInstances(const discovery::Gpu& gpu, const Present& declared, config::v1::Agent* config,
+                  Lines* lines) {
+  for (const discovery::MigInstance& mig : gpu.mig) {
+    if (declared.HasUuid(mig.uuid)) continue;
+    if (Room(*config, mig.uuid, lines)) *config->add_devices() = ToDevice(mig, gpu);
+  }
+}
+
 void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent* config,
              Lines* lines) {
   for (size_t i = 0; i < machine.gpus.size(); ++i) {
@@ -78,8 +97,12 @@ void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent*
     const std::string name = absl::StrCat(DeviceName(machine, i), " (", gpu.uuid, ")");
     if (declared.HasUuid(gpu.uuid) || declared.HasAddress(gpu.pci)) continue;
     if (!gpu.problem.empty()) lines->push_back(absl::StrCat(name, ": ", gpu.problem));
+    if (gpu.mig_enabled && !gpu.mig.empty()) {
+      AddInstances(gpu, declared, config, lines);
+      continue;
+    }
     if (gpu.mig_enabled)
-      lines->push_back(absl::StrCat(name, " is divided by MIG and cannot be given out"));
+      lines->push_back(absl::StrCat(name, " is in MIG mode and has no instances: not given out"));
     if (Room(*config, name, lines)) *config->add_devices() = ToDevice(gpu);
   }
 }
@@ -92,19 +115,39 @@ void AddNics(const Machine& machine, const Present& declared, config::v1::Agent*
   }
 }
 
+// Not as it was, but not gone: a GPU that is divided now, or was divided otherwise.
+bool DividedAnew(const v1::Device& device, const Machine& machine) {
+  if (device.kind() != "gpu" && device.kind() != "mig") return false;
+  const auto address = discovery::ParsePciAddress(device.pci_bus_id());
+  for (const discovery::Gpu& gpu : machine.gpus) {
+    if (device.kind() == "gpu" && gpu.uuid == device.uuid()) return gpu.mig_enabled;
+    if (device.kind() == "mig" && address && gpu.pci == *address) return gpu.problem.empty();
+  }
+  return false;
+}
+
+std::map<std::string, MigPlace> MigPlaces(const Machine& machine) {
+  std::map<std::string, MigPlace> places;
+  for (const discovery::Gpu& gpu : machine.gpus) {
+    for (const discovery::MigInstance& mig : gpu.mig)
+      places[mig.uuid] = {gpu.uuid, mig.gpu_instance, mig.compute_instance};
+  }
+  return places;
+}
+
 discovery::DiscoverOptions Options(const config::v1::Discovery& config) {
   return {.topology_file = config.topology_file(), .nvml_library = config.nvml_library()};
 }
 
 absl::StatusOr<Machine> Probe(const std::string& probe, const config::v1::Discovery& config,
-                              Lines* lines) {
+                              const std::atomic<bool>* stop, Lines* lines) {
   const absl::Duration timeout = ProbeTimeout(config);
   discovery::DiscoverOptions options = Options(config);
-  absl::StatusOr<Machine> machine = discovery::RunProbe(probe, options, timeout);
+  absl::StatusOr<Machine> machine = discovery::RunProbe(probe, options, timeout, stop);
   if (machine.ok() || options.topology_file.empty()) return machine;
   lines->push_back(absl::StrCat("the topology file is not used: ", machine.status().message()));
   options.topology_file.clear();
-  return discovery::RunProbe(probe, options, timeout);
+  return discovery::RunProbe(probe, options, timeout, stop);
 }
 
 v1::NodeInventory ReadKnown(const std::string& path, Lines* lines) {
@@ -126,37 +169,46 @@ std::vector<std::string> AddDiscovered(const Machine& machine, config::v1::Agent
   return lines;
 }
 
-std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1::Agent* config) {
+std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1::Agent* config,
+                                     const Machine* machine,
+                                     std::map<std::string, std::string>* vanished) {
   Lines lines;
   const Present present(*config);
   for (const v1::Device& device : known.devices()) {
     if (device.kind().empty() || device.uuid().empty() || present.HasUuid(device.uuid())) continue;
+    if (machine != nullptr && DividedAnew(device, *machine)) continue;
     if (!Room(*config, device.uuid(), &lines)) continue;
     lines.push_back(absl::StrCat(device.kind(), " ", device.uuid(), " at PCI ", device.pci_bus_id(),
                                  " was here and has vanished"));
+    if (vanished != nullptr) (*vanished)[device.uuid()] = lines.back();
     *config->add_devices() = device;
     config->mutable_devices(config->devices_size() - 1)->set_unhealthy(true);
   }
   return lines;
 }
 
-DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* config) {
+DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* config,
+                               const std::atomic<bool>* stop) {
   DiscoveredDevices found;
   const int declared = config->devices_size();
   const auto add = [&](const Lines& more) {
     found.lines.insert(found.lines.end(), more.begin(), more.end());
   };
-  const absl::StatusOr<Machine> machine = Probe(probe, config->discovery(), &found.lines);
+  const absl::StatusOr<Machine> machine = Probe(probe, config->discovery(), stop, &found.lines);
+  found.read = machine.ok();
   if (machine.ok()) {
     add(AddDiscovered(*machine, config));
   } else {
     add({absl::StrCat("discovery failed: ", machine.status().message())});
   }
   const std::string path = absl::StrCat(config->state_directory(), "/", kKnownFile);
-  add(AddVanished(ReadKnown(path, &found.lines), config));
+  add(AddVanished(ReadKnown(path, &found.lines), config, machine.ok() ? &*machine : nullptr,
+                  &found.vanished));
   for (int i = declared; i < config->devices_size(); ++i)
     *found.known.add_devices() = config->devices(i);
-  if (machine.ok()) found.topology = TopologyOf(*machine, config->devices());
+  if (!machine.ok()) return found;
+  found.topology = TopologyOf(*machine, config->devices());
+  found.mig = MigPlaces(*machine);
   return found;
 }
 
@@ -164,6 +216,11 @@ absl::Status SaveKnownDevices(const v1::NodeInventory& known, const std::string&
   const int error = WriteFileAtomically(state_directory, kKnownFile, WriteYaml(known));
   if (error == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(state_directory, "/", kKnownFile, ": ", strerror(error)));
+}
+
+absl::Duration DiscoveryInterval(const config::v1::Discovery& config) {
+  if (!config.has_interval()) return kInterval;
+  return absl::Seconds(config.interval().seconds()) + absl::Nanoseconds(config.interval().nanos());
 }
 
 absl::Duration ProbeTimeout(const config::v1::Discovery& config) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -39,23 +40,26 @@ std::string Value(const std::string& text, absl::string_view name) {
   return "";
 }
 
-std::vector<std::string> UuidsOfKind(const v1::TaskLaunch& launch, absl::string_view kind) {
+bool IsOfKind(const v1::TaskLaunch& launch, int i, absl::string_view kind) {
+  return i < launch.device_kinds_size() && launch.device_kinds(i) == kind;
+}
+
+// The task's GPUs and instances, by UUID.
+std::vector<std::string> NvidiaUuids(const v1::TaskLaunch& launch) {
   std::vector<std::string> uuids;
   for (int i = 0; i < launch.device_uuids_size(); ++i) {
-    if (i < launch.device_kinds_size() && launch.device_kinds(i) == kind)
+    if (IsOfKind(launch, i, "gpu") || IsOfKind(launch, i, "mig"))
       uuids.push_back(launch.device_uuids(i));
   }
   return uuids;
 }
 
-}  // namespace
-
-std::map<std::string, int> NvidiaMinors(const std::string& proc) {
+std::map<std::string, int> ReadMinors(const std::string& gpus) {
   std::map<std::string, int> minors;
-  for (const std::string& address : NamesIn(proc)) {
+  for (const std::string& address : NamesIn(gpus)) {
     std::string text;
     int minor = 0;
-    if (ReadWholeFile(absl::StrCat(proc, "/", address, "/information"), &text) != 0) continue;
+    if (ReadWholeFile(absl::StrCat(gpus, "/", address, "/information"), &text) != 0) continue;
     const std::string uuid = Value(text, "GPU UUID");
     if (!uuid.empty() && absl::SimpleAtoi(Value(text, "Device Minor"), &minor))
       minors[uuid] = minor;
@@ -63,40 +67,123 @@ std::map<std::string, int> NvidiaMinors(const std::string& proc) {
   return minors;
 }
 
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch,
-                                       const std::map<std::string, int>& minors) {
-  const std::vector<std::string> own = UuidsOfKind(launch, "gpu");
-  for (const std::string& uuid : own) {
-    if (!minors.contains(uuid)) return {};
+// Lines "gpu0/gi3/ci0/access 31", "config 1".
+std::map<std::string, int> ReadCaps(const std::string& path) {
+  std::map<std::string, int> caps;
+  std::string text;
+  if (ReadWholeFile(path, &text) != 0) return caps;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int minor = 0;
+    if (words.size() == 2 && absl::SimpleAtoi(words[1], &minor)) caps[words[0]] = minor;
   }
+  return caps;
+}
+
+// A line "237 nvidia-caps" of /proc/devices.
+int MajorOf(const std::string& path, absl::string_view driver) {
+  std::string text;
+  if (ReadWholeFile(path, &text) != 0) return 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int major = 0;
+    if (words.size() == 2 && words[1] == driver && absl::SimpleAtoi(words[0], &major)) return major;
+  }
+  return 0;
+}
+
+// Minor numbers of the task's devices.
+struct Own {
+  std::set<int> gpus;
+  std::set<int> caps;
+  bool all_known = true;
+};
+
+// The rights to an instance: that to its GPU instance, and that to its compute instance.
+std::vector<int> CapsOf(const MigPlace& place, const NvidiaFiles& nvidia) {
+  std::vector<int> caps;
+  const auto gpu = nvidia.minors.find(place.gpu);
+  if (gpu == nvidia.minors.end()) return caps;
+  const std::string instance = absl::StrCat("gpu", gpu->second, "/gi", place.gpu_instance);
+  for (const std::string& name :
+       {instance + "/access", absl::StrCat(instance, "/ci", place.compute_instance, "/access")}) {
+    if (const auto cap = nvidia.caps.find(name); cap != nvidia.caps.end())
+      caps.push_back(cap->second);
+  }
+  return caps;
+}
+
+Own OwnOf(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia) {
+  Own own;
+  for (const std::string& uuid : NvidiaUuids(launch)) {
+    const auto mig = nvidia.mig.find(uuid);
+    const std::string& gpu = mig == nvidia.mig.end() ? uuid : mig->second.gpu;
+    const auto minor = nvidia.minors.find(gpu);
+    own.all_known = own.all_known && minor != nvidia.minors.end();
+    if (minor != nvidia.minors.end()) own.gpus.insert(minor->second);
+    if (mig == nvidia.mig.end()) continue;
+    const std::vector<int> caps = CapsOf(mig->second, nvidia);
+    own.all_known = own.all_known && caps.size() == 2;
+    own.caps.insert(caps.begin(), caps.end());
+  }
+  return own;
+}
+
+// Of the instances that there are: the driver has names for thousands that there might be.
+std::set<int> CapsInUse(const NvidiaFiles& nvidia) {
+  std::set<int> used;
+  for (const auto& [uuid, place] : nvidia.mig) {
+    const std::vector<int> caps = CapsOf(place, nvidia);
+    used.insert(caps.begin(), caps.end());
+  }
+  for (const char* name : {"config", "monitor"}) {
+    if (const auto cap = nvidia.caps.find(name); cap != nvidia.caps.end()) used.insert(cap->second);
+  }
+  return used;
+}
+
+}  // namespace
+
+NvidiaFiles ReadNvidiaFiles(const std::string& proc) {
+  return {.minors = ReadMinors(proc + "/driver/nvidia/gpus"),
+          .caps = ReadCaps(proc + "/driver/nvidia-caps/mig-minors"),
+          .caps_major = MajorOf(proc + "/devices", "nvidia-caps"),
+          .mig = {}};
+}
+
+std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia) {
+  const Own own = OwnOf(launch, nvidia);
   std::vector<std::string> others;
-  for (const auto& [uuid, minor] : minors) {
-    if (std::find(own.begin(), own.end(), uuid) == own.end())
-      others.push_back(absl::StrCat(kNvidiaMajor, ":", minor));
+  if (!own.all_known) return others;
+  for (const auto& [uuid, minor] : nvidia.minors) {
+    if (!own.gpus.contains(minor)) others.push_back(absl::StrCat(kNvidiaMajor, ":", minor));
+  }
+  if (nvidia.caps_major == 0) return others;
+  for (const int cap : CapsInUse(nvidia)) {
+    if (!own.caps.contains(cap)) others.push_back(absl::StrCat(nvidia.caps_major, ":", cap));
   }
   return others;
 }
 
-std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch,
-                                     const std::map<std::string, int>& minors) {
+std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                     const std::string& dev) {
   std::vector<std::string> files;
-  const std::vector<std::string> gpus = UuidsOfKind(launch, "gpu");
-  bool whole = true;
-  for (const std::string& uuid : gpus) {
-    const auto found = minors.find(uuid);
-    whole = whole && found != minors.end();
-    if (found != minors.end()) files.push_back(absl::StrCat("/dev/nvidia", found->second));
+  const Own own = OwnOf(launch, nvidia);
+  for (const int minor : own.gpus) files.push_back(absl::StrCat(dev, "/nvidia", minor));
+  for (const int cap : own.caps) files.push_back(absl::StrCat(dev, "/nvidia-caps/nvidia-cap", cap));
+  // Of one that is not known here it sees all there are.
+  if (!own.all_known) {
+    for (const auto& [uuid, minor] : nvidia.minors)
+      files.push_back(absl::StrCat(dev, "/nvidia", minor));
+    files.push_back(dev + "/nvidia-caps");
   }
-  // A slice of a GPU: which one is not known, so it sees all of them.
-  for (const auto& [uuid, minor] : minors) {
-    if (!whole) files.push_back(absl::StrCat("/dev/nvidia", minor));
+  if (!NvidiaUuids(launch).empty()) {
+    for (const char* shared : {"/nvidiactl", "/nvidia-uvm", "/nvidia-uvm-tools", "/nvidia-modeset"})
+      files.push_back(dev + shared);
   }
-  if (!gpus.empty()) {
-    for (const char* shared : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                               "/dev/nvidia-modeset", "/dev/nvidia-caps"})
-      files.emplace_back(shared);
+  for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    if (IsOfKind(launch, i, "nic")) files.push_back(dev + "/infiniband");
   }
-  if (!UuidsOfKind(launch, "nic").empty()) files.emplace_back("/dev/infiniband");
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   std::erase_if(files, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });

@@ -7,22 +7,32 @@
 #include <vector>
 
 #include "berth/v1/agent.pb.h"
+#include "clients/agent/device_inventory.h"
 
 namespace berth {
 
-// NVIDIA's GPUs: uuid -> minor number of /dev/nvidiaN, from /proc/driver/nvidia (`proc` for tests).
-// A slice (MIG) is not among them.
-std::map<std::string, int> NvidiaMinors(const std::string& proc = "/proc/driver/nvidia/gpus");
+// Of NVIDIA's driver. A whole GPU is /dev/nvidiaN. An instance (MIG) is its GPU's file and, beside
+// it, the right to use it: opening /dev/nvidia-caps/nvidia-capC, one for the GPU instance and one
+// for the compute instance in it. What each capC is for stands in /proc/driver/nvidia-caps.
+struct NvidiaFiles {
+  std::map<std::string, int> minors;    // UUID of a GPU -> N
+  std::map<std::string, int> caps;      // "gpu0/gi3/access" -> C; N is the GPU's minor
+  int caps_major = 0;                   // 0: the driver has none
+  std::map<std::string, MigPlace> mig;  // as discovery found them
+};
 
-// "195:N" of every GPU in `minors` that the task was not given. None if it holds a GPU that is not
-// among them, such as a slice: which whole GPU that is part of is not known.
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch,
-                                       const std::map<std::string, int>& minors);
+// All but `mig`. `proc` is /proc, or a copy for tests.
+NvidiaFiles ReadNvidiaFiles(const std::string& proc = "/proc");
 
-// Files of /dev that a task in an image sees beside the usual ones: those of its GPUs and, with a
-// NIC, of InfiniBand. Only such as exist.
-std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch,
-                                     const std::map<std::string, int>& minors);
+// "195:N" of every GPU that the task was not given as a whole or in part, and "MAJOR:C" of every
+// instance that it was not given and of the rights to divide GPUs and to watch all of them. None if
+// it holds a device that is not known here: then it is not known either what is somebody else's.
+std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia);
+
+// Files of /dev that a task in an image sees beside the usual ones: those of its GPUs and instances
+// and, with a NIC, of InfiniBand. Only such as exist in `dev` (for tests).
+std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                     const std::string& dev = "/dev");
 
 }  // namespace berth
 

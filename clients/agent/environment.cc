@@ -32,9 +32,11 @@ void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* e
         absl::AsciiStrToUpper(absl::StrReplaceAll(kind, {{"-", "_"}, {".", "_"}}));
     (*env)[absl::StrCat("BERTH_DEVICES_", name)] = list;
   }
-  if (!node_has_gpus && !uuids.contains("gpu")) return;
-  (*env)["CUDA_VISIBLE_DEVICES"] = uuids["gpu"];
-  (*env)["NVIDIA_VISIBLE_DEVICES"] = uuids["gpu"].empty() ? "void" : uuids["gpu"];
+  std::string cuda = uuids["gpu"];
+  if (uuids.contains("mig")) absl::StrAppend(&cuda, cuda.empty() ? "" : ",", uuids["mig"]);
+  if (!node_has_gpus && cuda.empty()) return;
+  (*env)["CUDA_VISIBLE_DEVICES"] = cuda;
+  (*env)["NVIDIA_VISIBLE_DEVICES"] = cuda.empty() ? "void" : cuda;
 }
 
 // What it has of a shared device; MPS then holds it to that.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "clients/agent/agent_config.h"
 #include "clients/agent/supervisor/spec.h"
+#include "support/clock.h"
 
 namespace berth {
 namespace {
@@ -154,8 +156,12 @@ CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration ti
   return Bad(kCommandCheck, !line.empty() ? line : absl::StrCat(argv[0], " failed"));
 }
 
-HealthChecks::HealthChecks(const config::v1::Health& config, std::string state_directory, Tell tell)
-    : config_(config), state_directory_(std::move(state_directory)), tell_(std::move(tell)) {
+HealthChecks::HealthChecks(const config::v1::Health& config, Options options, Tell tell)
+    : config_(config),
+      options_(std::move(options)),
+      tell_(std::move(tell)),
+      gpu_checks_(config),
+      gpu_watch_(options_.probe, options_.nvml_library) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -167,24 +173,37 @@ HealthChecks::~HealthChecks() {
   thread_.join();
 }
 
+void HealthChecks::LookAgain(bool forget) {
+  absl::MutexLock lock(&mutex_);
+  again_ = true;
+  forget_ |= forget;
+}
+
 void HealthChecks::Run() {
   const absl::Duration interval = Or(config_.interval(), absl::Seconds(30));
   for (;;) {
     tell_(Round());
     absl::MutexLock lock(&mutex_);
-    const auto stop = [this] { return stopping_.load(); };
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stop), interval)) return;
+    const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || again_; };
+    mutex_.AwaitWithTimeout(absl::Condition(&due), interval);
+    if (stopping_) return;
+    if (std::exchange(again_, false)) {
+      gpu_watch_.Restart();
+      no_driver_ = false;
+    }
+    if (std::exchange(forget_, false)) gpu_checks_.Forget();
   }
 }
 
-std::vector<CheckResult> HealthChecks::Round() {
+HealthRound HealthChecks::Round() {
   const auto wanted = [this](const char* check) {
     return EffectOfCheck(config_, check) != v1::NodeCondition::EFFECT_UNSPECIFIED;
   };
-  std::vector<CheckResult> results;
+  HealthRound round;
+  std::vector<CheckResult>& results = round.results;
   const int64_t min_free =
       config_.min_free_bytes() > 0 ? config_.min_free_bytes() : kDefaultMinFree;
-  if (wanted(kDiskCheck)) results.push_back(CheckDiskSpace(state_directory_, min_free));
+  if (wanted(kDiskCheck)) results.push_back(CheckDiskSpace(options_.state_directory, min_free));
   if (wanted(kClockCheck))
     results.push_back(CheckClock(Or(config_.max_clock_offset(), absl::Seconds(1))));
   if (wanted(kInfinibandCheck))
@@ -193,7 +212,53 @@ std::vector<CheckResult> HealthChecks::Round() {
     results.push_back(CheckCommand({config_.command().begin(), config_.command().end()},
                                    Or(config_.command_timeout(), absl::Seconds(30)), stopping_));
   }
-  return results;
+  if (!options_.probe.empty() && !no_driver_) AskGpus(&round);
+  return round;
+}
+
+// Whatever is ignored is left out here; the report is for the metrics, too.
+void HealthChecks::AskGpus(HealthRound* round) {
+  absl::StatusOr<discovery::GpuReport> report =
+      gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);
+  // A driver that is not loaded is no fault here: discovery tells of GPUs that lack it.
+  no_driver_ = absl::IsNotFound(report.status()) || absl::IsFailedPrecondition(report.status());
+  if (no_driver_ || absl::IsCancelled(report.status())) return;
+  std::vector<CheckResult> results;
+  if (report.ok()) {
+    results = gpu_checks_.Judge(*report, SystemClock().Steady());
+    round->gpus = *std::move(report);
+  } else {
+    results.push_back(GpuChecks::NoAnswer(std::string(report.status().message())));
+  }
+  round->last_xids = gpu_checks_.last_xids();
+  for (CheckResult& result : results) {
+    if (EffectOfCheck(config_, result.check) == v1::NodeCondition::EFFECT_UNSPECIFIED) continue;
+    round->results.push_back(std::move(result));
+  }
+}
+
+namespace {
+
+// Of the checks of devices; EFFECT_UNSPECIFIED for all others.
+config::v1::Health::Effect DeviceEffect(const config::v1::Health& config,
+                                        const std::string& check) {
+  using config::v1::Health;
+  const auto or_else = [](Health::Effect given, Health::Effect otherwise) {
+    return given == Health::EFFECT_UNSPECIFIED ? otherwise : given;
+  };
+  if (check == kGpuXidCheck) return or_else(config.gpu_xid(), Health::DEVICE);
+  if (check == kGpuEccCheck) return or_else(config.gpu_ecc(), Health::DEVICE);
+  if (check == kGpuMemoryCheck) return or_else(config.gpu_memory(), Health::DEVICE);
+  if (check == kGpuNvlinkCheck) return or_else(config.gpu_nvlink(), Health::NOTE);
+  return Health::EFFECT_UNSPECIFIED;
+}
+
+}  // namespace
+
+bool TakesDevice(const config::v1::Health& config, const std::string& check) {
+  using config::v1::Health;
+  const Health::Effect effect = DeviceEffect(config, check);
+  return effect == Health::DEVICE || effect == Health::CORDON || effect == Health::DRAIN;
 }
 
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config,
@@ -202,6 +267,12 @@ v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config,
   if (check == kClockCheck) return EffectOf(config.clock(), v1::NodeCondition::NOTE);
   if (check == kInfinibandCheck) return EffectOf(config.infiniband(), v1::NodeCondition::NOTE);
   if (check == kCommandCheck) return EffectOf(config.command_effect(), v1::NodeCondition::DRAIN);
+  if (check == kGpuDriverCheck) return EffectOf(config.gpu_driver(), v1::NodeCondition::CORDON);
+  if (check == kDevicesCheck) return EffectOf(config.devices(), v1::NodeCondition::NOTE);
+  if (check == kDiscoveryCheck) return v1::NodeCondition::NOTE;
+  const config::v1::Health::Effect of_device = DeviceEffect(config, check);
+  if (of_device != config::v1::Health::EFFECT_UNSPECIFIED)
+    return EffectOf(of_device, v1::NodeCondition::NOTE);
   return v1::NodeCondition::DRAIN;
 }
 

@@ -4,6 +4,9 @@
 #define BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
 
 #include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -13,7 +16,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
+#include "clients/agent/gpu_checks.h"
 #include "clients/agent/health.h"
+#include "clients/discovery/gpu_watch.h"
 
 namespace berth {
 
@@ -30,23 +35,44 @@ CheckResult CheckInfiniband(const std::string& root, std::set<std::string>* seen
 CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
                          const std::atomic<bool>& stop);
 
+// What one look at the node gave.
+struct HealthRound {
+  std::vector<CheckResult> results;
+  std::optional<discovery::GpuReport> gpus;  // none: there is no driver, or it did not answer
+  std::map<std::string, int64_t> last_xids;  // by UUID
+};
+
 class HealthChecks {
  public:
-  using Tell = absl::AnyInvocable<void(std::vector<CheckResult>)>;
+  using Tell = absl::AnyInvocable<void(HealthRound)>;
+  struct Options {
+    std::string state_directory;
+    std::string probe = {};         // berth-probe; empty: GPUs are not asked
+    std::string nvml_library = {};  // empty: libnvidia-ml.so.1
+  };
   // Begins at once; `tell` is called on the thread after each round.
-  HealthChecks(const config::v1::Health& config, std::string state_directory, Tell tell);
+  HealthChecks(const config::v1::Health& config, Options options, Tell tell);
   ~HealthChecks();  // a command that is running is killed
+
+  // The next round comes at once, and looks anew which GPUs there are. `forget`: their XIDs, too.
+  void LookAgain(bool forget);
 
  private:
   void Run();
-  std::vector<CheckResult> Round();
+  HealthRound Round();
+  void AskGpus(HealthRound* round);
 
   const config::v1::Health config_;
-  const std::string state_directory_;
+  const Options options_;
   Tell tell_;
+  GpuChecks gpu_checks_;
+  discovery::GpuWatch gpu_watch_;
+  bool no_driver_ = false;  // known until the next LookAgain
   std::set<std::string> ports_;
   absl::Mutex mutex_;
   std::atomic<bool> stopping_ = false;  // set under the mutex
+  bool again_ ABSL_GUARDED_BY(mutex_) = false;
+  bool forget_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -55,9 +81,13 @@ inline constexpr char kClockCheck[] = "clock";
 inline constexpr char kInfinibandCheck[] = "infiniband";
 inline constexpr char kCommandCheck[] = "command";
 inline constexpr char kEpilogCheck[] = "epilog";
+inline constexpr char kDevicesCheck[] = "devices";
+inline constexpr char kDiscoveryCheck[] = "discovery";
 
 // What a check's condition does by the configuration.
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
+// Whether a device that fails it is not given out.
+bool TakesDevice(const config::v1::Health& config, const std::string& check);
 
 }  // namespace berth
 

@@ -8,12 +8,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "clients/agent/device_nodes.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/images.h"
 
@@ -80,7 +80,7 @@ Isolation::Isolation(const config::v1::Agent& config, std::string state_director
     : config_(config),
       state_directory_(std::move(state_directory)),
       users_(config.task_user(), ToMap(config.task_users()), config.allow_root_tasks()),
-      nvidia_minors_(NvidiaMinors()) {}
+      nvidia_(ReadNvidiaFiles()) {}
 
 absl::StatusOr<std::unique_ptr<Isolation>> Isolation::Create(const config::v1::Agent& config,
                                                              const std::string& state_directory) {
@@ -107,6 +107,10 @@ absl::Status Isolation::Init() {
         "CPU than it asked for takes it from others: ",
         groups.status().message()));
   }
+  if (groups_ != nullptr && !groups_->bars_devices() && !nvidia_.minors.empty()) {
+    warnings_.push_back(absl::StrCat("tasks can open the GPUs of other tasks, if they try: ",
+                                     groups_->why_devices_are_open()));
+  }
   if (config_.shared_tmp()) return absl::OkStatus();
   // Over a state directory below /tmp a private one would hide the task's own directory.
   const bool hidden = IsBelow(state_directory_, "/tmp") || IsBelow(state_directory_, "/var/tmp");
@@ -117,6 +121,11 @@ absl::Status Isolation::Init() {
         hidden ? "the state directory is below it" : "this agent may not make mount namespaces"));
   }
   return absl::OkStatus();
+}
+
+void Isolation::SetInstances(std::map<std::string, MigPlace> mig) {
+  nvidia_ = ReadNvidiaFiles();
+  nvidia_.mig = std::move(mig);
 }
 
 std::string Isolation::description() const {
@@ -202,7 +211,7 @@ absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch
                                   .memory_bytes = launch.memory_bytes(),
                                   .cpuset = launch.cpuset(),
                                   .memory_nodes = absl::StrJoin(launch.memory_nodes(), ","),
-                                  .denied_devices = OthersDevices(launch, nvidia_minors_)});
+                                  .denied_devices = OthersDevices(launch, nvidia_)});
   if (!group.ok()) return group.status();
   spec->groups = *std::move(group);
   return absl::OkStatus();
@@ -232,7 +241,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
-  for (const std::string& file : DeviceFiles(launch, nvidia_minors_))
+  for (const std::string& file : DeviceFiles(launch, nvidia_))
     container.binds.push_back({file, file, true});
   for (const std::string& path : config_.images().binds())
     container.binds.push_back({path, path, false});

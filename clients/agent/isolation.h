@@ -15,6 +15,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/agent.pb.h"
 #include "clients/agent/control_groups.h"
+#include "clients/agent/device_nodes.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_users.h"
@@ -45,6 +46,9 @@ class Isolation {
   // started.
   void Remove(const TaskId& id) const;
 
+  // The GPUs and their instances may be others now.
+  void SetInstances(std::map<std::string, MigPlace> mig);
+
   // What operators should know: why there are no control groups, or no private /tmp. Empty: all
   // that was asked for is there.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -69,7 +73,7 @@ class Isolation {
   const TaskUsers users_;
   bool private_tmp_ = false;
   std::unique_ptr<ControlGroups> groups_;
-  std::map<std::string, int> nvidia_minors_;
+  NvidiaFiles nvidia_;
   std::vector<std::string> warnings_;
 };
 

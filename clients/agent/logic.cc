@@ -37,6 +37,7 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
             *message.mutable_log() = std::move(chunk);
             Send(std::move(message));
           }),
+      inventory_(options_.inventory),
       backoff_(kReconnect, &random) {}
 
 void AgentLogic::Begin(Instant now, const Recovered& recovered) {
@@ -57,7 +58,7 @@ void AgentLogic::Connect(Instant now) {
   hello.set_agent_id(options_.agent_id);
   hello.set_boot_id(options_.boot_id);
   hello.set_agent_version(options_.version);
-  *hello.mutable_inventory() = options_.inventory;
+  *hello.mutable_inventory() = inventory_;
   for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
   state_ = State::kHelloSent;
   hello_sent_ = now.steady;
@@ -148,6 +149,17 @@ void AgentLogic::OnExecOutput(v1::ExecOutput output) {
 void AgentLogic::SetConditions(v1::NodeConditions conditions) {
   conditions_ = std::move(conditions);
   SendConditions();
+}
+
+void AgentLogic::SetInventory(Instant now, v1::NodeInventory inventory) {
+  book_.SetDevices(DeviceUuids(inventory));
+  inventory_ = std::move(inventory);
+  if (state_ == State::kWaiting) return;  // the next Hello has it
+  CheckLease(now);
+  link_.Disconnect();
+  pump_.Clear();
+  if (execs_ != nullptr) execs_->Clear();
+  Connect(now);
 }
 
 void AgentLogic::SendConditions() {

@@ -67,6 +67,10 @@ class AgentLogic {
   void OnExecOutput(v1::ExecOutput output);
   // All that is wrong with the node; told at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
+  // What the node has from now on. The server learns it by a new registration: of an agent that has
+  // one this ends the connection, and with it the logs that are followed and the commands inside
+  // tasks, but no task.
+  void SetInventory(Instant now, v1::NodeInventory inventory);
   // Does what is due. To be called at NextWake, or earlier; more often does no harm.
   void Tick(Instant now);
   absl::Duration NextWake() const;  // on the steady clock
@@ -108,6 +112,7 @@ class AgentLogic {
   TaskBook book_;
   LogPump pump_;
   ExecRunner* execs_ = nullptr;
+  v1::NodeInventory inventory_;
   std::optional<v1::NodeConditions> conditions_;  // absent: nobody has looked yet
 
   State state_ = State::kWaiting;

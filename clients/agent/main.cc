@@ -46,6 +46,13 @@ sigset_t StopSignals() {
   return signals;
 }
 
+// And the one by which the agent looks at its devices anew.
+sigset_t AgentSignals() {
+  sigset_t signals = StopSignals();
+  sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
 int Fail(const absl::Status& status) {
   std::cerr << "berth-agent: " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? kExitUsage : 1;
@@ -137,23 +144,28 @@ int RunAgent(const Flags& flags) {
   if (absl::Status status = CheckAgentConfig(config, geteuid()); !status.ok()) return Fail(status);
   if (absl::Status status = StartLog(config.log().level(), config.log().file()); !status.ok())
     return Fail(status);
-  DiscoveredDevices found;
-  if (!config.discovery().disabled()) found = FindDevices(flags, memory_declared, &config);
+  AgentDevices devices;
+  if (!config.discovery().disabled()) {
+    devices.probe = ProbeOf(flags);
+    devices.declared = config;
+    devices.found = FindDevices(flags, memory_declared, &config);
+  }
   auto credentials = MakeChannelCredentials(ToTlsFiles(config.tls()));
   if (!credentials.ok()) return Fail(credentials.status());
   const std::string supervisor =
       flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;
   auto loop = AgentLoop::Create(config, supervisor, MakeAgentChannel(config.server(), *credentials),
-                                found.topology);
+                                devices);
   if (!loop.ok()) return Fail(loop.status());
   if (!config.discovery().disabled()) {
-    if (absl::Status status = SaveKnownDevices(found.known, config.state_directory()); !status.ok())
+    if (absl::Status status = SaveKnownDevices(devices.found.known, config.state_directory());
+        !status.ok())
       LogWarn("devices", {{"node", config.node_name()}, {"error", status}});
   }
   std::thread stopper([&loop] {
-    const sigset_t signals = StopSignals();
+    const sigset_t signals = AgentSignals();
     int signal = 0;
-    sigwait(&signals, &signal);
+    while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) (*loop)->LookAgain();
     (*loop)->Stop();
   });
   const absl::Status status = (*loop)->Run();
@@ -199,7 +211,8 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   RaiseFileLimit();
   LogForGrpc(LogLevel::kDebug);
-  const sigset_t signals = StopSignals();
+  const bool runs_tasks = !flags.discover && flags.simulate.empty();
+  const sigset_t signals = runs_tasks ? AgentSignals() : StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread
   signal(SIGPIPE, SIG_IGN);
   if (flags.discover) return RunDiscover(flags);

@@ -55,6 +55,8 @@ class ProcessRunner final : public TaskRunner {
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   void SetLease(absl::Duration deadline) override;
+  // Whether tasks that start from now on are told that they have no GPU.
+  void SetHasGpus(bool has_gpus) { options_.context.has_gpus = has_gpus; }
 
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
@@ -97,7 +99,7 @@ class ProcessRunner final : public TaskRunner {
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
 
-  const Options options_;
+  Options options_;
   PortAllocator ports_;
   int epoll_fd_ = -1;
   int inotify_fd_ = -1;

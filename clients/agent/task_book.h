@@ -42,6 +42,9 @@ class TaskBook {
   // reconnect.
   TaskBook(Options options, Journal& journal, TaskRunner& runner, SendReport send);
 
+  // Of the devices, as they are from now on. Tasks that hold others keep them.
+  void SetDevices(std::set<std::string> uuids) { options_.device_uuids = std::move(uuids); }
+
   // Takes over a journal. rebooted: nothing of before runs any more.
   void Recover(Instant now, const JournalState& state, bool rebooted);
 
@@ -101,7 +104,7 @@ class TaskBook {
   void TakeDevices(const TaskId& id, const Entry& entry);
   void ReleaseDevices(const TaskId& id);
 
-  const Options options_;
+  Options options_;
   Journal& journal_;
   TaskRunner& runner_;
   SendReport send_;

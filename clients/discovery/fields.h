@@ -1,10 +1,12 @@
-// The one list of the fields of machine.h. JSON and the probe's wire format are visitors of it:
+// The one list of the fields of machine.h and gpu_report.h. JSON and the probe's wire format are
+// visitors of it:
 //   visitor("name", value) for each field, in order.
 #ifndef BERTH_CLIENTS_DISCOVERY_FIELDS_H_
 #define BERTH_CLIENTS_DISCOVERY_FIELDS_H_
 
 #include <type_traits>
 
+#include "clients/discovery/gpu_report.h"
 #include "clients/discovery/machine.h"
 
 namespace berth::discovery {
@@ -75,6 +77,29 @@ void Fields(V& v, M& m) {
   v("numaNodes", m.numa_nodes), v("hostMemoryBytes", m.host_memory_bytes), v("pci", m.pci);
   v("gpus", m.gpus), v("nics", m.nics), v("gpuGpu", m.gpu_gpu), v("gpuNic", m.gpu_nic);
   v("warnings", m.warnings);
+}
+
+template <class V, Of<GpuSample> M>
+void Fields(V& v, M& m) {
+  v("index", m.index), v("kind", m.kind), v("uuid", m.uuid), v("parent", m.parent);
+  v("model", m.model), v("pci", m.pci), v("problem", m.problem);
+  v("gpuPercent", m.gpu_percent), v("memoryPercent", m.memory_percent);
+  v("memoryUsedBytes", m.memory_used_bytes), v("memoryFreeBytes", m.memory_free_bytes);
+  v("celsius", m.celsius), v("memoryCelsius", m.memory_celsius);
+  v("milliwatts", m.milliwatts), v("millijoules", m.millijoules);
+  v("smMhz", m.sm_mhz), v("memoryMhz", m.memory_mhz), v("throttleReasons", m.throttle_reasons);
+  v("pcieReplays", m.pcie_replays);
+  v("eccCorrected", m.ecc_corrected), v("eccUncorrected", m.ecc_uncorrected);
+  v("retiredCorrected", m.retired_corrected), v("retiredUncorrected", m.retired_uncorrected);
+  v("remappedCorrected", m.remapped_corrected), v("remappedUncorrected", m.remapped_uncorrected);
+  v("replacePending", m.replace_pending), v("replaceFailed", m.replace_failed);
+  v("recoveryAction", m.recovery_action), v("nvlinkReplays", m.nvlink_replays);
+  v("nvlinkRecoveries", m.nvlink_recoveries), v("nvlinkCrc", m.nvlink_crc), v("xids", m.xids);
+}
+
+template <class V, Of<GpuReport> M>
+void Fields(V& v, M& m) {
+  v("driver", m.driver), v("xidsAreTold", m.xids_are_told), v("gpus", m.gpus);
 }
 
 }  // namespace berth::discovery

@@ -12,11 +12,14 @@ inline constexpr NvmlResult kNvmlInvalidArgument = 2;
 inline constexpr NvmlResult kNvmlNotSupported = 3;
 inline constexpr NvmlResult kNvmlNoPermission = 4;
 inline constexpr NvmlResult kNvmlNotFound = 6;
+inline constexpr NvmlResult kNvmlInsufficientSize = 7;
 inline constexpr NvmlResult kNvmlDriverNotLoaded = 9;
+inline constexpr NvmlResult kNvmlTimeout = 10;
 inline constexpr NvmlResult kNvmlFunctionNotFound = 13;
 inline constexpr NvmlResult kNvmlGpuIsLost = 15;
 
 using NvmlDevice = struct NvmlDeviceHandle*;
+using NvmlEventSet = struct NvmlEventSetHandle*;
 
 // nvmlPciInfo_t. Functions of version 2 fill only what stands before bus_id.
 struct NvmlPciInfo {
@@ -49,6 +52,56 @@ struct NvmlAttributes {
   unsigned long long memory_mebibytes;
 };
 static_assert(sizeof(NvmlAttributes) == 40);
+
+struct NvmlUtilization {
+  unsigned gpu;     // percent of the time
+  unsigned memory;  // likewise
+};
+static_assert(sizeof(NvmlUtilization) == 8);
+
+struct NvmlEvent {
+  NvmlDevice device;
+  unsigned long long type;
+  unsigned long long data;  // of an XID its number; 999 = unknown
+  unsigned gpu_instance;    // version 2 only, which is asked
+  unsigned compute_instance;
+};
+static_assert(sizeof(NvmlEvent) == 32);
+inline constexpr unsigned long long kNvmlEventXid = 8;
+
+// nvmlFieldValue_t
+struct NvmlField {
+  unsigned id;
+  unsigned scope;  // of a link: its number
+  long long time;
+  long long latency;
+  int type;
+  NvmlResult result;
+  union {
+    double d;
+    unsigned u;
+    unsigned long ul;
+    unsigned long long ull;
+    long long ll;
+    int i;
+    unsigned short us;
+  } value;
+};
+static_assert(sizeof(NvmlField) == 40);
+enum NvmlValueType {
+  kNvmlDouble = 0,
+  kNvmlUnsigned = 1,
+  kNvmlUnsignedLong = 2,
+  kNvmlUnsignedLongLong = 3,
+  kNvmlLongLong = 4,
+  kNvmlInt = 5,
+  kNvmlUnsignedShort = 6
+};
+inline constexpr unsigned kNvmlFieldMemoryTemperature = 82;
+inline constexpr unsigned kNvmlFieldLinkReplays = 161;  // of one link, as the next two
+inline constexpr unsigned kNvmlFieldLinkRecoveries = 162;
+inline constexpr unsigned kNvmlFieldLinkCrc = 163;
+inline constexpr unsigned kNvmlFieldRecoveryAction = 230;
 
 // nvmlGpuFabricInfo_t, which drivers before 545 answer.
 struct NvmlFabricInfo {
@@ -87,6 +140,17 @@ inline constexpr unsigned kNvmlRemoteSwitch = 2;
 inline constexpr int kNvmlCorrected = 0;
 inline constexpr int kNvmlUncorrected = 1;
 inline constexpr int kNvmlVolatile = 0;
+// nvmlPageRetirementCause_t
+inline constexpr int kNvmlRetiredCorrected = 0;
+inline constexpr int kNvmlRetiredUncorrected = 1;
+// nvmlNvLinkErrorCounter_t, for drivers without the fields
+inline constexpr int kNvmlLinkReplays = 0;
+inline constexpr int kNvmlLinkRecoveries = 1;
+inline constexpr int kNvmlLinkCrcFlit = 2;
+inline constexpr int kNvmlLinkCrcData = 3;
+// nvmlClockType_t
+inline constexpr int kNvmlClockSm = 1;
+inline constexpr int kNvmlClockMemory = 2;
 
 }  // namespace berth::discovery
 

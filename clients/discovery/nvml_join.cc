@@ -15,13 +15,6 @@ namespace {
 constexpr unsigned kMaxGpus = 256;
 constexpr unsigned kMaxMigSlots = 64;
 
-// NVML never tells the function; it is always 0.
-PciAddress AddressOf(const NvmlPciInfo& info) {
-  return {.domain = info.domain,
-          .bus = static_cast<uint8_t>(info.bus),
-          .device = static_cast<uint8_t>(info.device)};
-}
-
 // In virtual machines and on GB200 the switch behind a link has no address: all ones.
 bool IsNowhere(const NvmlPciInfo& info) {
   return info.bus > 0xff || info.device > 0x1f || info.domain == UINT32_MAX ||
@@ -50,12 +43,6 @@ std::string ClusterUuid(const unsigned char (&bytes)[16]) {
   if (hex.find_first_not_of('0') == std::string::npos) return "";
   return absl::StrCat(hex.substr(0, 8), "-", hex.substr(8, 4), "-", hex.substr(12, 4), "-",
                       hex.substr(16, 4), "-", hex.substr(20));
-}
-
-// "NVIDIA A100-SXM4-40GB MIG 1g.5gb" -> "1g.5gb".
-std::string Profile(const std::string& name) {
-  const size_t at = name.rfind("MIG ");
-  return at == std::string::npos ? "" : name.substr(at + 4);
 }
 
 class Joiner {
@@ -218,7 +205,7 @@ class Joiner {
   bool ReadInstance(NvmlDevice mig, MigInstance* instance) const {
     if (nvml_.Uuid(mig, &instance->uuid) != kNvmlSuccess) return false;
     std::string name;
-    if (nvml_.Name(mig, &name) == kNvmlSuccess) instance->profile = Profile(name);
+    if (nvml_.Name(mig, &name) == kNvmlSuccess) instance->profile = MigProfile(name);
     unsigned gpu_instance = 0;
     unsigned compute_instance = 0;
     if (nvml_.MigIds(mig, &gpu_instance, &compute_instance) == kNvmlSuccess) {
@@ -253,6 +240,17 @@ class Joiner {
 };
 
 }  // namespace
+
+PciAddress AddressOf(const NvmlPciInfo& info) {
+  return {.domain = info.domain,
+          .bus = static_cast<uint8_t>(info.bus),
+          .device = static_cast<uint8_t>(info.device)};
+}
+
+std::string MigProfile(const std::string& name) {
+  const size_t at = name.rfind("MIG ");
+  return at == std::string::npos ? "" : name.substr(at + 4);
+}
 
 void JoinNvml(const NvmlLibrary& nvml, Machine* machine) { Joiner(nvml, machine).Join(); }
 

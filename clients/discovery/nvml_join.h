@@ -19,6 +19,11 @@ void JoinNvml(const NvmlLibrary& nvml, Machine* machine);
 // warning, and every NVIDIA GPU has a problem.
 void JoinNvmlLibrary(const std::string& name, Machine* machine);
 
+// NVML never tells the function; it is always 0.
+PciAddress AddressOf(const NvmlPciInfo& info);
+// Of an instance's name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb" -> "1g.5gb".
+std::string MigProfile(const std::string& name);
+
 }  // namespace berth::discovery
 
 #endif  // BERTH_CLIENTS_DISCOVERY_NVML_JOIN_H_

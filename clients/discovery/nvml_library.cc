@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -46,7 +48,9 @@ absl::StatusOr<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(const std::string
   const NvmlResult result = library->Call("nvmlInit_v2", "nvmlInit");
   library->started_ = result == kNvmlSuccess;
   if (library->started_) return library;
-  return absl::InternalError(absl::StrCat(name, " does not start: ", library->ErrorText(result)));
+  const std::string why = absl::StrCat(name, " does not start: ", library->ErrorText(result));
+  return result == kNvmlDriverNotLoaded ? absl::FailedPreconditionError(why)
+                                        : absl::InternalError(why);
 }
 
 NvmlLibrary::~NvmlLibrary() {
@@ -171,16 +175,117 @@ NvmlResult NvmlLibrary::EccErrors(NvmlDevice device, int type, unsigned long lon
 }
 
 NvmlResult NvmlLibrary::RemapPending(NvmlDevice device, bool* pending) const {
-  unsigned corrected = 0;
-  unsigned uncorrected = 0;
-  unsigned waits = 0;
-  unsigned failed = 0;
-  NvmlResult result =
-      Call("nvmlDeviceGetRemappedRows", nullptr, device, &corrected, &uncorrected, &waits, &failed);
+  Remapped rows;
+  const NvmlResult result = RemappedRows(device, &rows);
   if (result == kNvmlFunctionNotFound || result == kNvmlNotSupported)
-    result = Call("nvmlDeviceGetRetiredPagesPendingStatus", nullptr, device, &waits);
-  if (result == kNvmlSuccess) *pending = waits != 0 || failed != 0;
+    return RetiredPending(device, pending);
+  if (result == kNvmlSuccess) *pending = rows.pending != 0 || rows.failed != 0;
   return result;
 }
+
+NvmlResult NvmlLibrary::RemappedRows(NvmlDevice device, Remapped* rows) const {
+  return Call("nvmlDeviceGetRemappedRows", nullptr, device, &rows->corrected, &rows->uncorrected,
+              &rows->pending, &rows->failed);
+}
+
+// Asked with room for none, it tells how many there are.
+NvmlResult NvmlLibrary::RetiredPages(NvmlDevice device, int cause, unsigned* count) const {
+  *count = 0;
+  const NvmlResult result = Call("nvmlDeviceGetRetiredPages", nullptr, device, cause, count,
+                                 static_cast<unsigned long long*>(nullptr));
+  return result == kNvmlInsufficientSize ? kNvmlSuccess : result;
+}
+
+NvmlResult NvmlLibrary::RetiredPending(NvmlDevice device, bool* pending) const {
+  unsigned waits = 0;
+  const NvmlResult result = Call("nvmlDeviceGetRetiredPagesPendingStatus", nullptr, device, &waits);
+  if (result == kNvmlSuccess) *pending = waits != 0;
+  return result;
+}
+
+NvmlResult NvmlLibrary::Utilization(NvmlDevice device, NvmlUtilization* utilization) const {
+  return Call("nvmlDeviceGetUtilizationRates", nullptr, device, utilization);
+}
+
+NvmlResult NvmlLibrary::Temperature(NvmlDevice device, unsigned* celsius) const {
+  return Call("nvmlDeviceGetTemperature", nullptr, device, 0, celsius);
+}
+
+NvmlResult NvmlLibrary::Power(NvmlDevice device, unsigned* milliwatts) const {
+  return Call("nvmlDeviceGetPowerUsage", nullptr, device, milliwatts);
+}
+
+NvmlResult NvmlLibrary::Energy(NvmlDevice device, unsigned long long* millijoules) const {
+  return Call("nvmlDeviceGetTotalEnergyConsumption", nullptr, device, millijoules);
+}
+
+NvmlResult NvmlLibrary::Clock(NvmlDevice device, int type, unsigned* mhz) const {
+  return Call("nvmlDeviceGetClockInfo", nullptr, device, type, mhz);
+}
+
+NvmlResult NvmlLibrary::ThrottleReasons(NvmlDevice device, unsigned long long* reasons) const {
+  return Call("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
+              device, reasons);
+}
+
+NvmlResult NvmlLibrary::PcieReplays(NvmlDevice device, unsigned* replays) const {
+  return Call("nvmlDeviceGetPcieReplayCounter", nullptr, device, replays);
+}
+
+NvmlResult NvmlLibrary::LinkErrors(NvmlDevice device, unsigned link, int counter,
+                                   unsigned long long* count) const {
+  return Call("nvmlDeviceGetNvLinkErrorCounter", nullptr, device, link, counter, count);
+}
+
+NvmlResult NvmlLibrary::Field(NvmlDevice device, unsigned id, unsigned scope,
+                              int64_t* value) const {
+  NvmlField field = {};
+  field.id = id;
+  field.scope = scope;
+  const NvmlResult result = Call("nvmlDeviceGetFieldValues", nullptr, device, 1, &field);
+  if (result != kNvmlSuccess) return result;
+  if (field.result != kNvmlSuccess) return field.result;
+  const auto bounded = [](unsigned long long v) {
+    return static_cast<int64_t>(std::min<unsigned long long>(v, INT64_MAX));
+  };
+  switch (field.type) {
+    case kNvmlUnsigned:
+      *value = field.value.u;
+      return kNvmlSuccess;
+    case kNvmlUnsignedLong:
+      *value = bounded(field.value.ul);
+      return kNvmlSuccess;
+    case kNvmlUnsignedLongLong:
+      *value = bounded(field.value.ull);
+      return kNvmlSuccess;
+    case kNvmlLongLong:
+      *value = field.value.ll;
+      return kNvmlSuccess;
+    case kNvmlInt:
+      *value = field.value.i;
+      return kNvmlSuccess;
+    case kNvmlUnsignedShort:
+      *value = field.value.us;
+      return kNvmlSuccess;
+    default:
+      return kNvmlNotSupported;
+  }
+}
+
+NvmlResult NvmlLibrary::MakeEventSet(NvmlEventSet* set) const {
+  return Call("nvmlEventSetCreate", nullptr, set);
+}
+
+NvmlResult NvmlLibrary::RegisterXids(NvmlDevice device, NvmlEventSet set) const {
+  return Call("nvmlDeviceRegisterEvents", nullptr, device, kNvmlEventXid, set);
+}
+
+// The first version fills in less of the same record.
+NvmlResult NvmlLibrary::WaitEvent(NvmlEventSet set, unsigned timeout_ms, NvmlEvent* event) const {
+  *event = {};
+  return Call("nvmlEventSetWait_v2", "nvmlEventSetWait", set, event, timeout_ms);
+}
+
+void NvmlLibrary::FreeEventSet(NvmlEventSet set) const { Call("nvmlEventSetFree", nullptr, set); }
 
 }  // namespace berth::discovery

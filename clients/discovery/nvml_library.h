@@ -2,6 +2,7 @@
 #ifndef BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
 #define BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,8 +17,8 @@ inline constexpr char kNvmlLibraryName[] = "libnvidia-ml.so.1";
 // it. Outputs are written on kNvmlSuccess only. Not for two threads at once.
 class NvmlLibrary {
  public:
-  // NOT_FOUND if there is no library of that name or file; INTERNAL if it is no such library, or
-  // does not start. The second with NVML's words.
+  // NOT_FOUND if there is no library of that name or file; FAILED_PRECONDITION if the driver is not
+  // loaded, INTERNAL if it is no such library, or does not start: these with NVML's words.
   static absl::StatusOr<std::unique_ptr<NvmlLibrary>> Open(const std::string& name);
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;
@@ -50,6 +51,30 @@ class NvmlLibrary {
   NvmlResult EccErrors(NvmlDevice device, int type, unsigned long long* count) const;
   // Rows (or, on GPUs without row remapping, pages) that wait for a reset.
   NvmlResult RemapPending(NvmlDevice device, bool* pending) const;
+
+  struct Remapped {
+    unsigned corrected = 0, uncorrected = 0;  // rows replaced
+    unsigned pending = 0, failed = 0;         // 1: some wait for a reset; one could not be replaced
+  };
+  NvmlResult RemappedRows(NvmlDevice device, Remapped* rows) const;
+  NvmlResult RetiredPages(NvmlDevice device, int cause, unsigned* count) const;
+  NvmlResult RetiredPending(NvmlDevice device, bool* pending) const;
+  NvmlResult Utilization(NvmlDevice device, NvmlUtilization* utilization) const;
+  NvmlResult Temperature(NvmlDevice device, unsigned* celsius) const;
+  NvmlResult Power(NvmlDevice device, unsigned* milliwatts) const;
+  NvmlResult Energy(NvmlDevice device, unsigned long long* millijoules) const;
+  NvmlResult Clock(NvmlDevice device, int type, unsigned* mhz) const;
+  NvmlResult ThrottleReasons(NvmlDevice device, unsigned long long* reasons) const;
+  NvmlResult PcieReplays(NvmlDevice device, unsigned* replays) const;
+  NvmlResult LinkErrors(NvmlDevice device, unsigned link, int counter,
+                        unsigned long long* count) const;
+  NvmlResult Field(NvmlDevice device, unsigned id, unsigned scope, int64_t* value) const;
+
+  NvmlResult MakeEventSet(NvmlEventSet* set) const;
+  NvmlResult RegisterXids(NvmlDevice device, NvmlEventSet set) const;
+  // kNvmlTimeout where none came.
+  NvmlResult WaitEvent(NvmlEventSet set, unsigned timeout_ms, NvmlEvent* event) const;
+  void FreeEventSet(NvmlEventSet set) const;
 
  private:
   explicit NvmlLibrary(void* handle) : handle_(handle) {}

@@ -1,7 +1,6 @@
 #include "clients/discovery/probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -15,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "clients/discovery/child.h"
 #include "clients/discovery/probe_protocol.h"
 #include "clients/discovery/wire.h"
 
@@ -25,36 +25,6 @@ constexpr size_t kMaxNoiseBytes = 8 << 10;  // the rest is read and dropped
 constexpr size_t kMaxNoiseLine = 300;
 
 using Clock = std::chrono::steady_clock;
-
-// Closes itself; -1 = none.
-class Fd {
- public:
-  Fd() = default;
-  ~Fd() { Close(); }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  void Set(int fd) { fd_ = fd; }
-  int get() const { return fd_; }
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_ = -1;
-};
-
-struct Pipe {
-  Fd read;
-  Fd write;
-  bool Open() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    read.Set(ends[0]);
-    write.Set(ends[1]);
-    return true;
-  }
-};
 
 // What the probe reads, for messages.
 std::string Subject(const DiscoverOptions& options) {
@@ -73,40 +43,13 @@ std::vector<std::string> Arguments(const std::string& program, const DiscoverOpt
   return arguments;
 }
 
-// posix_spawn's two descriptions, freed at the end.
-struct SpawnSetup {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  SpawnSetup() {
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-  // The agent blocks and ignores signals; its child must not.
-  void Describe(int out, int err) {
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-    sigset_t none;
-    sigset_t defaults;
-    sigemptyset(&none);
-    sigfillset(&defaults);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-};
-
 class Probe {
  public:
   absl::Status Start(const std::string& program, const DiscoverOptions& options) {
     if (!out_.Open() || !err_.Open())
       return absl::UnavailableError(absl::StrCat("pipe: ", strerror(errno)));
     SpawnSetup setup;
-    setup.Describe(out_.write.get(), err_.write.get());
+    setup.Describe(-1, out_.write.get(), err_.write.get());
     std::vector<std::string> arguments = Arguments(program, options);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -125,14 +68,15 @@ class Probe {
   }
 
   // Reads until both pipes end. False: the time was over, or the answer too long.
-  bool Collect(Clock::time_point deadline) {
+  bool Collect(Clock::time_point deadline, const std::atomic<bool>* stop) {
     while (out_.read.get() >= 0 || err_.read.get() >= 0) {
+      if (stop != nullptr && *stop) return false;
       std::array<pollfd, 2> polled = {{{out_.read.get(), POLLIN, 0}, {err_.read.get(), POLLIN, 0}}};
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
       if (left <= 0) return false;
       const int ready =
-          poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 1000)));
+          poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 200)));
       if (ready < 0 && errno != EINTR) return false;
       if (ready <= 0) continue;
       if (polled[0].revents != 0) Read(&out_.read, kMaxWireBytes + 1, &answer);
@@ -212,12 +156,13 @@ absl::StatusOr<Machine> Judge(int status, const Probe& probe, const std::string&
 }  // namespace
 
 absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
-                                 absl::Duration timeout) {
+                                 absl::Duration timeout, const std::atomic<bool>* stop) {
   const std::string subject = Subject(options);
   const auto deadline = Clock::now() + absl::ToChronoMilliseconds(timeout);
   Probe probe;
   if (absl::Status status = probe.Start(program, options); !status.ok()) return status;
-  const bool collected = probe.Collect(deadline);
+  const bool collected = probe.Collect(deadline, stop);
+  if (stop != nullptr && *stop) return absl::CancelledError("stopped");
   if (!collected && probe.answer.size() > kMaxWireBytes)
     return absl::InternalError(absl::StrCat(subject, ": the probe's answer is too long"));
   const absl::optional<int> status = collected ? probe.Wait(deadline) : absl::nullopt;

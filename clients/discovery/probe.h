@@ -3,6 +3,7 @@
 #ifndef BERTH_CLIENTS_DISCOVERY_PROBE_H_
 #define BERTH_CLIENTS_DISCOVERY_PROBE_H_
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,9 +17,10 @@ inline constexpr absl::Duration kProbeTimeout = absl::Seconds(60);
 
 // Runs `program` and waits for it. Errors name the file that was read: those of Discover;
 // INTERNAL when the probe crashed or answered nonsense, DEADLINE_EXCEEDED when it was killed after
-// `timeout`, UNAVAILABLE when it could not be started.
+// `timeout`, UNAVAILABLE when it could not be started, CANCELLED when it was killed because `stop`
+// became true.
 absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
-                                 absl::Duration timeout);
+                                 absl::Duration timeout, const std::atomic<bool>* stop = nullptr);
 
 // The probe's side: main of berth-probe. Machine or message on standard output; noise of libraries
 // on standard error.

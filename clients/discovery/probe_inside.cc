@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -5,9 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <fstream>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "clients/discovery/nvml_library.h"
+#include "clients/discovery/nvml_watch.h"
 #include "clients/discovery/probe.h"
 #include "clients/discovery/probe_protocol.h"
 #include "clients/discovery/wire.h"
@@ -16,7 +21,8 @@ namespace berth::discovery {
 namespace {
 
 constexpr rlim_t kCpuSeconds = 30;
-constexpr rlim_t kFileMemoryBytes = rlim_t{1} << 30;  // more than any topology takes
+constexpr absl::Duration kWatchStep = absl::Milliseconds(200);  // a wish is seen this late at most
+constexpr rlim_t kFileMemoryBytes = rlim_t{1} << 30;            // more than any topology takes
 
 void Limit(int resource, rlim_t value) {
   const rlimit limit = {value, value};
@@ -31,11 +37,15 @@ rlim_t AddressSpace() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Drivers may map as much as they like; a file has no business to.
-void LockDown(bool reads_file) {
+void StayChild() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
+}
+
+// Drivers may map as much as they like; a file has no business to.
+void LockDown(bool reads_file) {
+  StayChild();
   Limit(RLIMIT_CPU, kCpuSeconds);
   if (reads_file) Limit(RLIMIT_AS, AddressSpace() + kFileMemoryBytes);
 }
@@ -66,9 +76,42 @@ bool ReadArguments(int argc, char** argv, DiscoverOptions* options) {
   return argc % 2 == 1;
 }
 
+// Whether a report is wanted now; an XID that comes meanwhile is taken in. -1: nobody listens.
+int Wanted(NvmlWatch* watch) {
+  const bool waited = watch->Wait(kWatchStep);
+  pollfd in = {STDIN_FILENO, POLLIN, 0};
+  const int step = waited ? 0 : static_cast<int>(absl::ToInt64Milliseconds(kWatchStep));
+  const int ready = poll(&in, 1, step);
+  if (ready == 0 || (ready < 0 && errno == EINTR)) return 0;
+  char byte = 0;
+  return ready > 0 && read(STDIN_FILENO, &byte, 1) == 1 ? 1 : -1;
+}
+
+int Watch(const std::string& name) {
+  StayChild();
+  const auto library = NvmlLibrary::Open(name.empty() ? kNvmlLibraryName : name);
+  if (!library.ok()) {
+    const uint64_t none = 0;
+    WriteAll({reinterpret_cast<const char*>(&none), sizeof none});
+    WriteAll(library.status().message());
+    return kFirstErrorExit + static_cast<int>(library.status().code());
+  }
+  NvmlWatch watch(**library);
+  for (;;) {
+    const int wanted = Wanted(&watch);
+    if (wanted < 0) return 0;
+    if (wanted == 0) continue;
+    const std::string report = EncodeReport(watch.Read());
+    const uint64_t size = report.size();
+    if (!WriteAll({reinterpret_cast<const char*>(&size), sizeof size}) || !WriteAll(report))
+      return 1;
+  }
+}
+
 }  // namespace
 
 int ProbeMain(int argc, char** argv) {
+  if (argc == 3 && absl::string_view(argv[1]) == kWatchFlag) return Watch(argv[2]);
   DiscoverOptions options;
   if (!ReadArguments(argc, argv, &options)) {
     fputs("berth-probe is started by berth-agent; see berth-agent --discover\n", stderr);

@@ -7,6 +7,10 @@ namespace berth::discovery {
 inline constexpr char kFromFlag[] = "--from";
 inline constexpr char kTopologyFlag[] = "--topology";
 inline constexpr char kNvmlFlag[] = "--nvml";
+// Instead of looking once: for each byte on standard input a GpuReport, behind its length in eight
+// bytes, until standard input ends. "" = libnvidia-ml.so.1. Length 0: a message follows, and the
+// end with a code as below.
+inline constexpr char kWatchFlag[] = "--watch";
 
 // Exit 0: the machine is on standard output. This plus an absl::StatusCode: the message is.
 inline constexpr int kFirstErrorExit = 100;

@@ -10,15 +10,17 @@ namespace berth::discovery {
 namespace {
 
 constexpr absl::string_view kMagic = "berth machine 1\n";
+constexpr absl::string_view kReportMagic = "berth gpus 1\n";
 
 // Numbers are eight bytes, in the order of this machine; strings and lists have their length first.
 class Writer {
  public:
+  explicit Writer(absl::string_view magic) : bytes(magic) {}
   template <class T>
   void operator()(const char*, const T& value) {
     Put(value);
   }
-  std::string bytes = std::string(kMagic);
+  std::string bytes;
 
  private:
   template <class T>
@@ -131,7 +133,7 @@ bool IsSound(const Machine& machine) {
 }  // namespace
 
 std::string EncodeMachine(const Machine& machine) {
-  Writer writer;
+  Writer writer(kMagic);
   Fields(writer, machine);
   return std::move(writer.bytes);
 }
@@ -146,6 +148,22 @@ absl::StatusOr<Machine> DecodeMachine(absl::string_view bytes) {
   if (!reader.done() || !IsSound(machine))
     return absl::InternalError("the probe's answer is damaged");
   return machine;
+}
+
+std::string EncodeReport(const GpuReport& report) {
+  Writer writer(kReportMagic);
+  Fields(writer, report);
+  return std::move(writer.bytes);
+}
+
+absl::StatusOr<GpuReport> DecodeReport(absl::string_view bytes) {
+  if (bytes.substr(0, kReportMagic.size()) != kReportMagic)
+    return absl::InternalError("the watch's answer is of another version");
+  Reader reader(bytes.substr(kReportMagic.size()));
+  GpuReport report;
+  Fields(reader, report);
+  if (!reader.done()) return absl::InternalError("the watch's answer is damaged");
+  return report;
 }
 
 }  // namespace berth::discovery

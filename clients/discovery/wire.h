@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "clients/discovery/gpu_report.h"
 #include "clients/discovery/machine.h"
 
 namespace berth::discovery {
@@ -18,6 +19,10 @@ std::string EncodeMachine(const Machine& machine);
 // INTERNAL for bytes that EncodeMachine does not give: too short, too long, counts beyond what is
 // there, unknown enum values, indexes that point nowhere.
 absl::StatusOr<Machine> DecodeMachine(absl::string_view bytes);
+
+// Likewise, from the watch (gpu_watch.h).
+std::string EncodeReport(const GpuReport& report);
+absl::StatusOr<GpuReport> DecodeReport(absl::string_view bytes);
 
 }  // namespace berth::discovery
 

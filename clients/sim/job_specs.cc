@@ -21,7 +21,9 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   if (from.share() < 0 || from.share() >= 1 || from.cores() < 0 || from.cores() > 99) {
     return Wrong(path, "share is between 0 and 1, cores between 1 and 99");
   }
-  if (!from.mig().empty()) return Unbuilt(path, "mig");
+  if (!from.mig().empty() && (from.kind() != "gpu" || shares || from.model_size() > 0)) {
+    return Wrong(path, "mig is a profile of a GPU, without models or a share");
+  }
   const bool links = from.min_link() != 0 || from.min_bandwidth_gbps() != 0;
   if (links && (from.count() < 2 || from.kind() == "nic")) {
     return Wrong(path, "minLink and minBandwidthGbps are for two or more devices, not for NICs");
@@ -34,6 +36,10 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   request.count = request.share > 0 ? 1 : from.count();
   request.min_memory_bytes = from.memory_bytes();
   request.models = {from.model().begin(), from.model().end()};
+  if (!from.mig().empty()) {
+    request.kind = kMigKind;
+    request.models = {from.mig()};
+  }
   request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
   request.allow_uuids = {from.allow_uuids().begin(), from.allow_uuids().end()};
   request.deny_uuids = {from.deny_uuids().begin(), from.deny_uuids().end()};

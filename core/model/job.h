@@ -19,6 +19,9 @@
 
 namespace berth {
 
+// Instances of GPUs that are divided: a kind of its own, whose models are the profiles ("2g.20gb").
+inline constexpr char kMigKind[] = "mig";
+
 struct DeviceRequest {
   std::string kind;  // "gpu", "nic", ...
   int32_t count = 0;

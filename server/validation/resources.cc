@@ -83,6 +83,21 @@ void CheckLinks(const FieldPath& path, const v1::DeviceRequest& device, Findings
   if (device.count() <= 1) refuse("a single device has no links to others of its set");
 }
 
+// It stands for {kind: mig, model: [PROFILE]}.
+void CheckMig(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  if (device.mig().empty()) return;
+  const FieldPath mig(path, "mig");
+  if (device.mig().size() > kMaxNameBytes) findings.Invalid(mig, "too long for a profile");
+  if (device.kind() != "gpu") findings.Invalid(mig, "is a part of a device of kind gpu");
+  if (device.model_size() > 0) findings.Invalid(mig, "a profile, or models, not both");
+  if (AsksForShare(device)) findings.Invalid(mig, "a profile, or a share, not both");
+}
+
+// Of the devices that are asked for.
+absl::string_view KindAskedFor(const v1::DeviceRequest& device) {
+  return device.mig().empty() ? absl::string_view(device.kind()) : kMigKind;
+}
+
 void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
   if (!IsResourceName(device.kind())) {
     findings.Invalid({path, "kind"},
@@ -95,7 +110,7 @@ void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Finding
   CheckNames(path, "allow_uuids", device.allow_uuids(), findings);
   CheckNames(path, "deny_uuids", device.deny_uuids(), findings);
   CheckLinks(path, device, findings);
-  if (!device.mig().empty()) findings.Unbuilt({path, "mig"}, "a MIG profile");
+  CheckMig(path, device, findings);
 }
 
 void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
@@ -110,16 +125,16 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
   for (int i = 0; i < devices.size(); ++i) {
     const FieldPath device_path(path, "devices", i);
     CheckDevice(device_path, devices[i], findings);
-    Add(devices[i].kind(), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole, tasks,
+    Add(KindAskedFor(devices[i]), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole, tasks,
         totals);
     if (AsksForShare(devices[i]) && std::exchange(any_share, true)) {
       findings.Invalid({device_path, "share"}, "a task has a share of one device at most");
     }
     for (int j = 0; j < i; ++j) {
-      if (devices[j].kind() != devices[i].kind()) continue;
+      if (KindAskedFor(devices[j]) != KindAskedFor(devices[i])) continue;
       findings.Invalid({device_path, "kind"},
                        absl::StrCat("at most one request per kind; devices[", j, "] asks for ",
-                                    Quoted(devices[i].kind()), " too"));
+                                    Quoted(KindAskedFor(devices[i])), " too"));
     }
   }
 }
@@ -132,7 +147,7 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
     CheckRange(entry, amount, 1, kMaxAmount / kWhole, findings);
     Add(name, amount * kWhole, tasks, totals);
     for (const auto& device : request.devices()) {
-      if (device.kind() == name) findings.Invalid(entry, "is already asked for as a device kind");
+      if (KindAskedFor(device) == name) findings.Invalid(entry, "is already asked for as a device kind");
     }
   }
 }

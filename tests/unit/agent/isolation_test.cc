@@ -1,14 +1,19 @@
 // What keeps tasks apart: users, control groups, /tmp, scratch, hooks, images, commands inside.
 // Where the machine does not offer something (root, control groups, crun), its cases do nothing:
 // ctest's output names them.
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "absl/strings/match.h"
+#include "clients/agent/device_filter.h"
 #include "clients/agent/device_nodes.h"
 #include "clients/agent/exec_host.h"
 #include "clients/agent/images.h"
+#include "clients/agent/supervisor/control_group.h"
 #include "tests/unit/agent/process_world.h"
 
 namespace berth {
@@ -343,23 +348,115 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   CHECK(absl::StrContains(f.Await({2, 0, 1}, Kind::kRefused).message, "image none is not in"));
 }
 
+// 0, or the errno of opening the file from inside the group.
+int OpenInside(const ControlGroup& group, const char* file, int flags = O_RDWR) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (const int error = group.Enter(); error != 0) _exit(200);
+    _exit(open(file, flags | O_CLOEXEC) >= 0 ? 0 : errno);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Also where version 1 has the controller, which is hidden here.
+TEST_CASE("version 2 bars devices by a program") {
+  Hierarchies hierarchies = ReadHierarchies(ReadText("/proc/self/mountinfo"));
+  std::erase_if(hierarchies.v1, [](const auto& v1) { return v1.controller == "devices"; });
+  config::v1::ControlGroups config;
+  config.set_parent(absl::StrCat("berth-test-filter-", getpid()));
+  const auto groups = ControlGroups::Open(config, "n1", hierarchies);
+  if (!groups.ok() || hierarchies.unified.empty()) {
+    WARN("no control groups of version 2 here: " << groups.status());
+    return;
+  }
+  const std::string root = hierarchies.unified;
+  if (!(*groups)->bars_devices()) {
+    WARN("the kernel does not take the program: " << (*groups)->why_devices_are_open());
+    CHECK_FALSE((*groups)->why_devices_are_open().empty());
+  } else {
+    // /dev/null 1:3, /dev/zero 1:5, /dev/full 1:7
+    const auto made = (*groups)->Make(kTask, {.denied_devices = {"1:3", "1:7", "4:5"}});
+    REQUIRE(made.ok());
+    const ControlGroup group(*made);
+    CHECK(OpenInside(group, "/dev/null") == EPERM);
+    CHECK(OpenInside(group, "/dev/null", O_RDONLY) == EPERM);
+    CHECK(OpenInside(group, "/dev/full") == EPERM);
+    CHECK(OpenInside(group, "/dev/zero") == 0);
+    CHECK(OpenInside(group, "/proc/self/status", O_RDONLY) == 0);
+    CHECK(open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0);  // out here nothing is barred
+    group.Remove();
+    CHECK_FALSE((*groups)->Make(kTask, {.denied_devices = {"1:x"}}).ok());
+    const auto open = (*groups)->Make(kTask, {});
+    REQUIRE(open.ok());
+    CHECK(OpenInside(ControlGroup(*open), "/dev/null") == 0);
+    ControlGroup(*open).Remove();
+    std::vector<std::string> many(kMaxDeniedDevices + 1, "1:3");
+    CHECK(absl::IsInvalidArgument(BarDevices(root + "/" + config.parent(), many)));
+    many.pop_back();
+    CHECK(BarDevices(root + "/" + config.parent(), many).ok());
+  }
+  for (const Hierarchies::V1& v1 : hierarchies.v1) rmdir((v1.path + "/" + config.parent()).c_str());
+  rmdir((root + "/" + config.parent()).c_str());
+}
+
 TEST_CASE("GPUs of others are barred, by what the driver tells") {
   const TemporaryDirectory proc;
   for (int i = 0; i < 3; ++i) {
-    const std::string directory = absl::StrCat(proc.path(), "/0000:0", i, ":00.0");
-    std::filesystem::create_directory(directory);
+    const std::string directory =
+        absl::StrCat(proc.path(), "/driver/nvidia/gpus/0000:0", i, ":00.0");
+    std::filesystem::create_directories(directory);
     std::ofstream(directory + "/information")
         << "Model: \t NVIDIA H100\nGPU UUID: \t GPU-" << i << "\nDevice Minor: \t " << i << "\n";
   }
-  const std::map<std::string, int> minors = NvidiaMinors(proc.path());
-  CHECK(minors == std::map<std::string, int>{{"GPU-0", 0}, {"GPU-1", 1}, {"GPU-2", 2}});
+  using Files = std::vector<std::string>;
+  NvidiaFiles nvidia = ReadNvidiaFiles(proc.path());
+  CHECK(nvidia.minors == std::map<std::string, int>{{"GPU-0", 0}, {"GPU-1", 1}, {"GPU-2", 2}});
   v1::TaskLaunch launch;
-  CHECK(OthersDevices(launch, minors) == std::vector<std::string>{"195:0", "195:1", "195:2"});
+  CHECK(OthersDevices(launch, nvidia) == Files{"195:0", "195:1", "195:2"});
   launch.add_device_uuids("GPU-1");
   launch.add_device_kinds("gpu");
-  CHECK(OthersDevices(launch, minors) == std::vector<std::string>{"195:0", "195:2"});
+  CHECK(OthersDevices(launch, nvidia) == Files{"195:0", "195:2"});
   launch.set_device_uuids(0, "MIG-1");
-  CHECK(OthersDevices(launch, minors).empty());
+  CHECK(OthersDevices(launch, nvidia).empty());
+
+  // GPU-2 is divided in two; the driver has names for more.
+  std::filesystem::create_directories(proc.path() + "/driver/nvidia-caps");
+  std::ofstream(proc.path() + "/driver/nvidia-caps/mig-minors")
+      << "config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu2/gi3/access 30\ngpu2/gi3/ci0/access 31\n"
+         "gpu2/gi5/access 50\ngpu2/gi5/ci0/access 51\ngpu2/gi6/access 60\n";
+  std::ofstream(proc.path() + "/devices")
+      << "Character devices:\n195 nvidia\n237 nvidia-caps\n\nBlock devices:\n  8 sd\n";
+  nvidia = ReadNvidiaFiles(proc.path());
+  nvidia.mig = {{"MIG-1", {"GPU-2", 3, 0}}, {"MIG-2", {"GPU-2", 5, 0}}};
+  launch.set_device_kinds(0, "mig");
+  CHECK(OthersDevices(launch, nvidia) ==
+        Files{"195:0", "195:1", "237:1", "237:2", "237:50", "237:51"});
+  launch.set_device_kinds(0, "gpu");
+  launch.set_device_uuids(0, "GPU-0");
+  CHECK(OthersDevices(launch, nvidia) ==
+        Files{"195:1", "195:2", "237:1", "237:2", "237:30", "237:31", "237:50", "237:51"});
+
+  const TemporaryDirectory dev;
+  std::filesystem::create_directory(dev.path() + "/nvidia-caps");
+  for (const char* name :
+       {"/nvidia0", "/nvidia1", "/nvidia2", "/nvidiactl", "/nvidia-uvm",
+        "/nvidia-caps/nvidia-cap30", "/nvidia-caps/nvidia-cap31", "/nvidia-caps/nvidia-cap50"})
+    std::ofstream(dev.path() + name) << "";
+  const auto files = [&] {
+    Files found = DeviceFiles(launch, nvidia, dev.path());
+    for (std::string& file : found) file = file.substr(dev.path().size());
+    return found;
+  };
+  CHECK(files() == Files{"/nvidia-uvm", "/nvidia0", "/nvidiactl"});
+  launch.set_device_uuids(0, "MIG-1");
+  launch.set_device_kinds(0, "mig");
+  CHECK(files() == Files{"/nvidia-caps/nvidia-cap30", "/nvidia-caps/nvidia-cap31", "/nvidia-uvm",
+                         "/nvidia2", "/nvidiactl"});
+  launch.set_device_uuids(0, "MIG-9");
+  CHECK(files() ==
+        Files{"/nvidia-caps", "/nvidia-uvm", "/nvidia0", "/nvidia1", "/nvidia2", "/nvidiactl"});
 }
 
 }  // namespace

@@ -108,6 +108,14 @@ TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come
   EnvironmentContext plain = Context();
   plain.has_gpus = false;
   CHECK_FALSE(BuildEnvironment({12, 6, 2}, launch, {}, plain).contains("CUDA_VISIBLE_DEVICES"));
+  launch.clear_device_uuids();
+  launch.clear_device_kinds();
+  launch.add_device_uuids("MIG-a");
+  launch.add_device_kinds("mig");
+  env = BuildEnvironment({12, 6, 2}, launch, {}, plain);
+  CHECK(env.at("CUDA_VISIBLE_DEVICES") == "MIG-a");
+  CHECK(env.at("NVIDIA_VISIBLE_DEVICES") == "MIG-a");
+  CHECK(env.at("BERTH_DEVICES_MIG") == "MIG-a");
 }
 
 TEST_CASE("NCCL is told the NICs of the task, and the topology of the node with its GPUs") {

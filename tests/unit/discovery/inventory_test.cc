@@ -129,7 +129,48 @@ TEST_CASE("a device with a problem is registered, and not given out") {
   CHECK(Uuids(config) ==
         std::vector<std::string>{"GPU-0 unhealthy", "GPU-1 unhealthy", "mlx5_0 unhealthy"});
   CHECK_THAT(lines, Contains("gpu0 (GPU-0): GPU is lost"));
-  CHECK_THAT(lines, Contains("gpu1 (GPU-1) is divided by MIG"));
+  CHECK_THAT(lines, Contains("gpu1 (GPU-1) is in MIG mode and has no instances"));
+}
+
+TEST_CASE("a GPU that is divided by MIG is not given out; its instances are") {
+  Machine machine = Two();
+  machine.gpus[1].numa_node = 1;
+  machine.gpus[1].mig_enabled = true;
+  machine.gpus[1].mig = {
+      {.uuid = "MIG-a", .profile = "2g.20gb", .memory_bytes = 20, .gpu_instance = 3},
+      {.uuid = "MIG-b", .profile = "1g.10gb", .memory_bytes = 10}};
+  config::v1::Agent config;
+  CHECK(AddDiscovered(machine, &config).empty());
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "MIG-a", "MIG-b", "mlx5_0"});
+  const v1::Device& mig = config.devices(1);
+  CHECK(mig.kind() == "mig");
+  CHECK(mig.model() == "2g.20gb");
+  CHECK(mig.memory_bytes() == 20);
+  CHECK(mig.numa_node() == 1);
+  CHECK(mig.pci_bus_id() == ToString(machine.gpus[1].pci));
+
+  // Before, it was whole, and had another instance: neither has vanished. With the GPU both have.
+  v1::NodeInventory known;
+  *known.add_devices() = mig;
+  known.mutable_devices(0)->set_uuid("MIG-old");
+  *known.add_devices() = mig;
+  known.mutable_devices(1)->set_kind("gpu");
+  known.mutable_devices(1)->set_uuid("GPU-1");
+  CHECK(AddVanished(known, &config, &machine).empty());
+  CHECK(config.devices_size() == 4);
+  machine.gpus.pop_back();
+  std::map<std::string, std::string> vanished;
+  CHECK(AddVanished(known, &config, &machine, &vanished).size() == 2);
+  CHECK(vanished.size() == 2);
+  CHECK(config.devices(4).unhealthy());
+
+  machine = Two();
+  machine.gpus[1].mig_enabled = true;
+  machine.gpus[1].problem = "GPU is lost";
+  machine.gpus[1].mig = {{.uuid = "MIG-a"}};
+  config::v1::Agent lost;
+  AddDiscovered(machine, &lost);
+  CHECK(Uuids(lost) == std::vector<std::string>{"GPU-0", "MIG-a unhealthy", "mlx5_0"});
 }
 
 TEST_CASE("a node has room for so many devices, and says what was left out") {

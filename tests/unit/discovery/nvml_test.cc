@@ -88,7 +88,8 @@ TEST_CASE("a driver too old for a function leaves that out") {
   CHECK(gpu.problem.empty());
   CHECK(gpu.fabric_state.empty());
   CHECK_FALSE(machine.gpus[2].mig_enabled);
-  CHECK(gpu.remap_pending == -1);
+  CHECK(gpu.remap_pending == 0);  // pages, not rows
+  CHECK(machine.gpus[1].remap_pending == 1);
   CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");  // peers told apart by address
   CHECK(gpu.links.size() == 2);
 }

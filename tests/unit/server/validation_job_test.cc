@@ -184,6 +184,20 @@ const std::vector<Case>& InvalidCases() {
          gpu.set_cores(50);
        },
        "spec.groups[0].resources.devices[0].cores", "share or cores, not both"},
+      {"a profile of a share",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpu = AddGpu(j);
+         gpu.set_mig("1g.10gb");
+         gpu.set_share(0.5);
+       },
+       "spec.groups[0].resources.devices[0].mig", "a profile, or a share, not both"},
+      {"a profile of another kind",
+       [](v1::Job& j) {
+         v1::DeviceRequest& npu = AddGpu(j);
+         npu.set_kind("npu");
+         npu.set_mig("1g.10gb");
+       },
+       "spec.groups[0].resources.devices[0].mig", "is a part of a device of kind gpu"},
       {"two shares",
        [](v1::Job& j) {
          AddGpu(j).set_share(0.5);

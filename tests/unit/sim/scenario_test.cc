@@ -45,8 +45,8 @@ TEST_CASE("an unknown key is refused with its place") {
 
 TEST_CASE("what is not built is refused by name") {
   CHECK(
-      absl::StrContains(Refusal("jobs: [{name: j, resources: {gpu: {count: 1, mig: 1g.10gb}}}]\n"),
-                        "mig is not built yet"));
+      absl::StrContains(Refusal("jobs: [{name: j, resources: {npu: {count: 1, mig: 1g.10gb}}}]\n"),
+                        "mig is a profile of a GPU"));
 }
 
 TEST_CASE("what cannot be is refused where it stands") {

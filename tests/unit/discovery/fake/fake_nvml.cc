@@ -4,25 +4,41 @@
 //   "init"      nvmlInit fails     "count"  counting fails
 //   "handle"    GPU 1 cannot be opened, as a GPU that fell off the bus
 //   "lost"      GPU 1 opens, and is lost from then on
+// The file that BERTH_FAKE_NVML_STATE names changes it while it runs, by lines "WHAT GPU VALUE",
+// the last of which counts:
+//   ecc, pending, failed, action, replays, crc    what the GPU tells
+//   lost 1 1       is lost from now on            gone 1 1    NVML shows it no more
+//   mig 1 1        is divided like GPU 2; mig 2 0: not any more
+//   hang 0 1       reports hang                   xid 0 79    one such event; each line is one
 // Compiled with BERTH_FAKE_NVML_OLD it is a driver of ten years ago: no fabric, no MIG, no types of
 // link peers, PCI records of version 2.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "clients/discovery/nvml_api.h"
 
+using berth::discovery::kNvmlEventXid;
 using berth::discovery::kNvmlGpuIsLost;
 using berth::discovery::kNvmlInvalidArgument;
 using berth::discovery::kNvmlNotFound;
 using berth::discovery::kNvmlNotSupported;
 using berth::discovery::kNvmlSuccess;
+using berth::discovery::kNvmlTimeout;
+using berth::discovery::kNvmlUnsignedLongLong;
 using berth::discovery::NvmlAttributes;
+using berth::discovery::NvmlEvent;
 using berth::discovery::NvmlFabricInfo;
 using berth::discovery::NvmlFabricInfoV2;
+using berth::discovery::NvmlField;
 using berth::discovery::NvmlMemory;
 using berth::discovery::NvmlPciInfo;
+using berth::discovery::NvmlUtilization;
 
 namespace {
 
@@ -34,11 +50,42 @@ bool Is(const char* name) {
   return wish != nullptr && std::strcmp(wish, name) == 0;
 }
 
-// Handles are numbers: GPUs from 1, MIG instances from 100.
+// Handles are numbers: GPUs from 1, MIG instances of GPU 2 from 100, of the others behind them.
 using Handle = size_t;
 unsigned GpuOf(Handle handle) { return static_cast<unsigned>(handle - 1); }
 bool IsMig(Handle handle) { return handle >= 100; }
-bool Lost(Handle handle) { return Is("lost") && handle == 2; }
+
+// What the state file tells of a GPU.
+long long Told(const char* what, unsigned gpu, long long otherwise) {
+  const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
+  if (path == nullptr) return otherwise;
+  std::ifstream file(path);
+  std::string name;
+  unsigned of = 0;
+  for (long long value = 0; file >> name >> of >> value;) {
+    if (name == what && of == gpu) otherwise = value;
+  }
+  return otherwise;
+}
+#ifndef BERTH_FAKE_NVML_OLD
+// The XID in the `nth` such line, from 0. False: there are not so many.
+bool ToldXid(size_t nth, unsigned* gpu, unsigned long long* xid) {
+  const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
+  if (path == nullptr) return false;
+  std::ifstream file(path);
+  std::string name;
+  size_t seen = 0;
+  while (file >> name >> *gpu >> *xid) {
+    if (name == "xid" && seen++ == nth) return true;
+  }
+  return false;
+}
+#endif
+
+bool Lost(Handle handle) {
+  return (Is("lost") && handle == 2) || (!IsMig(handle) && Told("lost", GpuOf(handle), 0) != 0);
+}
+bool Divided(Handle handle) { return Told("mig", GpuOf(handle), GpuOf(handle) == 2 ? 1 : 0) != 0; }
 
 void Fill(unsigned bus, NvmlPciInfo* info) {
   std::snprintf(info->bus_id_legacy, sizeof info->bus_id_legacy, "0000:%02X:00.0", bus);
@@ -75,6 +122,7 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* device) {
   if (Is("handle") && index == 1) return kNvmlGpuIsLost;
+  if (Told("gone", index, 0) != 0) return kNvmlGpuIsLost;
   *device = index + 1;
   return index < kGpus ? kNvmlSuccess : kNvmlInvalidArgument;
 }
@@ -97,6 +145,7 @@ int nvmlDeviceGetPciInfo_v3(Handle device, NvmlPciInfo* info) {
 }
 int nvmlDeviceGetMemoryInfo(Handle device, NvmlMemory* memory) {
   if (Lost(device)) return kNvmlGpuIsLost;
+  while (Told("hang", 0, 0) != 0) usleep(10000);
   *memory = {80ull << 30, 79ull << 30, 1ull << 30};
   return kNvmlSuccess;
 }
@@ -116,9 +165,21 @@ int nvmlDeviceGetEccMode(Handle device, unsigned* current, unsigned* pending) {
   *current = *pending = GpuOf(device) != 2;
   return Lost(device) ? kNvmlGpuIsLost : kNvmlSuccess;
 }
-int nvmlDeviceGetTotalEccErrors(Handle, int type, int, unsigned long long* count) {
-  *count = type == 0 ? 5 : 1;
+int nvmlDeviceGetTotalEccErrors(Handle device, int type, int, unsigned long long* count) {
+  *count = type == 0 ? 5 : static_cast<unsigned long long>(Told("ecc", GpuOf(device), 1));
   return kNvmlSuccess;
+}
+int nvmlDeviceGetTemperature(Handle device, int, unsigned* celsius) {
+  *celsius = 40 + GpuOf(device);
+  return Lost(device) ? kNvmlGpuIsLost : kNvmlSuccess;
+}
+int nvmlDeviceGetPowerUsage(Handle, unsigned* milliwatts) {
+  *milliwatts = 71500;
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetUtilizationRates(Handle device, NvmlUtilization* busy) {
+  *busy = {97, 33};
+  return Divided(device) ? kNvmlNotSupported : kNvmlSuccess;
 }
 
 #ifndef BERTH_FAKE_NVML_OLD
@@ -135,20 +196,20 @@ int nvmlDeviceGetGpuFabricInfoV(Handle, NvmlFabricInfoV2* info) {
   return kNvmlSuccess;
 }
 int nvmlDeviceGetMigMode(Handle device, unsigned* current, unsigned* pending) {
-  *current = *pending = GpuOf(device) == 2;
+  *current = *pending = Divided(device);
   return kNvmlSuccess;
 }
 int nvmlDeviceGetMaxMigDeviceCount(Handle, unsigned* count) {
   *count = 7;
   return kNvmlSuccess;
 }
-int nvmlDeviceGetMigDeviceHandleByIndex(Handle, unsigned slot, Handle* mig) {
+int nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned slot, Handle* mig) {
   if (slot != 0 && slot != 3) return kNvmlNotFound;
-  *mig = 100 + slot;
+  *mig = (GpuOf(device) == 2 ? 100 : 100 * (device + 1)) + slot;
   return kNvmlSuccess;
 }
 int nvmlDeviceGetGpuInstanceId(Handle mig, unsigned* id) {
-  *id = static_cast<unsigned>(mig - 99);
+  *id = static_cast<unsigned>(mig % 100 + 1);
   return kNvmlSuccess;
 }
 int nvmlDeviceGetComputeInstanceId(Handle, unsigned* id) {
@@ -163,7 +224,57 @@ int nvmlDeviceGetAttributes_v2(Handle, NvmlAttributes* attributes) {
 }
 int nvmlDeviceGetRemappedRows(Handle device, unsigned* corrected, unsigned* uncorrected,
                               unsigned* pending, unsigned* failed) {
-  *corrected = *uncorrected = *failed = 0;
+  *corrected = 2;
+  *uncorrected = 0;
+  *failed = static_cast<unsigned>(Told("failed", GpuOf(device), 0));
+  *pending = static_cast<unsigned>(Told("pending", GpuOf(device), GpuOf(device) == 1));
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetClockInfo(Handle, int type, unsigned* mhz) {
+  *mhz = type == 1 ? 1980 : 2619;
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetFieldValues(Handle device, int count, NvmlField* fields) {
+  for (int i = 0; i < count; ++i) {
+    fields[i].type = kNvmlUnsignedLongLong;
+    fields[i].result = kNvmlSuccess;
+    const char* what = fields[i].id == 161   ? "replays"
+                       : fields[i].id == 162 ? "recoveries"
+                       : fields[i].id == 163 ? "crc"
+                       : fields[i].id == 230 ? "action"
+                                             : nullptr;
+    if (what == nullptr) fields[i].result = kNvmlNotSupported;
+    if (what != nullptr)
+      fields[i].value.ull = static_cast<unsigned long long>(Told(what, GpuOf(device), 0));
+  }
+  return kNvmlSuccess;
+}
+int nvmlEventSetCreate(Handle* set) {
+  *set = 1;
+  return kNvmlSuccess;
+}
+int nvmlEventSetFree(Handle) { return kNvmlSuccess; }
+int nvmlDeviceRegisterEvents(Handle, unsigned long long types, Handle) {
+  return types == kNvmlEventXid ? kNvmlSuccess : kNvmlInvalidArgument;
+}
+int nvmlEventSetWait_v2(Handle, NvmlEvent* event, unsigned timeout_ms) {
+  static size_t told = 0;
+  unsigned gpu = 0;
+  if (!ToldXid(told, &gpu, &event->data)) {
+    usleep(std::min(timeout_ms, 20u) * 1000);
+    return kNvmlTimeout;
+  }
+  ++told;
+  event->device = reinterpret_cast<berth::discovery::NvmlDevice>(Handle{gpu} + 1);
+  event->type = kNvmlEventXid;
+  return kNvmlSuccess;
+}
+#else
+int nvmlDeviceGetRetiredPages(Handle device, int cause, unsigned* count, unsigned long long*) {
+  *count = cause == 1 ? 3 + GpuOf(device) : 0;
+  return *count == 0 ? kNvmlSuccess : 7;
+}
+int nvmlDeviceGetRetiredPagesPendingStatus(Handle device, unsigned* pending) {
   *pending = GpuOf(device) == 1;
   return kNvmlSuccess;
 }

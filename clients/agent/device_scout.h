@@ -1,0 +1,49 @@
+// Looks at the machine's devices again while the agent runs, in a thread of its own: a driver that
+// hangs holds up nobody.
+#ifndef BERTH_CLIENTS_AGENT_DEVICE_SCOUT_H_
+#define BERTH_CLIENTS_AGENT_DEVICE_SCOUT_H_
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/device_inventory.h"
+
+namespace berth {
+
+class DeviceScout {
+ public:
+  struct Look {
+    google::protobuf::RepeatedPtrField<v1::Device> devices;
+    DiscoveredDevices found;
+    bool asked = false;  // for, by LookNow
+  };
+  using Tell = absl::AnyInvocable<void(Look)>;
+
+  // `declared`: the configuration before discovery added to it. Looks for the first time after an
+  // interval; `tell` is called on the thread.
+  DeviceScout(config::v1::Agent declared, std::string probe, Tell tell);
+  ~DeviceScout();  // a look in progress is cut short
+
+  // Thread-safe; does not wait for it.
+  void LookNow();
+
+ private:
+  void Run();
+
+  const config::v1::Agent declared_;
+  const std::string probe_;
+  Tell tell_;
+  absl::Mutex mutex_;
+  std::atomic<bool> stopping_ = false;  // set under the mutex
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_DEVICE_SCOUT_H_

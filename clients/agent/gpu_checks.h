@@ -1,0 +1,70 @@
+// What the reports of the GPUs say of their health: reports in, results of checks out, one per
+// check and device. No thread, clock or IO.
+//
+//   XID 79 at GPU-a -> {gpu-xid, GPU-a, bad, "XID 79: GPU has fallen off the bus"}, in every round
+//                      from then on: nothing tells that a GPU is fit again but a reset, for which
+//                      the agent has to leave the GPU, that is, to be stopped
+//   XID 31 at GPU-a -> nothing: a program's own fault
+#ifndef BERTH_CLIENTS_AGENT_GPU_CHECKS_H_
+#define BERTH_CLIENTS_AGENT_GPU_CHECKS_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "berth/config/v1/config.pb.h"
+#include "clients/agent/health.h"
+#include "clients/discovery/gpu_report.h"
+
+namespace berth {
+
+inline constexpr char kGpuXidCheck[] = "gpu-xid";
+inline constexpr char kGpuEccCheck[] = "gpu-ecc";
+inline constexpr char kGpuMemoryCheck[] = "gpu-memory";
+inline constexpr char kGpuNvlinkCheck[] = "gpu-nvlink";
+inline constexpr char kGpuDriverCheck[] = "gpu-driver";
+
+// What an XID is called, if it is one of those after which NVIDIA's catalogue wants the GPU reset,
+// the machine restarted or its hardware looked at; null for all others, among them those that
+// programs cause.
+const char* BadXid(int64_t xid);
+
+class GpuChecks {
+ public:
+  explicit GpuChecks(const config::v1::Health& config);
+
+  // `now` on any clock that goes on; rates are between two calls.
+  std::vector<CheckResult> Judge(const discovery::GpuReport& report, absl::Duration now);
+  // The driver said nothing: results so far stay, and this one is added.
+  static CheckResult NoAnswer(const std::string& why);
+  // Forgets the XIDs.
+  void Forget() { xids_.clear(); }
+
+  // The last XID of each GPU that had one, bad or not, by UUID.
+  const std::map<std::string, int64_t>& last_xids() const { return last_xids_; }
+
+ private:
+  struct Links {
+    absl::Duration when;
+    int64_t replays, recoveries, crc;
+  };
+
+  void NoteXids(const discovery::GpuSample& gpu);
+  CheckResult Xid(const discovery::GpuSample& gpu) const;
+  CheckResult Memory(const discovery::GpuSample& gpu) const;
+  CheckResult Nvlink(const discovery::GpuSample& gpu, absl::Duration now);
+
+  const std::set<int64_t> bad_;
+  const std::set<int64_t> ignored_;
+  const int64_t max_crc_;                    // a second
+  std::map<std::string, std::string> xids_;  // bad ones, in words, by UUID
+  std::map<std::string, int64_t> last_xids_;
+  std::map<std::string, Links> links_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_GPU_CHECKS_H_

@@ -1,0 +1,62 @@
+// What GPUs say of themselves while they work: plain values, read again and again by a process of
+// its own (gpu_watch.h). -1 = the driver does not tell, everywhere.
+#ifndef BERTH_CLIENTS_DISCOVERY_GPU_REPORT_H_
+#define BERTH_CLIENTS_DISCOVERY_GPU_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "clients/discovery/pci_address.h"
+
+namespace berth::discovery {
+
+struct GpuSample {
+  int32_t index = -1;  // NVML's; that of its GPU for an instance
+  std::string kind{};  // "gpu", or "mig" for an instance: it tells its memory only
+  std::string uuid{};
+  std::string parent{};  // of an instance: the UUID of its GPU
+  std::string model{};   // of an instance: its profile
+  PciAddress pci{};
+  std::string problem{};  // the driver's words, where it cannot be read
+
+  int64_t gpu_percent = -1;
+  int64_t memory_percent = -1;  // of the time in which memory was read or written
+  int64_t memory_used_bytes = -1;
+  int64_t memory_free_bytes = -1;
+  int64_t celsius = -1;
+  int64_t memory_celsius = -1;
+  int64_t milliwatts = -1;
+  int64_t millijoules = -1;  // since the driver was loaded
+  int64_t sm_mhz = -1;
+  int64_t memory_mhz = -1;
+  int64_t throttle_reasons = -1;  // bits: nvmlClocksEventReasons
+  int64_t pcie_replays = -1;
+
+  int64_t ecc_corrected = -1;      // since the driver was loaded, or the GPU reset
+  int64_t ecc_uncorrected = -1;    // likewise
+  int64_t retired_corrected = -1;  // pages, of GPUs before Ampere
+  int64_t retired_uncorrected = -1;
+  int64_t remapped_corrected = -1;  // rows, since Ampere
+  int64_t remapped_uncorrected = -1;
+  int64_t replace_pending = -1;  // 1: pages or rows wait for a reset
+  int64_t replace_failed = -1;   // 1: a row could not be replaced
+  int64_t recovery_action =
+      -1;  // what the driver wants done: nvmlDeviceGpuRecoveryAction_t, 0 = nothing
+
+  int64_t nvlink_replays = -1;  // of all its links
+  int64_t nvlink_recoveries = -1;
+  int64_t nvlink_crc = -1;
+
+  std::vector<int64_t> xids{};  // that came since the last report
+};
+
+struct GpuReport {
+  std::string driver{};           // version
+  bool xids_are_told = false;     // the driver has events
+  std::vector<GpuSample> gpus{};  // by index; instances behind their GPU
+};
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_GPU_REPORT_H_

@@ -1,0 +1,58 @@
+// Asks the GPUs how they are, again and again, through a process of its own (berth-probe --watch)
+// that keeps the driver's library open: XIDs are told only to who listens. A driver that hangs on a
+// dead GPU, or crashes, takes that process down and not the agent.
+#ifndef BERTH_CLIENTS_DISCOVERY_GPU_WATCH_H_
+#define BERTH_CLIENTS_DISCOVERY_GPU_WATCH_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "clients/discovery/child.h"
+#include "clients/discovery/gpu_report.h"
+
+namespace berth::discovery {
+
+inline constexpr absl::Duration kGpuReportTimeout = absl::Seconds(30);
+
+// Not thread-safe. The thread that asks first must live as long as this does: its end is that of
+// the process.
+class GpuWatch {
+ public:
+  // `program` is berth-probe; `nvml_library` "" = libnvidia-ml.so.1.
+  GpuWatch(std::string program, std::string nvml_library);
+  ~GpuWatch();
+  GpuWatch(const GpuWatch&) = delete;
+  GpuWatch& operator=(const GpuWatch&) = delete;
+
+  // Starts the process if there is none. NOT_FOUND: this machine has no such library;
+  // FAILED_PRECONDITION: the driver is not loaded;
+  // DEADLINE_EXCEEDED: the driver hangs; any other: the driver does not start, or the process
+  // failed. After an error the next call starts another one. Cut short when `stop` becomes true.
+  absl::StatusOr<GpuReport> Ask(absl::Duration timeout, const std::atomic<bool>& stop);
+
+  // Ends the process: the next call looks anew which GPUs there are.
+  void Restart() { End(); }
+
+ private:
+  absl::Status Start();
+  void Send();
+  absl::Status Fill(size_t size, absl::Time deadline, const std::atomic<bool>& stop);
+  absl::Status WhyEnded();
+  void End();
+  bool Reap();
+
+  const std::string program_;
+  const std::string library_;
+  pid_t pid_ = -1;
+  Pipe in_, out_;
+  std::string answer_;
+};
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_GPU_WATCH_H_

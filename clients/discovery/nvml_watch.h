@@ -1,0 +1,52 @@
+// GPUs at work, through NVML: what they count, and the XIDs that the driver tells meanwhile.
+#ifndef BERTH_CLIENTS_DISCOVERY_NVML_WATCH_H_
+#define BERTH_CLIENTS_DISCOVERY_NVML_WATCH_H_
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "clients/discovery/gpu_report.h"
+#include "clients/discovery/nvml_library.h"
+
+namespace berth::discovery {
+
+class NvmlWatch {
+ public:
+  // Looks which GPUs there are, and asks for their XIDs. `nvml` outlives it.
+  explicit NvmlWatch(const NvmlLibrary& nvml);
+  ~NvmlWatch();
+  NvmlWatch(const NvmlWatch&) = delete;
+  NvmlWatch& operator=(const NvmlWatch&) = delete;
+
+  // Waits for an XID. False: there are no events to wait for, and it came back at once.
+  bool Wait(absl::Duration timeout);
+  // All that is there now, with the XIDs since the last call.
+  GpuReport Read();
+
+ private:
+  struct Watched {
+    NvmlDevice device = nullptr;
+    GpuSample fixed;  // what does not change
+    std::vector<int64_t> xids;
+  };
+
+  void Add(unsigned index);
+  GpuSample ReadGpu(const Watched& watched) const;
+  void ReadLoad(NvmlDevice device, GpuSample* sample) const;
+  void ReadErrors(NvmlDevice device, GpuSample* sample) const;
+  void ReadLinks(NvmlDevice device, GpuSample* sample) const;
+  void LinkCount(NvmlDevice device, unsigned link, unsigned field, int counter, int more,
+                 int64_t* sum) const;
+  void ReadInstances(const Watched& watched, std::vector<GpuSample>* to) const;
+  template <class T>
+  void Keep(NvmlResult result, const T& value, int64_t* to, GpuSample* sample) const;
+
+  const NvmlLibrary& nvml_;
+  NvmlEventSet events_ = nullptr;
+  bool told_ = false;  // the driver takes the wish for at least one GPU's XIDs
+  std::vector<Watched> watched_;
+};
+
+}  // namespace berth::discovery
+
+#endif  // BERTH_CLIENTS_DISCOVERY_NVML_WATCH_H_

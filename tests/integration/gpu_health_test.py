@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""GPUs that fail, vanish, come back and are divided while tasks run on them: a real agent with a fake driver
+(tests/unit/discovery/fake), whose state the test writes.
+"""
+import os
+import pathlib
+import signal
+import unittest
+import urllib.request
+
+from berth_api import job_pb2, make_job, node_pb2
+from berth_harness import SOURCE, Cluster, free_port, wait_until
+
+FAKE_NVML = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")) / "tests" / "libberth_fake_nvml.so"
+HEALTHY = "ecc 0 0\necc 1 0\npending 1 0\n"
+
+
+@unittest.skipUnless(FAKE_NVML.exists(), "the fake driver is not built")
+class GpuHealth(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.cluster.belongs_to(self)
+        self.state = self.cluster.home / "driver"
+        self.say("")
+        os.environ["BERTH_FAKE_NVML_STATE"] = str(self.state)
+        self.addCleanup(os.environ.pop, "BERTH_FAKE_NVML_STATE")
+        self.cluster.server.start()
+        self.cluster.create_queue("q")
+        self.http = f"127.0.0.1:{free_port()}"
+        self.agent = self.cluster.add_agent("n1", httpListen=self.http, discovery={"nvmlLibrary": str(FAKE_NVML)},
+                                            health={"interval": "1s", "recoverAfter": 2})
+        self.cluster.wait_nodes(1)
+
+    def say(self, text):
+        """Written aside: the driver must not read half of it."""
+        draft = self.state.with_suffix(".draft")
+        draft.write_text(HEALTHY + text)
+        draft.rename(self.state)
+
+    def devices(self):
+        """UUID -> whether it is given out."""
+        node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
+        return {device.uuid: not device.unhealthy for device in node.inventory.devices if device.kind in ("gpu", "mig")}
+
+    def wait_devices(self, what, **expected):
+        names = {name.replace("_", "-").replace("GPU-", "GPU-fake-").replace("MIG-", "MIG-fake-"): good
+                 for name, good in expected.items()}
+        wait_until(lambda: self.devices() == names, 60, f"{what}: {names}")
+
+    def condition(self, name):
+        page = self.cluster.server.get("/metrics")[1]
+        return f'berth_node_conditions{{condition="{name}"}} 1' in page
+
+    def look(self):
+        self.agent.signal(signal.SIGHUP)
+
+    def start_task(self, name, kind, model=None):
+        marks = self.cluster.shared_file(name)
+        job = make_job(name, "q", ["sh", "-c", f"echo $$ $CUDA_VISIBLE_DEVICES >> {marks}; exec sleep 100000"])
+        request = job.spec.groups[0].resources.devices.add(kind=kind, count=1)
+        if model:
+            request.model.append(model)
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=name, jobs=[job]), timeout=10)
+        self.cluster.wait_job(name, "RUNNING")
+        wait_until(lambda: marks.read_text().strip(), 20, "the task says what it has")
+        return marks
+
+    def test_faults_and_losses_take_out_the_device_alone(self):
+        whole = {"GPU_1": True, "GPU_2": True, "MIG_100": True, "MIG_103": True}
+        self.wait_devices("as it is", **whole)
+        marks = self.start_task("train", "gpu")
+        pid, uuid = marks.read_text().split()
+        self.assertEqual(uuid, "GPU-fake-1")
+        self.say("xid 1 31\nxid 0 79\n")
+        self.wait_devices("an XID", **{**whole, "GPU_1": False})
+        wait_until(lambda: self.condition("gpu-xid"), 30, "the condition")
+        page = urllib.request.urlopen(f"http://{self.http}/metrics", timeout=10).read().decode()
+        self.assertIn('DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-fake-1"', page)
+        self.assertIn('berth_agent_device_healthy{UUID="GPU-fake-1",kind="gpu",node="n1"} 0', page)
+
+        self.say("gone 1 1\n")
+        self.look()  # which forgets the XID, too
+        self.wait_devices("a GPU that vanished", **{**whole, "GPU_2": False})
+        wait_until(lambda: self.condition("devices"), 30, "the condition")
+        self.say("")
+        self.look()
+        self.wait_devices("a GPU that came back", **whole)
+        wait_until(lambda: not self.condition("devices") and not self.condition("gpu-xid"), 30, "no condition")
+
+        self.cluster.wait_job("train", "RUNNING")
+        self.assertEqual(marks.read_text().split(), [pid, uuid])  # the same process, started once
+        os.kill(int(pid), 0)
+
+    def test_instances_are_devices(self):
+        marks = self.start_task("slice", "mig", "3g.40gb")
+        self.assertTrue(marks.read_text().split()[1].startswith("MIG-fake-10"))
+        self.say("mig 1 1\n")
+        self.look()
+        self.wait_devices("another GPU is divided", GPU_1=True, MIG_100=True, MIG_103=True, MIG_300=True, MIG_303=True)
+        self.assertFalse(self.condition("devices"))
+        self.say("mig 1 1\nxid 1 95\n")
+        self.wait_devices("its instances fail with it", GPU_1=True, MIG_100=True, MIG_103=True, MIG_300=False,
+                          MIG_303=False)
+
+    def test_memory_errors_come_and_go_with_the_counters(self):
+        self.wait_devices("as it is", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
+        self.say("ecc 0 3\n")
+        self.wait_devices("memory errors", GPU_1=False, GPU_2=True, MIG_100=True, MIG_103=True)
+        wait_until(lambda: self.condition("gpu-ecc"), 30, "the condition")
+        # A driver that is reloaded counts from 0.
+        self.say("")
+        self.wait_devices("counters that began anew", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
