@@ -50,7 +50,7 @@ void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, 
     (*env)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = absl::StrCat(std::max<int64_t>(share / 10, 1));
     const auto memory = context.device_memory.find(launch.device_uuids(i));
     if (memory == context.device_memory.end() || memory->second == 0) continue;
-    const int64_t mib = memory->second / 1000 * share >> 20;
+    const int64_t mib = memory->second * share / 1000 >> 20;
     (*env)["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = absl::StrCat("0=", mib, "M");
   }
 }

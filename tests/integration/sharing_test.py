@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Shares of GPUs as a user sees them: quotas in halves, what a task is told, a restart, and what was decided is what the
+engine decides from the log, prices included."""
+import json
+import subprocess
+import unittest
+
+from berth_api import job_pb2, make_job, types_pb2
+from berth_harness import BIN, Cluster, wait_until
+
+SHARED = [{"name": "n[1-4]", "cpu": 64, "memory": "64Gi", "devices": {"gpu": 4}, "tasksPerGpu": 4, "runTime": "2s",
+           "runTimeJitter": "2s"}]
+
+
+def sharing(name, queue, share, **more):
+    job = make_job(name, queue, more.pop("command", ["run"]), **more)
+    job.spec.groups[0].resources.devices.append(types_pb2.DeviceRequest(kind="gpu", share=share))
+    return job
+
+
+class Sharing(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster({"log": {"level": "warn"}}).belongs_to(self)
+        self.server = self.cluster.server.start()
+
+    def submit(self, jobs):
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(jobs=jobs), timeout=30)
+
+    def free_gpus(self, node):
+        return json.loads(self.cluster.berth("node", "get", node, "-o", "json"))["status"]["free"]["counts"].get("gpu", 0)
+
+    def test_quotas_in_halves_and_what_a_task_is_told(self):
+        self.cluster.add_agent("one", devices=[{"kind": "gpu", "uuid": "GPU-a", "memory": "80Gi"},
+                                               {"kind": "gpu", "uuid": "GPU-b", "memory": "80Gi"}],
+                               sharing={"mode": "MPS", "maxTasks": 4, "mpsPipeDirectory": "/run/mps"})
+        self.cluster.wait_nodes(1)
+        manifest = self.cluster.manifest("kind: Queue\nname: halves\nlimit: {gpu: 1.25}\n", "queue.yaml")
+        self.cluster.berth("apply", "-f", manifest)
+        told = "echo $BERTH_DEVICE_SHARE $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE " \
+               "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $CUDA_MPS_PIPE_DIRECTORY; sleep 60"
+        self.submit([sharing(f"j{i}", "halves", 0.5, command=["/bin/sh", "-c", told]) for i in range(3)])
+        for name in ["j0", "j1"]:
+            self.cluster.wait_job(name, "RUNNING")
+        wait_until(lambda: "GPU-a" in self.cluster.berth("logs", "j0"), 20, "the first task prints")
+        self.assertEqual(self.cluster.berth("logs", "j0").strip(), "0.500 GPU-a 50 0=40960M /run/mps")
+        self.assertIn("GPU-a", self.cluster.berth("logs", "j1"))  # the same one
+        told = self.cluster.berth("job", "get", "j2")
+        self.assertIn("needs 0.5 gpu, 0.25 free", told)
+        self.assertEqual(self.free_gpus("one"), 1)
+        self.assertIn("1 in use", self.cluster.berth("node", "describe", "one"))
+        shares = self.cluster.berth("queue", "shares")
+        self.assertIn("1.25", shares)
+
+        self.server.kill()
+        self.server.start()
+        self.cluster.wait_nodes(1)
+        self.assertEqual(self.free_gpus("one"), 1)
+        self.cluster.berth("job", "cancel", "j0")
+        self.cluster.wait_job("j2", "RUNNING")
+        self.assertEqual(self.free_gpus("one"), 1)
+
+    def test_a_learned_mix_with_prices_is_part_of_the_log(self):
+        self.cluster.add_simulation(SHARED)
+        self.cluster.wait_nodes(4)
+        self.cluster.create_queue("q")
+        self.submit([sharing(f"a{i}", "q", (0.25, 0.4, 0.7)[i % 3]) for i in range(60)])
+        wait_until(lambda: self.server.metric("berth_request_mix_priced") == 1, 60, "prices are found")
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(self.server.metric("berth_request_mix_priced"), 1)
+        self.submit([sharing(f"b{i}", "q", (0.25, 0.4, 0.7)[i % 3]) for i in range(60)])
+        wait_until(lambda: len(self.cluster.api.all_jobs(states=[job_pb2.JOB_SUCCEEDED])) == 120, 120, "all end")
+        self.server.stop()
+        verified = subprocess.run([str(BIN / "berth-sim"), "verify", str(self.server.data), "-o", "json"],
+                                  capture_output=True, text=True, timeout=300)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertGreater(int(json.loads(verified.stdout)["decisions"]), 200)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
