@@ -45,6 +45,28 @@ EnvironmentContext Context() {
           .task_directory = "/t"};
 }
 
+TEST_CASE("a share of a GPU, and what MPS holds it to") {
+  v1::TaskLaunch launch;
+  launch.add_device_uuids("GPU-a");
+  launch.add_device_kinds("gpu");
+  launch.add_device_shares(250);
+  EnvironmentContext context;
+  context.has_gpus = true;
+  context.device_memory["GPU-a"] = int64_t{80} << 30;
+  Environment env = BuildEnvironment({1, 0, 1}, launch, {}, context);
+  CHECK(env.at("BERTH_DEVICE_SHARE") == "0.250");
+  CHECK(env.at("CUDA_VISIBLE_DEVICES") == "GPU-a");
+  CHECK_FALSE(env.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+  context.mps_pipe_directory = "/run/mps";
+  env = BuildEnvironment({1, 0, 1}, launch, {}, context);
+  CHECK(env.at("CUDA_MPS_PIPE_DIRECTORY") == "/run/mps");
+  CHECK(env.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == "25");
+  CHECK(env.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == "0=20480M");
+  launch.set_device_shares(0, 1000);
+  env = BuildEnvironment({1, 0, 1}, launch, {}, context);
+  CHECK_FALSE(env.contains("BERTH_DEVICE_SHARE"));
+}
+
 TEST_CASE("the environment contract") {
   v1::TaskLaunch launch = Launch();
   for (const char* uuid : {"GPU-a", "GPU-b"}) {
