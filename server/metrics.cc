@@ -58,7 +58,8 @@ void AddStates(const ClusterState& state, FamilyList& out) {
 
 void AddMix(const ClusterState& state, FamilyList& out) {
   const RequestMix& mix = state.request_mix();
-  out.Gauge("request_mix_types", "Types of requests that sharing devices goes by (docs/sharing.md).",
+  out.Gauge("request_mix_types",
+            "Types of requests that sharing devices goes by (docs/sharing.md).",
             AsDouble(static_cast<uint64_t>(mix.types.size())));
   out.Gauge("request_mix_priced", "1 if it is known what these are worth.", mix.priced ? 1 : 0);
 }

@@ -228,7 +228,8 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
                  std::back_inserter(queues));
   for (QueueId id : queues) PutQueue(id);
   if (dirty.request_mix) {
-    PutValue(RecordKind::kMeta, std::string(kRequestMixKey), EncodeRequestMix(state_.request_mix()));
+    PutValue(RecordKind::kMeta, std::string(kRequestMixKey),
+             EncodeRequestMix(state_.request_mix()));
   }
   for (NodeId id : dirty.nodes) PutNode(id);
   for (HyperNodeId id : dirty.hyper_nodes) PutHyperNode(id);

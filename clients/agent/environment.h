@@ -22,9 +22,9 @@ struct EnvironmentContext {
   std::string node;
   std::string address;  // how others reach this node
   bool has_gpus = false;
-  std::string mps_pipe_directory = {};  // empty: GPUs are not shared by MPS
+  std::string mps_pipe_directory = {};                // empty: GPUs are not shared by MPS
   std::map<std::string, int64_t> device_memory = {};  // bytes, by uuid; of shared ones
-  std::string nccl_topo_file = {};  // absolute; empty: there is none
+  std::string nccl_topo_file = {};                    // absolute; empty: there is none
   std::string user;
   std::string home;
   std::string scratch = {}, tmp = {};  // directories of the task's own; empty: not named

@@ -109,9 +109,9 @@ class TaskBook {
   TaskRunner& runner_;
   SendReport send_;
   Tasks tasks_;
-  std::map<uint64_t, TaskId> unacked_;                   // latest report of each task
+  std::map<uint64_t, TaskId> unacked_;                           // latest report of each task
   std::map<std::string, std::map<TaskId, int>> device_holders_;  // by uuid: thousandths of each
-  std::deque<std::pair<absl::Duration, TaskId>> ended_;  // when, in order
+  std::deque<std::pair<absl::Duration, TaskId>> ended_;          // when, in order
   std::set<TaskId> waiting_;
   size_t unsaved_ = 0;
   absl::Duration save_retry_;  // when the next try is due

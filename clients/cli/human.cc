@@ -41,7 +41,8 @@ std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& co
   if (cpu_millis != 0) parts.push_back(absl::StrCat("cpu ", HumanCpu(cpu_millis)));
   if (memory_bytes != 0) parts.push_back(absl::StrCat("memory ", HumanBytes(memory_bytes)));
   for (const auto& count : counts) {
-    if (count.second != 0) parts.push_back(absl::StrCat(count.first, " ", HumanCount(count.second)));
+    if (count.second != 0)
+      parts.push_back(absl::StrCat(count.first, " ", HumanCount(count.second)));
   }
   return parts.empty() ? "-" : absl::StrJoin(parts, ", ");
 }

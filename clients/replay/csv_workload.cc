@@ -22,8 +22,9 @@ using Row = std::vector<std::string>;
 
 const std::vector<std::string>& Fields() {
   static const auto* fields = new std::vector<std::string>{
-      "name",       "submit", "run",       "requested", "tasks", "cpu",      "cpu_millis", "memory",
-      "memory_mib", "gpus",   "gpu_model", "gpu_milli", "user",      "queue", "priority", "preemptible"};
+      "name",       "submit", "run",        "requested",  "tasks",     "cpu",
+      "cpu_millis", "memory", "memory_mib", "gpus",       "gpu_model", "gpu_milli",
+      "user",       "queue",  "priority",   "preemptible"};
   return *fields;
 }
 

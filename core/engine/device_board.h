@@ -1,11 +1,11 @@
 // DeviceBoard: where a request for devices goes by the sharing policy (core/sharing): what is left
-// of each node, and what each place there would cost. Kept from cycle to cycle; it follows the nodes
-// that changed, tried edits and undone ones alike.
+// of each node, and what each place there would cost. Kept from cycle to cycle; it follows the
+// nodes that changed, tried edits and undone ones alike.
 //
 //   n0 has 400 and 1000 thousandths left, n1 600; a share of 400: n0, on the device with 400
 //
-// Of the shared kind (core/engine/demand_watch.h); a node is taken to have devices of one model. A cache: no decision depends on what it held before. No thread
-// safety.
+// Of the shared kind (core/engine/demand_watch.h); a node is taken to have devices of one model. A
+// cache: no decision depends on what it held before. No thread safety.
 #ifndef BERTH_CORE_ENGINE_DEVICE_BOARD_H_
 #define BERTH_CORE_ENGINE_DEVICE_BOARD_H_
 
@@ -41,7 +41,7 @@ class DeviceBoard {
   std::optional<ScoreBoard> board_;
   SharingPolicy policy_ = SharingPolicy::kBidPrice;
   uint64_t mix_version_ = 0;
-  uint64_t position_ = 0;  // in the log of changed nodes
+  uint64_t position_ = 0;            // in the log of changed nodes
   std::vector<std::string> models_;  // of the mix
   std::vector<NodeId> changed_;
 };

@@ -13,8 +13,8 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
 }
 
 bool AnyDeviceSuits(const DeviceRequest& request) {
-  return request.share == 0 && request.min_memory_bytes == 0 && request.models.empty() && request.deny_models.empty() &&
-         request.allow_uuids.empty() && request.deny_uuids.empty();
+  return request.share == 0 && request.min_memory_bytes == 0 && request.models.empty() &&
+         request.deny_models.empty() && request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
 // By what devices have in common, and by what each is called.
@@ -126,8 +126,7 @@ std::optional<DeviceSet> DeviceChoice::Choose(const Offer& offer, const DeviceSe
   DeviceSet chosen;
   for (const Wanted& wanted : wanted_) {
     const bool shares = wanted.request->share > 0;
-    const DeviceSet from =
-        shares ? BestToShare(offer, wanted, wish) : Candidates(offer, wanted);
+    const DeviceSet from = shares ? BestToShare(offer, wanted, wish) : Candidates(offer, wanted);
     if (!Take(offer, wanted, from, rails, &chosen)) return std::nullopt;
   }
   return chosen;
@@ -148,9 +147,8 @@ bool DeviceChoice::Take(const Offer& offer, const Wanted& wanted, const DeviceSe
 bool DeviceChoice::TakeBest(const Offer& offer, const Wanted& wanted, const KindLayout& layout,
                             const DeviceSet& from, const DeviceSet& rails,
                             DeviceSet* chosen) const {
-  SetQuery query{.candidates = layout.MaskOf(from),
-                 .size = wanted.request->count,
-                 .floor = wanted.floor};
+  SetQuery query{
+      .candidates = layout.MaskOf(from), .size = wanted.request->count, .floor = wanted.floor};
   std::vector<LinkScore> near;
   const bool any_choice = std::popcount(query.candidates) > query.size;
   if (any_choice && nics() != nullptr && layout.nics > 0) {

@@ -58,8 +58,8 @@ class DeviceChoice {
   DeviceSet Candidates(const Offer& offer, const Wanted& wanted) const;
   DeviceSet BestToShare(const Offer& offer, const Wanted& wanted, const ShareWish& wish) const;
   int64_t SharesIn(const Offer& offer, const Wanted& wanted, int64_t bound) const;
-  bool Take(const Offer& offer, const Wanted& wanted, const DeviceSet& from,
-            const DeviceSet& rails, DeviceSet* chosen) const;
+  bool Take(const Offer& offer, const Wanted& wanted, const DeviceSet& from, const DeviceSet& rails,
+            DeviceSet* chosen) const;
   bool TakeBest(const Offer& offer, const Wanted& wanted, const KindLayout& layout,
                 const DeviceSet& from, const DeviceSet& rails, DeviceSet* chosen) const;
   bool TakeNics(const Offer& offer, const Wanted& wanted, const DeviceSet& rails,

@@ -50,10 +50,10 @@ class Search {
   // A node from which something went.
   struct Left {
     NodeId node;
-    Resources free;    // of amounts; negative where others wait for what is being released
+    Resources free;  // of amounts; negative where others wait for what is being released
     DeviceSet well;
     DeviceUse used;
-    DeviceUse kept;  // for others
+    DeviceUse kept;                       // for others
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
 
@@ -109,14 +109,14 @@ bool Search::Begin() {
 void Search::CountWhatFitsNow() {
   for (Shape& shape : shapes_) {
     const ShapeEntry& entry = state_.interner().Shape(shape.id);
-    state_.free().ForEach(
-        static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu], [&](NodeId id, const Resources& free) {
-          cycle_.CountWork(1);
-          const Node& node = state_.nodes().At(id);
-          shape.fit +=
-              cycle_.search().FitsIn(shape.id, {node, free, TakenDevices(node)}, shape.needed);
-          return true;
-        });
+    state_.free().ForEach(static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu],
+                          [&](NodeId id, const Resources& free) {
+                            cycle_.CountWork(1);
+                            const Node& node = state_.nodes().At(id);
+                            shape.fit += cycle_.search().FitsIn(
+                                shape.id, {node, free, TakenDevices(node)}, shape.needed);
+                            return true;
+                          });
   }
 }
 

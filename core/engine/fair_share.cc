@@ -20,8 +20,8 @@ struct Part {
   absl::int128 fraction = 0;
 };
 
-// Rounds down to whole units; the remainder one unit each by largest fraction, then older. Whose cap
-// is no whole number of units takes a part of one at last.
+// Rounds down to whole units; the remainder one unit each by largest fraction, then older. Whose
+// cap is no whole number of units takes a part of one at last.
 void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_t first,
            int64_t unit) {
   int64_t left = amount;

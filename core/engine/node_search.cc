@@ -289,8 +289,7 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
   if (!look.best.has_value()) return std::nullopt;
   const Offer offer{state_.nodes().At(*look.best), state_.free().FreeOf(*look.best), look.used};
   const bool minds_rails = look.seeker != nullptr && look.prepared.devices.minds_rails();
-  const bool spread =
-      look.seeker != nullptr && StrategyFor(*look.seeker) == Strategy::kSpread;
+  const bool spread = look.seeker != nullptr && StrategyFor(*look.seeker) == Strategy::kSpread;
   std::optional<DeviceSet> devices = look.prepared.devices.Choose(
       offer, minds_rails ? look.seeker->RailsFor(*look.best) : DeviceSet{},
       {.left = look.left, .spread = spread});

@@ -73,9 +73,9 @@ class NodeSearch {
   // other scores the first that passes is the best:
   //   free devices  2 2 4 8 8, request 3 devices -> looks at 4, takes it
   // The strategy of the group (or job, or queue) says in which order to look: `spread` from the
-  // other end; `colocate` first where the job has tasks, then where most of the rest fits. Where some
-  // devices of the cluster may be shared, tasks that are packed go by the sharing policy instead
-  // (core/engine/device_board.h).
+  // other end; `colocate` first where the job has tasks, then where most of the rest fits. Where
+  // some devices of the cluster may be shared, tasks that are packed go by the sharing policy
+  // instead (core/engine/device_board.h).
   std::optional<Found> Best(const Seeker& seeker, uint64_t* work);
   // The same for any task of the shape, as if nothing were kept for others.
   std::optional<Found> Best(ShapeId shape, uint64_t* work);

@@ -207,7 +207,8 @@ std::optional<BlockedVerdict> KeptFromOthers(const ClusterState& state, QueueId 
       verdict.limit = total[*kind];
       const int64_t free = total[*kind] - holds[*kind] - for_others[*kind];
       verdict.free = std::max<int64_t>(free, 0);
-      verdict.detail = absl::StrCat(AmountText(for_others[*kind], UnitOf(*kind)), " are set aside for other queues");
+      verdict.detail = absl::StrCat(AmountText(for_others[*kind], UnitOf(*kind)),
+                                    " are set aside for other queues");
       return verdict;
     }
     if (root) return std::nullopt;

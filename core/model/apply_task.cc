@@ -83,8 +83,7 @@ absl::Status CheckPlaces(const ClusterState& state, const Job& job,
     missing -= node->healthy;
     DeviceUse& reserved = taken.try_emplace(place.node, node->devices_reserved).first->second;
     const Task& task = job.tasks[place.task];
-    const ShapeEntry& shape =
-        state.interner().Shape(job.groups[GroupOf(job, place.task)].shape);
+    const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, place.task)].shape);
     if (Reserves(task.state) && task.node == place.node) {
       reserved -= UseOf(*node, shape, task.devices);
     }

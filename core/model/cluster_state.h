@@ -45,8 +45,8 @@ struct Dirty {
   std::vector<JobId> new_jobs;  // their immutable part as well
   bool request_mix = false;
   bool empty() const {
-    return !request_mix && queues.empty() && usages.empty() && hyper_nodes.empty() && nodes.empty() &&
-           jobs.empty() && tasks.empty() && new_jobs.empty();
+    return !request_mix && queues.empty() && usages.empty() && hyper_nodes.empty() &&
+           nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
   }
 };
 
@@ -85,7 +85,8 @@ class ClusterState {
   // Fact: when usage was last charged (UsageCharged); InfinitePast if never.
   Time usage_charged() const { return usage_charged_; }
 
-  // Fact: the demand for devices, and what its parts are worth. The version goes up with each change.
+  // Fact: the demand for devices, and what its parts are worth. The version goes up with each
+  // change.
   const RequestMix& request_mix() const { return request_mix_; }
   uint64_t request_mix_version() const { return request_mix_version_; }
 

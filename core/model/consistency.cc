@@ -65,8 +65,8 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   }
   if (Reserves(task.state) || task.moves) {
     Sums::OfNode& there = sums.nodes[task.moves ? task.next_node : task.node];
-    const DeviceUse devices = UseOf(state.nodes().At(task.moves ? task.next_node : task.node), shape,
-                                    task.moves ? task.next_devices : task.devices);
+    const DeviceUse devices = UseOf(state.nodes().At(task.moves ? task.next_node : task.node),
+                                    shape, task.moves ? task.next_devices : task.devices);
     if (!there.devices_reserved.HasRoomFor(devices)) {
       return Differs("job ", job.id.value, " task ", index,
                      " waits for a device that another does");
@@ -218,7 +218,8 @@ Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
   capacity[kCpu] = spec.cpu_millis;
   capacity[kMemory] = spec.memory_bytes;
   for (const NamedAmount& e : spec.extended) capacity[*interner.FindKind(e.name)] += e.amount;
-  for (const Device& d : spec.devices) capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : kWhole;
+  for (const Device& d : spec.devices)
+    capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : kWhole;
   return capacity;
 }
 

@@ -12,8 +12,9 @@ EventBody& EventBody::operator=(EventBody&& other) noexcept = default;
 EventBody::~EventBody() = default;
 
 template <typename Fact>
-  requires(!std::is_base_of_v<AnyFact, Fact> && std::is_constructible_v<AnyFact, Fact>)
-EventBody::EventBody(Fact fact) : AnyFact(std::in_place_type<Fact>, std::move(fact)) {}
+requires(!std::is_base_of_v<AnyFact, Fact> &&
+         std::is_constructible_v<AnyFact, Fact>) EventBody::EventBody(Fact fact)
+    : AnyFact(std::in_place_type<Fact>, std::move(fact)) {}
 
 template EventBody::EventBody(QueueCreated);
 template EventBody::EventBody(QueueUpdated);

@@ -214,8 +214,8 @@ class EventBody : public AnyFact {
  public:
   EventBody();
   template <typename Fact>
-    requires(!std::is_base_of_v<AnyFact, Fact> && std::is_constructible_v<AnyFact, Fact>)
-  EventBody(Fact fact);  // NOLINT(google-explicit-constructor): as of a variant
+  requires(!std::is_base_of_v<AnyFact, Fact> && std::is_constructible_v<AnyFact, Fact>)
+      EventBody(Fact fact);  // NOLINT(google-explicit-constructor): as of a variant
   EventBody(const EventBody& other);
   EventBody(EventBody&& other) noexcept;
   EventBody& operator=(const EventBody& other);

@@ -1,7 +1,8 @@
 // FreeIndex: what the nodes that take new tasks have free, ordered for best fit: by (devices
-// of all kinds of which something is free, free cpu, NodeId). A search starts at the tightest node that could be sufficient
-// and goes upward; an update costs O(log nodes). The key holds no interned order, so iteration is
-// the same after a fold and after a load. Kept by StateEditor, without lag. No thread safety.
+// of all kinds of which something is free, free cpu, NodeId). A search starts at the tightest node
+// that could be sufficient and goes upward; an update costs O(log nodes). The key holds no interned
+// order, so iteration is the same after a fold and after a load. Kept by StateEditor, without lag.
+// No thread safety.
 //
 // Nodes on which tasks are being released are listed a second time, by what they have free once
 // those are gone (soon()): for who may wait for that.

@@ -35,7 +35,7 @@ struct ShapeEntry {
   int64_t DevicesFor(int64_t tasks) const {
     return device_count * tasks + (share * tasks + kWhole - 1) / kWhole;
   }
-  uint64_t uses = 0;         // group lists that name it
+  uint64_t uses = 0;  // group lists that name it
 };
 
 // The immutable part that equal jobs share. Job::groups, policies and topology

@@ -26,7 +26,7 @@ struct DeviceRequest {
   std::string kind;  // "gpu", "nic", ...
   int32_t count = 0;
   int32_t share = 0;  // in thousandths: a part of one device, and count is 1; 0 = whole devices
-  int64_t min_memory_bytes = 0;  // of each device; of a share: of the part
+  int64_t min_memory_bytes = 0;     // of each device; of a share: of the part
   std::vector<std::string> models;  // any of these; empty = any
   std::vector<std::string> deny_models;
   std::vector<std::string> allow_uuids;  // empty = any
@@ -41,8 +41,8 @@ struct DeviceRequest {
   bool operator==(const DeviceRequest&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceRequest& v) {
-    return H::combine(std::move(h), v.kind, v.count, v.share, v.min_memory_bytes, v.models, v.deny_models,
-                      v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
+    return H::combine(std::move(h), v.kind, v.count, v.share, v.min_memory_bytes, v.models,
+                      v.deny_models, v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
   }
 };
 

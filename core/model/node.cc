@@ -63,8 +63,7 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     if (!devices.Has(i) || node.spec.devices[i].kind != shape.share_of) continue;
     use.whole -= DeviceSet::Of(i);
-    use.shared.push_back(
-        {.device = static_cast<uint8_t>(i), .tasks = 1, .share = shape.share});
+    use.shared.push_back({.device = static_cast<uint8_t>(i), .tasks = 1, .share = shape.share});
   }
   return use;
 }

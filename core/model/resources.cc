@@ -79,9 +79,8 @@ int64_t DeviceUse::FreeIn(const DeviceSet& devices) const {
 
 bool DeviceUse::HasRoomFor(const DeviceUse& more) const {
   if (more.whole.Overlaps(InUse())) return false;
-  return std::all_of(more.shared.begin(), more.shared.end(), [&](const SharedDevice& one) {
-    return one.share <= FreeOf(one.device);
-  });
+  return std::all_of(more.shared.begin(), more.shared.end(),
+                     [&](const SharedDevice& one) { return one.share <= FreeOf(one.device); });
 }
 
 }  // namespace berth

@@ -233,12 +233,9 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   const bool held_any = job.occupying > 0;
   if (reserved.any && !(reserved == reserves))
     Unreserve(reserved.node, key, shape, reserved.devices);
-  if (occupied.any && !(occupied == occupies))
-    Vacate(occupied.node, key, shape, occupied.devices);
-  if (occupies.any && !(occupied == occupies))
-    Occupy(occupies.node, key, shape, occupies.devices);
-  if (reserves.any && !(reserved == reserves))
-    Reserve(reserves.node, key, shape, reserves.devices);
+  if (occupied.any && !(occupied == occupies)) Vacate(occupied.node, key, shape, occupied.devices);
+  if (occupies.any && !(occupied == occupies)) Occupy(occupies.node, key, shape, occupies.devices);
+  if (reserves.any && !(reserved == reserves)) Reserve(reserves.node, key, shape, reserves.devices);
   job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
   QueueChange change;

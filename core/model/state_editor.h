@@ -162,9 +162,9 @@ class StateEditor {
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
   // Nothing is known any more of what cannot be placed: the policies are others.
   void ForgetVerdicts();
-  // Before it: if any node could give more since then, returns to ready() the blocked classes of jobs
-  // that are kept a place, as they may start earlier now; but each not sooner after it was found
-  // blocked than `refresh`.
+  // Before it: if any node could give more since then, returns to ready() the blocked classes of
+  // jobs that are kept a place, as they may start earlier now; but each not sooner after it was
+  // found blocked than `refresh`.
   void WakeReserved(Duration refresh);
   // Returns to ready() what waits for room and one task of which `fits` on a node that could give
   // more since the last call. A node that changed otherwise than by a task that left is asked for

@@ -18,8 +18,8 @@ Effect MixKeeper::OnTurnApplied(const ClusterState& state, absl::Span<const Even
     }
   }
   if (state.shareable_nodes() == 0 || !watch_.Due() || busy_.exchange(true)) return nullptr;
-  auto due = std::make_shared<const Due>(
-      Due{.mix = watch_.Give(), .rooms = watch_.EmptyRooms(state)});
+  auto due =
+      std::make_shared<const Due>(Due{.mix = watch_.Give(), .rooms = watch_.EmptyRooms(state)});
   return [this, due = std::move(due)]() mutable {
     Post([this, due = std::move(due)](Turn& turn) { Give(turn, due); });
   };
@@ -42,9 +42,7 @@ void MixKeeper::Give(Turn& turn, std::shared_ptr<const Due> due) {
     busy_ = false;
     return;
   }
-  turn.OnDurable([this, due = std::move(due)] {
-    worker_->Run([this, due] { FindPrices(*due); });
-  });
+  turn.OnDurable([this, due = std::move(due)] { worker_->Run([this, due] { FindPrices(*due); }); });
 }
 
 void MixKeeper::FindPrices(const Due& due) {

@@ -3,8 +3,8 @@
 //   submits -> DemandWatch -> when a mix is due: RequestMixChanged, as long as none has values yet
 //                                  -> prices, on the worker -> RequestMixChanged with values
 //
-// Only while devices of some node may be shared, and as far as the sharing policy goes by a mix. What
-// it learned is not lost with the process: it goes on from the mix that the state holds.
+// Only while devices of some node may be shared, and as far as the sharing policy goes by a mix.
+// What it learned is not lost with the process: it goes on from the mix that the state holds.
 #ifndef BERTH_SERVER_CONTROLLERS_MIX_KEEPER_H_
 #define BERTH_SERVER_CONTROLLERS_MIX_KEEPER_H_
 
@@ -41,8 +41,8 @@ class MixKeeper final : public TurnObserver {
 
   Loop* const loop_;
   Executor* const worker_;
-  DemandWatch watch_;                // the loop's thread
-  std::atomic<bool> busy_{false};    // a mix is under way
+  DemandWatch watch_;              // the loop's thread
+  std::atomic<bool> busy_{false};  // a mix is under way
   std::atomic<bool> stopped_{false};
 };
 

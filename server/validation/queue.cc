@@ -33,9 +33,10 @@ void CheckBelowLimit(const FieldPath& spec, absl::string_view field,
     const auto cap = std::find_if(limit.begin(), limit.end(),
                                   [&](const NamedAmount& l) { return l.name == part.name; });
     if (cap == limit.end() || part.amount <= cap->amount) continue;
-    findings.Invalid({spec, field}, absl::StrCat(part.name, ": ", AmountText(part.amount, UnitOf(part.name)),
-                                                 " is more than the limit of ",
-                                                 AmountText(cap->amount, UnitOf(part.name))));
+    findings.Invalid(
+        {spec, field},
+        absl::StrCat(part.name, ": ", AmountText(part.amount, UnitOf(part.name)),
+                     " is more than the limit of ", AmountText(cap->amount, UnitOf(part.name))));
   }
 }
 

@@ -125,8 +125,8 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
   for (int i = 0; i < devices.size(); ++i) {
     const FieldPath device_path(path, "devices", i);
     CheckDevice(device_path, devices[i], findings);
-    Add(KindAskedFor(devices[i]), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole, tasks,
-        totals);
+    Add(KindAskedFor(devices[i]), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole,
+        tasks, totals);
     if (AsksForShare(devices[i]) && std::exchange(any_share, true)) {
       findings.Invalid({device_path, "share"}, "a task has a share of one device at most");
     }
@@ -147,7 +147,8 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
     CheckRange(entry, amount, 1, kMaxAmount / kWhole, findings);
     Add(name, amount * kWhole, tasks, totals);
     for (const auto& device : request.devices()) {
-      if (KindAskedFor(device) == name) findings.Invalid(entry, "is already asked for as a device kind");
+      if (KindAskedFor(device) == name)
+        findings.Invalid(entry, "is already asked for as a device kind");
     }
   }
 }
@@ -196,8 +197,8 @@ void CheckResourceList(const FieldPath& path, const v1::ResourceList& list, Find
     const FieldPath entry(path, "counts", name);
     if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
     if (IsInSteps(amount) && amount >= 0 && amount <= InUnits(kMaxAmount, kWhole)) continue;
-    findings.Invalid(entry, absl::StrCat("must be 0..", kMaxAmount / kWhole,
-                                         " in steps of 0.001, is ", amount));
+    findings.Invalid(
+        entry, absl::StrCat("must be 0..", kMaxAmount / kWhole, " in steps of 0.001, is ", amount));
   }
 }
 

@@ -302,7 +302,8 @@ void CoreCluster::Check() const {
 
 int64_t CoreCluster::GpusHeld() const {
   int64_t held = 0;
-  state_.nodes().ForEach([&](NodeId, const Node& node) { held += node.devices_used.InUse().Count(); });
+  state_.nodes().ForEach(
+      [&](NodeId, const Node& node) { held += node.devices_used.InUse().Count(); });
   return held;
 }
 

@@ -1,8 +1,9 @@
 // The board of what is left on nodes: kept up to date it says the same as one that is made anew.
+#include "core/engine/device_board.h"
+
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/device_board.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/cluster.h"

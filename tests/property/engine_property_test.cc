@@ -19,11 +19,12 @@ using testing::TestCluster;
 void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
   const int count = dice.Between(1, most);
   for (int i = 0; i < count; ++i) {
-    cluster.AddNode(absl::StrCat("n", i), {.cpu = dice.Between(2, 16),
-                                           .memory_gib = dice.Between(4, 32),
-                                           .gpus = dice.Between(0, 4),
-                                           .tasks_per_gpu = dice.Chance(30) ? 1 : dice.Between(2, 6),
-                                           .model = dice.Chance(50) ? "H100" : "A100"});
+    cluster.AddNode(absl::StrCat("n", i),
+                    {.cpu = dice.Between(2, 16),
+                     .memory_gib = dice.Between(4, 32),
+                     .gpus = dice.Between(0, 4),
+                     .tasks_per_gpu = dice.Chance(30) ? 1 : dice.Between(2, 6),
+                     .model = dice.Chance(50) ? "H100" : "A100"});
   }
 }
 

@@ -32,7 +32,8 @@ class World {
         line_({.mode = BackfillMode::kConservative}),
         cluster_(line_.cluster) {
     for (int i = 0; i < 5; ++i) {
-      testing::NodeShape shape{.cpu = dice_.Between(4, 12), .gpus = dice_.Between(0, 4), .tasks_per_gpu = 4};
+      testing::NodeShape shape{
+          .cpu = dice_.Between(4, 12), .gpus = dice_.Between(0, 4), .tasks_per_gpu = 4};
       shape.model = dice_.Chance(50) ? "H100" : "A100";
       if (dice_.Chance(70)) shape.labels = {{"zone", "a"}};
       cluster_.AddNode(absl::StrCat("n", i), shape);

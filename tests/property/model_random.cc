@@ -124,8 +124,8 @@ HyperNodeSpec RandomEvents::RandomHyperNode(std::string name, std::string kind) 
   spec.health = Chance(4) ? DomainHealth::kDegraded : DomainHealth::kOk;
   spec.members = {{.text = "n" + std::to_string(Up(8))}};
   if (Chance(2)) {
-    spec.members.push_back({.type = HyperNodeMember::Type::kHyperNode,
-                            .text = "h" + std::to_string(Up(8))});
+    spec.members.push_back(
+        {.type = HyperNodeMember::Type::kHyperNode, .text = "h" + std::to_string(Up(8))});
   }
   return spec;
 }
@@ -153,7 +153,8 @@ EventBody RandomEvents::TopologyEvent() {
   }
   const NodeId node = AnyNode();
   NodesJoined joined{id, {node}};
-  if (const auto other = world_.state.nodes().NextFrom(NodeId{node.value + 1}); Chance(2) && other) {
+  if (const auto other = world_.state.nodes().NextFrom(NodeId{node.value + 1});
+      Chance(2) && other) {
     joined.nodes.push_back(*other);
   }
   return joined;

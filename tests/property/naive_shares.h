@@ -129,7 +129,8 @@ class NaiveShares {
       floors.push_back({id, floor, floor, 0});
       rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
     }
-    const absl::int128 given = RoundsOf(amount, floors, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
+    const absl::int128 given =
+        RoundsOf(amount, floors, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
     RoundsOf(amount - given, rest, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
     std::map<QueueId, absl::int128> got;
     for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;

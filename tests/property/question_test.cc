@@ -41,7 +41,8 @@ JobShape RandomShape(Dice& dice) {
 class Life {
  public:
   explicit Life(uint32_t seed) : cluster_(AllActions()), dice_(seed) {
-    for (int i = 0; i < 4; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 8, .gpus = 4, .tasks_per_gpu = 3});
+    for (int i = 0; i < 4; ++i)
+      cluster_.AddNode(absl::StrCat("n", i), {.cpu = 8, .gpus = 4, .tasks_per_gpu = 3});
     cluster_.AddQueue("a", {.deserved = {{"gpu", 6}}, .guarantee = {{"gpu", dice_.Below(3)}}});
     cluster_.AddQueue("b", {.limit = {{"gpu", dice_.Between(6, 16)}}, .deserved = {{"gpu", 6}}});
     budget_ = dice_.Chance(40) ? static_cast<uint64_t>(dice_.Between(5, 60)) : kNoBudget;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "tests/unit/agent/logic_world.h"
 
 namespace berth {
@@ -423,6 +424,28 @@ TEST_CASE("devices: unknown and held ones are refused, those of a dying task are
   CHECK(agent.runner.Take() == Calls{});
   agent.Event(Id(1), TaskEvent::Kind::kExited, 143);
   CHECK(agent.runner.Take() == Calls{"prepare 4-0-1 port"});
+}
+
+TEST_CASE("devices: shares of one are held together, up to the whole") {
+  Agent agent;
+  agent.Register();
+  agent.Prepare(Key(1), true, true, {"gpu-0"}, {500});
+  agent.Event(Id(1), TaskEvent::Kind::kPrepared);
+  agent.Prepare(Key(2), true, true, {"gpu-0"}, {300});
+  agent.Event(Id(2), TaskEvent::Kind::kPrepared);
+  CHECK(SentReports(agent).empty());
+  agent.Prepare(Key(3), true, true, {"gpu-0"}, {300});
+  agent.Prepare(Key(4), true, true, {"gpu-0"});
+  const auto reports = SentReports(agent);
+  REQUIRE(reports.size() == 2);
+  CHECK(absl::StrContains(reports[0].message(), "device gpu-0 is held by task"));
+  CHECK(absl::StrContains(reports[1].message(), "device gpu-0 is held by task"));
+  agent.Kill(Key(1));
+  agent.runner.Take();
+  agent.Prepare(Key(5), true, true, {"gpu-0"}, {700});  // once the first is gone
+  CHECK(agent.runner.Take() == Calls{});
+  agent.Event(Id(1), TaskEvent::Kind::kExited, 143);
+  CHECK(agent.runner.Take() == Calls{"prepare 5-0-1 port"});
 }
 
 TEST_CASE(

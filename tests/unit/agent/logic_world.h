@@ -50,7 +50,7 @@ struct Agent {
     link.sent.clear();
   }
   void Prepare(v1::TaskKey key, bool at_once = false, bool fence = true,
-               std::vector<std::string> devices = {}) {
+               std::vector<std::string> devices = {}, std::vector<int> shares = {}) {
     v1::ServerMessage message;
     *message.mutable_prepare()->mutable_key() = key;
     message.mutable_prepare()->set_start_at_once(at_once);
@@ -62,6 +62,7 @@ struct Agent {
       launch.add_device_uuids(uuid);
       launch.add_device_kinds("gpu");
     }
+    launch.mutable_device_shares()->Assign(shares.begin(), shares.end());
     logic->OnServerMessage(Now(), message);
   }
   void Start(v1::TaskKey key) {

@@ -215,7 +215,8 @@ TEST_CASE("borrowed and lent") {
   REQUIRE(all.size() == 3);
   CHECK(all[1].allocated[gpu] == 1 * kWhole);
   CHECK(all[1].borrowed[gpu] == 0);
-  CHECK(all[1].lent[gpu] == 6 * kWhole);  // b uses 6 beyond its own; a could lend 8: not its guarantee
+  CHECK(all[1].lent[gpu] ==
+        6 * kWhole);  // b uses 6 beyond its own; a could lend 8: not its guarantee
   CHECK(all[2].allocated[gpu] == 12 * kWhole);
   CHECK(all[2].borrowed[gpu] == 6 * kWhole);
   CHECK(all[2].lent[gpu] == 0);

@@ -231,7 +231,9 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
       {id, {{0, n, Devices({2, 3})}}, "node n (1): 1 devices of kind gpu are asked for, 2 given"},
       {id, {{0, small_id, Devices({0})}}, "node small (3): cpu asked for 1000, free 999"},
       // The second sees what the first took; the first is undone.
-      {id, {{0, n, Devices({2})}, {1, n, Devices({2})}}, "node n (1): a device is in use or kept for another task"},
+      {id,
+       {{0, n, Devices({2})}, {1, n, Devices({2})}},
+       "node n (1): a device is in use or kept for another task"},
       {id,
        {{0, n, Devices({2})}, {0, n, Devices({3})}},
        "task w-0 of job j (1) is Bound and cannot be bound"},

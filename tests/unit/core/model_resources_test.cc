@@ -1,7 +1,7 @@
 // Amounts as people read them, and what is in use of devices.
-#include "core/model/resources.h"
-
 #include <catch2/catch.hpp>
+
+#include "core/model/resources.h"
 
 namespace berth {
 namespace {

@@ -34,8 +34,8 @@ sim::v1::Scenario Nodes(int count, int gpus, sim::v1::SharingParameters::Policy 
 TEST_CASE("jobs come until enough is asked for, and stay") {
   Workload workload;
   workload.jobs = {Asks(1, 0)};
-  const auto run = Fill(workload, Nodes(2, 4, sim::v1::SharingParameters::BINPACK),
-                        {.demand = 1.5, .seed = 1});
+  const auto run =
+      Fill(workload, Nodes(2, 4, sim::v1::SharingParameters::BINPACK), {.demand = 1.5, .seed = 1});
   REQUIRE(run.ok());
   CHECK(run->arrived == 12);  // drawn again and again
   CHECK(run->dropped == 4);
@@ -47,8 +47,8 @@ TEST_CASE("jobs come until enough is asked for, and stay") {
 TEST_CASE("of a longer list some are left out") {
   Workload workload;
   for (int i = 0; i < 50; ++i) workload.jobs.push_back(Asks(0, 500));
-  const auto run = Fill(workload, Nodes(1, 4, sim::v1::SharingParameters::BINPACK),
-                        {.demand = 1, .seed = 1});
+  const auto run =
+      Fill(workload, Nodes(1, 4, sim::v1::SharingParameters::BINPACK), {.demand = 1, .seed = 1});
   REQUIRE(run.ok());
   CHECK(run->arrived == 8);
   CHECK(run->at_end == 1);

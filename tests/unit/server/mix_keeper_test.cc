@@ -23,7 +23,8 @@ void AddGpus(Agent* agent, int count, int max_tasks) {
 
 void SubmitMany(World* world, int64_t from, int64_t count) {
   for (int64_t i = from; i < from + count; ++i) {
-    world->Submit(absl::StrCat("j", i), {.gpus = static_cast<int32_t>(i % 2), .share = i % 2 == 0 ? 0.25 : 0});
+    world->Submit(absl::StrCat("j", i),
+                  {.gpus = static_cast<int32_t>(i % 2), .share = i % 2 == 0 ? 0.25 : 0});
   }
 }
 
@@ -59,7 +60,8 @@ TEST_CASE("a mix is learned from what is submitted, and gets values") {
   }
 }
 
-TEST_CASE("the mix alone where no prices are asked for, and none where nothing is learned from it") {
+TEST_CASE(
+    "the mix alone where no prices are asked for, and none where nothing is learned from it") {
   const auto with = [](SharingPolicy policy) {
     World world;
     PolicyConfig config;

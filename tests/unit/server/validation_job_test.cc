@@ -162,6 +162,26 @@ const std::vector<Case>& InvalidCases() {
          gpus.set_min_bandwidth_gbps(-1);
        },
        "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "must be 0..1000000, is -1"},
+      {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
+       "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
+      {"device and extended",
+       [](v1::Job& j) {
+         AddGpu(j);
+         (*Resources(j).mutable_extended())["gpu"] = 1;
+       },
+       "spec.groups[0].resources.extended[\"gpu\"]", "is already asked for as a device kind"},
+      {"kinds",
+       [](v1::Job& j) {
+         for (char c = 'a'; c < 'a' + 15; ++c)
+           (*Resources(j).mutable_extended())[std::string(1, c)] = 1;
+       },
+       "spec.groups", "at most 14 kinds of devices and extended resources, has 15"},
+  };
+  return cases;
+}
+
+const std::vector<Case>& InvalidShares() {
+  static const auto& cases = *new std::vector<Case>{
       {"a share of several",
        [](v1::Job& j) {
          v1::DeviceRequest& gpus = AddGpu(j);
@@ -206,20 +226,6 @@ const std::vector<Case>& InvalidCases() {
          npu.set_share(0.5);
        },
        "spec.groups[0].resources.devices[1].share", "a task has a share of one device at most"},
-      {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
-       "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
-      {"device and extended",
-       [](v1::Job& j) {
-         AddGpu(j);
-         (*Resources(j).mutable_extended())["gpu"] = 1;
-       },
-       "spec.groups[0].resources.extended[\"gpu\"]", "is already asked for as a device kind"},
-      {"kinds",
-       [](v1::Job& j) {
-         for (char c = 'a'; c < 'a' + 15; ++c)
-           (*Resources(j).mutable_extended())[std::string(1, c)] = 1;
-       },
-       "spec.groups", "at most 14 kinds of devices and extended resources, has 15"},
   };
   return cases;
 }
@@ -337,6 +343,7 @@ TEST_CASE("a plain job is fine") { CHECK(ValidateOne(SmallJob("train")).ok()); }
 TEST_CASE("bad jobs are refused with path and words") {
   std::vector<Case> all = InvalidCases();
   all.insert(all.end(), InvalidGroups().begin(), InvalidGroups().end());
+  all.insert(all.end(), InvalidShares().begin(), InvalidShares().end());
   for (const Case& c : all) {
     DYNAMIC_SECTION(c.what) {
       v1::Job job = SmallJob("train");
