@@ -85,7 +85,8 @@ absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, Request
   for (RequestType& type : mix.types) type.value = 0;
   mix.priced = true;
   const Demand demand = DemandOf(mix, kinds);
-  if (!demand.any) return mix;
+  if (!demand.any)
+    return absl::FailedPreconditionError("nothing is asked for, or nothing is there");
   const auto prices = MeanPrices(kinds, demand, options);
   if (!prices.ok()) return prices.status();
   for (size_t i = 0; i < demand.types.size(); ++i) {
@@ -96,9 +97,15 @@ absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, Request
   return mix;
 }
 
-std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms) {
+namespace {
+
+std::vector<RoomKind> KindsBy(const std::vector<NodeRoom>& rooms, int64_t cpu_step) {
   std::vector<RoomKind> kinds;
-  for (const NodeRoom& room : rooms) kinds.push_back({room, 1});
+  kinds.reserve(rooms.size());
+  for (const NodeRoom& room : rooms) {
+    kinds.push_back({room, 1});
+    kinds.back().room.cpu_millis -= room.cpu_millis % cpu_step;
+  }
   std::sort(kinds.begin(), kinds.end(),
             [](const RoomKind& a, const RoomKind& b) { return KeyOf(a.room) < KeyOf(b.room); });
   size_t last = 0;
@@ -110,6 +117,17 @@ std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms) {
     }
   }
   kinds.resize(std::min(kinds.size(), last + 1));
+  return kinds;
+}
+
+}  // namespace
+
+std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms) {
+  std::vector<RoomKind> kinds = KindsBy(rooms, kCpuStepMillis);
+  for (int64_t step = 2 * kCpuStepMillis; kinds.size() > kMaxRoomKinds; step *= 2) {
+    if (step > kMaxRoomCpuMillis) break;  // they differ by more than CPU
+    kinds = KindsBy(rooms, step);
+  }
   return kinds;
 }
 

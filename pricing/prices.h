@@ -38,7 +38,10 @@ struct PriceOptions {
 absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, RequestMix mix,
                                      const PriceOptions& options);
 
-// Equal rooms as one kind, in a certain order.
+inline constexpr size_t kMaxRoomKinds = 256;
+
+// Equal rooms as one kind, in a certain order. CPU is rounded down: to the steps in which it counts
+// anyway, and further where there are more kinds than that otherwise.
 std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms);
 
 }  // namespace berth

@@ -202,6 +202,12 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckIsolation(config, &problems);
   CheckHealth(config.health(), &problems);
   CheckSharing(config.sharing(), &problems);
+  for (const v1::Device& device : config.devices()) {
+    const bool mps = config.sharing().mode() == config::v1::Sharing::MPS && device.kind() == "gpu";
+    if (mps && device.max_tasks() > kMostMpsTasks)
+      Add(&problems,
+          absl::StrCat("devices: MPS serves at most ", kMostMpsTasks, " tasks of a GPU"));
+  }
   CheckPorts(config, &problems);
   if (!config.http_listen().empty() && !absl::StrContains(config.http_listen(), ':'))
     Add(&problems, absl::StrCat("httpListen: must be HOST:PORT, is ", config.http_listen()));

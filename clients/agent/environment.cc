@@ -41,7 +41,8 @@ void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* e
 
 // What it has of a shared device; MPS then holds it to that.
 void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
-  for (int i = 0; i < std::min(launch.device_shares_size(), launch.device_uuids_size()); ++i) {
+  const int devices = std::min(launch.device_uuids_size(), launch.device_kinds_size());
+  for (int i = 0; i < std::min(launch.device_shares_size(), devices); ++i) {
     const int64_t share = launch.device_shares(i);
     if (share <= 0 || share >= 1000) continue;
     (*env)["BERTH_DEVICE_SHARE"] = absl::StrFormat("0.%03d", share);
@@ -134,9 +135,9 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);
   AddDevices(launch, context.has_gpus, &env);
-  AddShares(launch, context, &env);
   AddNccl(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
+  AddShares(launch, context, &env);
   env[kMarkerName] = context.task_directory;
   return env;
 }

@@ -33,7 +33,7 @@ struct EnvironmentContext {
 };
 
 // The user's own variables (launch.env) override all but BERTH_TASK_DIR, by which the agent finds
-// the task's processes.
+// the task's processes, and what says how much of a device the task has.
 Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
                              const EnvironmentContext& context);
 

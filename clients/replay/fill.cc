@@ -104,9 +104,10 @@ std::vector<size_t> Filling::Order() {
 absl::Status Filling::GiveMix() {
   RequestMix mix = watch_.Give();
   if (policy_ == SharingPolicy::kBidPrice) {
-    auto priced = PricedMix(KindsOf(watch_.EmptyRooms(cluster_.state())), std::move(mix), {});
-    if (!priced.ok()) return priced.status();
-    mix = *std::move(priced);
+    auto priced = PricedMix(KindsOf(watch_.EmptyRooms(cluster_.state())), mix, {});
+    const bool nothing = absl::IsFailedPrecondition(priced.status());  // asked for yet
+    if (!priced.ok() && !nothing) return priced.status();
+    if (priced.ok()) mix = *std::move(priced);
   }
   ++run_.mixes;
   return cluster_.Happen(RequestMixChanged{std::move(mix)});

@@ -18,9 +18,13 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   if (shares && (from.count() > 1 || (from.share() != 0 && from.cores() != 0))) {
     return Wrong(path, "share or cores, of one device");
   }
-  if (from.share() < 0 || from.share() >= 1 || from.cores() < 0 || from.cores() > 99) {
-    return Wrong(path, "share is between 0 and 1, cores between 1 and 99");
+  const double thousandths = std::round(from.share() * kWhole);
+  const bool in_steps = std::abs(thousandths - from.share() * kWhole) < 1e-6;
+  const bool is_part = in_steps && thousandths >= 1 && thousandths < kWhole;
+  if ((from.share() != 0 && !is_part) || from.cores() < 0 || from.cores() > 99) {
+    return Wrong(path, "share is 0.001 to 0.999 in steps of 0.001, cores 1 to 99");
   }
+  if (shares && from.kind() == "nic") return Wrong(path, "a NIC has no shares");
   if (!from.mig().empty() && (from.kind() != "gpu" || shares || from.model_size() > 0)) {
     return Wrong(path, "mig is a profile of a GPU, without models or a share");
   }

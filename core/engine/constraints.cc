@@ -148,16 +148,24 @@ int64_t Counter::FitsIn(const Offer& offer, const DeviceChoice& devices) const {
   return devices.SetsIn(offer, TimesIn(entry_.resources, offer.free, bound));
 }
 
+// That are free whole, or for a share have room for it.
 int64_t Counter::FreeDevices(const Node& node) const {
   int64_t count = 0;
-  const DeviceSet taken = TakenDevices(node).InUse();
+  const DeviceUse use = TakenDevices(node);
+  const DeviceSet taken = use.InUse();
   for (const DeviceRequest& request : entry_.shape.devices) {
     const auto kind = state_.interner().FindKind(request.kind);
     for (const DeviceKindSet& set : node.kinds) {
       if (!kind.has_value() || set.kind != *kind) continue;
-      DeviceSet free = set.devices;
-      free -= taken;
-      count += free.Count();
+      if (request.share == 0) {
+        count += Difference(set.devices, taken).Count();
+        continue;
+      }
+      for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+        DeviceUse more;
+        more.shared.push_back({static_cast<uint8_t>(i), 1, request.share});
+        if (set.devices.Has(i) && HasRoom(node, use, more)) ++count;
+      }
     }
   }
   return count;

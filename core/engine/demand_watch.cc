@@ -23,6 +23,10 @@ Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models
     for (const std::string& model : one.models) {
       const int32_t index = IndexIn(models, model);
       if (index >= 0) request.models |= uint64_t{1} << index;
+      if (index < 0) {  // any may do: filters tell
+        request.models = 0;
+        break;
+      }
     }
   }
   return request;

@@ -19,8 +19,8 @@ namespace berth {
 // The kind of devices of which sharing policies think.
 inline constexpr absl::string_view kSharedKind = "gpu";
 
-// What the shape asks of that kind. Models that are not among `models` are left out: where none is,
-// any model is taken to do, and filters tell.
+// What the shape asks of that kind. If some model is not among `models`, any is taken to do, and
+// filters tell.
 Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models);
 
 // What the node has free of the shared kind, or would have if nothing ran there.

@@ -23,7 +23,8 @@ bool IsAnchor(const Job& job, uint32_t group) {
   });
 }
 
-constexpr int64_t kTries = 8;  // nodes that do not pass, before marks are used
+constexpr uint64_t kScannedForALook = 64;  // nodes of the board
+constexpr int64_t kTries = 8;              // nodes that do not pass, before marks are used
 
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
@@ -168,6 +169,7 @@ bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
 
 void NodeSearch::AskBoard(Look* look) {
   board_.Follow(editor_, state_, policies_.sharing().policy);
+  look->work += state_.nodes().size() / kScannedForALook;
   const auto may_have = [&](NodeId id) {
     return state_.free().Has(id) && UsedIfSuits(look, id, 1, nullptr).has_value();
   };
@@ -180,7 +182,11 @@ void NodeSearch::AskBoard(Look* look) {
 }
 
 void NodeSearch::Walk(Look* look, Strategy strategy) {
-  if (GoesByBoard(*look, strategy)) return AskBoard(look);
+  if (GoesByBoard(*look, strategy)) {
+    AskBoard(look);
+    // It thinks of one model a node, and of 128 devices: what it does not see may be there.
+    if (look->best.has_value()) return;
+  }
   return strategy == Strategy::kSpread ? WalkDown(look) : WalkUp(look, 1);
 }
 

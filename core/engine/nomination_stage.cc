@@ -33,13 +33,14 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   if (!unhealthy.Empty()) return Outlook::kNever;
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   const DeviceUse use = UseOf(*node, shape, task.devices);
+  const DeviceUse others = node->devices_reserved - use;  // that wait here as well
   // Devices are told apart, and one that others use may be unhealthy: not for amounts to say.
   const auto fits = [&](const Resources& allocated, const DeviceUse& used) {
     Resources left = node->capacity - allocated - node->reserved;
     for (const Device& device : node->spec.devices) {
       left[*state.interner().FindKind(device.kind)] = 0;
     }
-    return used.HasRoomFor(use) && !Negative(left, shape.resources);
+    return HasRoom(*node, used + others, use) && !Negative(left, shape.resources);
   };
   if (fits(node->allocated, node->devices_used)) return Outlook::kFree;
   Resources allocated = node->allocated;

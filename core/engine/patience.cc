@@ -65,12 +65,14 @@ std::optional<BlockedVerdict> AwaitBetterTier(Cycle& cycle, Placer& placer, cons
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kWaitsForBetterTier);
   verdict.wake = WakeOn::kRoom;
-  // What is overdue may end at any moment: that is a change of its own, time alone brings none before the patience ends.
+  // What is overdue may end at any moment: that is a change of its own, time alone brings none
+  // before the patience ends.
   const bool due = better->start <= cycle.now();
   verdict.revisit = due ? until : better->start;
-  verdict.detail = absl::StrCat(
-      "the tier that it wishes for should be free ",
-      due ? "at any moment" : absl::StrCat("in ", absl::FormatDuration(better->start - cycle.now())));
+  verdict.detail =
+      absl::StrCat("the tier that it wishes for should be free ",
+                   due ? "at any moment"
+                       : absl::StrCat("in ", absl::FormatDuration(better->start - cycle.now())));
   return verdict;
 }
 

@@ -10,6 +10,9 @@
 namespace berth {
 namespace {
 
+// Or are, as it was otherwise.
+bool MayBeShared(const Node& node) { return node.shareable || !node.devices_used.shared.empty(); }
+
 Resources RequestOfTask(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
 }
@@ -111,7 +114,8 @@ void Reservations::Index() {
       const Node* node = state_.nodes().Find(place.node);
       const ShapeEntry& entry = state_.interner().Shape(shape);
       // Where devices may be shared, amounts do not say that one is free whole.
-      const bool picky = node != nullptr && (node->shareable || !AnyDevicesDo(*node, entry.shape));
+      const bool picky =
+          node != nullptr && (MayBeShared(*node) || !AnyDevicesDo(*node, entry.shape));
       if (picky) {
         claims.back().devices += UseOf(*node, entry, place.devices);
       }
@@ -171,7 +175,7 @@ std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, co
     if (claim.job == job.id || !claim.window.Overlaps(window)) continue;
     if (!first.has_value()) first = claim.job;
     const Time at = std::max(claim.window.begin, window.begin);
-    if (node.shareable) {
+    if (MayBeShared(node)) {
       used->Widen(DevicesAt(node, found->second, job, at));
     } else {
       *used += claim.devices;

@@ -80,7 +80,7 @@ class PutBack {
       for (const DeviceKindSet& kind : node.kinds) needed[kind.kind] = 0;
       Resources left = node.capacity - node.allocated;
       left -= node.reserved;
-      if (!used.HasRoomFor(use)) return false;
+      if (!HasRoom(node, used, use)) return false;
       for (size_t i = 0; i < kMaxResourceKinds; ++i) {
         if (needed.amount[i] > 0 && needed.amount[i] > left.amount[i]) return false;
       }

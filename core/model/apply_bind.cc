@@ -85,7 +85,7 @@ absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Pl
 
 absl::Status CheckDevices(const Node& node, const ShapeEntry& entry, const Placement& placement,
                           const Interner& interner) {
-  if (!TakenDevices(node).HasRoomFor(UseOf(node, entry, placement.devices))) {
+  if (!HasRoom(node, TakenDevices(node), UseOf(node, entry, placement.devices))) {
     return Refused(NameOf(node), ": a device is in use or kept for another task");
   }
   return CheckDeviceKinds(node, entry.shape, placement, interner);
@@ -191,7 +191,8 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
     return Refused(NameOf(node), " takes no tasks now");
   }
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
-  if (!node.devices_reserved.HasRoomFor(UseOf(node, entry, placement.devices))) {
+  const DeviceUse use = UseOf(node, entry, placement.devices);
+  if (!HasRoom(node, node.devices_used - use + node.devices_reserved, use)) {
     return Refused(NameOf(node), ": a device is kept for another task");
   }
   auto status = CheckDeviceKinds(node, entry.shape, placement, state.interner());

@@ -88,7 +88,7 @@ absl::Status CheckPlaces(const ClusterState& state, const Job& job,
       reserved -= UseOf(*node, shape, task.devices);
     }
     const DeviceUse use = UseOf(*node, shape, place.devices);
-    if (!missing.Empty() || !reserved.HasRoomFor(use)) {
+    if (!missing.Empty() || !HasRoom(*node, reserved, use)) {
       return Refused(NameOf(*node), ": a device is not there, not well, or kept for another task");
     }
     reserved += use;

@@ -68,6 +68,16 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
   return use;
 }
 
+bool HasRoom(const Node& node, const DeviceUse& taken, const DeviceUse& more) {
+  if (!taken.HasRoomFor(more)) return false;
+  return std::all_of(more.shared.begin(), more.shared.end(), [&](const SharedDevice& one) {
+    const SharedDevice* others = taken.SharesOf(one.device);
+    const int tasks = one.tasks + (others == nullptr ? 0 : others->tasks);
+    const int32_t most = node.spec.devices[one.device].max_tasks;
+    return most > 1 && tasks <= most;
+  });
+}
+
 bool TakesTasks(const NodeStatus& status) {
   return status.state == NodeState::kReady && !status.cordoned && !status.draining;
 }

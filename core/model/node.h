@@ -121,6 +121,10 @@ struct Node {
 // What a task of the shape has by having these devices there.
 DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices);
 
+// Beside what is taken there is room for that: of no device more than there is, and by no more
+// tasks than may share it.
+bool HasRoom(const Node& node, const DeviceUse& taken, const DeviceUse& more);
+
 // What is free for new tasks: neither allocated nor reserved, negative amounts shown as 0. Devices
 // count one by one (of healthy ones what is neither used nor reserved), as an unhealthy one may be
 // in use.

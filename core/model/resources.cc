@@ -24,7 +24,7 @@ void DeviceUse::AddShares(const DeviceUse& other, int sign) {
       at = shared.insert(at, {.device = more.device});
     }
     BERTH_CHECK(sign > 0 || at->tasks >= more.tasks);
-    at->tasks = static_cast<uint8_t>(at->tasks + sign * more.tasks);
+    at->tasks = static_cast<uint16_t>(at->tasks + sign * more.tasks);
     at->share += sign * more.share;
     if (at->tasks == 0) shared.erase(at);
   }
@@ -35,7 +35,7 @@ void DeviceUse::Widen(const DeviceUse& other) {
   for (const SharedDevice& one : other.shared) {
     const SharedDevice* mine = SharesOf(one.device);
     const SharedDevice had = mine == nullptr ? SharedDevice{.device = one.device} : *mine;
-    const auto tasks = static_cast<uint8_t>(std::max<int>(one.tasks - had.tasks, 0));
+    const auto tasks = static_cast<uint16_t>(std::max<int>(one.tasks - had.tasks, 0));
     const int32_t share = std::max(one.share - had.share, 0);
     if (tasks == 0 && share == 0) continue;
     AddShares({.whole = {}, .shared = {{one.device, tasks, share}}}, 1);

@@ -118,7 +118,7 @@ inline DeviceSet Difference(DeviceSet a, const DeviceSet& b) { return a -= b; }
 // A device that tasks have shares of: of them together, in thousandths.
 struct SharedDevice {
   uint8_t device = 0;  // its index in Node::devices
-  uint8_t tasks = 0;
+  uint16_t tasks = 0;
   int32_t share = 0;
   bool operator==(const SharedDevice&) const = default;
 };
@@ -151,7 +151,8 @@ struct DeviceUse {
   // Devices of which something is in use; of which nothing is left.
   DeviceSet InUse() const;
   DeviceSet Full() const;
-  // Both could be in use.
+  // Both could be in use, as far as thousandths go: HasRoom (core/model/node.h) minds how many
+  // tasks may share.
   bool HasRoomFor(const DeviceUse& more) const;
   const SharedDevice* SharesOf(size_t device) const;  // null: none has a share of it
   // Thousandths.

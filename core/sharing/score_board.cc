@@ -1,11 +1,13 @@
 #include "core/sharing/score_board.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace berth {
 namespace {
 
 constexpr size_t kMaxRequests = 2 * kMaxMixTypes;
+constexpr size_t kMaxScores = 4 << 20;  // about 100 MB
 
 }  // namespace
 
@@ -25,7 +27,8 @@ void ScoreBoard::Use(PlacementScorer scorer) {
 
 std::optional<BestPlace> ScoreBoard::Best(const Request& request,
                                           absl::FunctionRef<bool(size_t)> may_have) {
-  if (by_request_.size() >= kMaxRequests && !by_request_.contains(request)) by_request_.clear();
+  const size_t most = std::min(kMaxRequests, kMaxScores / (rooms_.size() + 1) + 1);
+  if (by_request_.size() >= most && !by_request_.contains(request)) by_request_.clear();
   std::vector<Scored>& row = by_request_[request];
   row.resize(rooms_.size());
   std::optional<size_t> best;

@@ -49,7 +49,8 @@ void MixKeeper::FindPrices(const Due& due) {
   auto priced = PricedMix(KindsOf(due.rooms), due.mix, {.cancelled = &stopped_});
   if (!priced.ok()) {
     busy_ = false;
-    if (!stopped_) LogWarn("no prices for requests of devices", {{"error", priced.status()}});
+    const bool wrong = !stopped_ && !absl::IsFailedPrecondition(priced.status());
+    if (wrong) LogWarn("no prices for requests of devices", {{"error", priced.status()}});
     return;
   }
   Post([this, mix = *std::move(priced)](Turn& turn) mutable {

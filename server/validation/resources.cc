@@ -59,11 +59,12 @@ void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings
   if (device.share() != 0 && device.cores() != 0) {
     findings.Invalid({path, "cores"}, "share or cores, not both");
   }
-  const double share = device.share();
-  const bool share_is_one = IsInSteps(share) && share > 0 && share < 1;
-  if (device.share() != 0 && !share_is_one) {
+  const double thousandths = std::round(device.share() * kWhole);
+  const bool is_part = thousandths >= 1 && thousandths < kWhole && IsInSteps(device.share());
+  if (device.share() != 0 && !is_part) {
     findings.Invalid({path, "share"}, "must be 0.001..0.999 in steps of 0.001");
   }
+  if (device.kind() == kNicKind) findings.Invalid({path, "share"}, "a NIC has no shares");
   if (device.cores() != 0) CheckRange({path, "cores"}, device.cores(), 1, 99, findings);
   if (device.count() > 1 || device.count() < 0) {
     findings.Invalid({path, "count"}, "a share is of one device");

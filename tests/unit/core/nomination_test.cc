@@ -1,6 +1,7 @@
 // Places that jobs wait for while others are still being released there.
 #include <catch2/catch.hpp>
 
+#include "core/model/state_editor.h"
 #include "tests/unit/core/testing/cluster.h"
 
 namespace berth {
@@ -138,6 +139,50 @@ TEST_CASE("a nominated job that is held gives its places up") {
   cluster.Must(JobSuspended{.id = gang, .suspended = true});
   cluster.Settle();
   CHECK(Nominated(cluster, gang) == "- -");
+}
+
+JobShape Share(int thousandths) { return {.groups = {{.cpu = 0, .share = thousandths}}}; }
+
+JobId RunsAndStops(TestCluster* cluster, const std::string& name, int share) {
+  const JobId id = cluster->Submit(name, Share(share));
+  cluster->RunAll(id);
+  cluster->Must(JobCancelled{.id = id, .reason = "test"});
+  cluster->Settle();
+  return id;
+}
+
+TEST_CASE("of a shared device a nominated part is bound beside what others wait for") {
+  TestCluster cluster;
+  cluster.AddNode("n", {.gpus = 1, .tasks_per_gpu = 4});
+  const JobId x = RunsAndStops(&cluster, "x", 400), y = RunsAndStops(&cluster, "y", 500);
+  const JobId a = cluster.Submit("a", Share(300)), b = cluster.Submit("b", Share(500));
+  cluster.Settle();
+  REQUIRE(Nominated(cluster, a) == "n");
+  REQUIRE(Nominated(cluster, b) == "n");
+  cluster.GoneAll(y);  // 400 are still there, and 800 are waited for
+  cluster.Settle();
+  CHECK(CheckConsistency(cluster.state()).ok());
+  const auto bound = [&](JobId id) { return cluster.job(id).tasks[0].state == TaskState::kBound; };
+  CHECK(bound(a) + bound(b) <= 1);
+  cluster.GoneAll(x);
+  cluster.Settle();
+  CHECK(bound(a));
+  CHECK(bound(b));
+  CHECK(CheckConsistency(cluster.state()).ok());
+}
+
+TEST_CASE("no more tasks share a device than may, while others are being released") {
+  TestCluster cluster;
+  cluster.AddNode("n", {.gpus = 1, .tasks_per_gpu = 2});
+  const JobId x = RunsAndStops(&cluster, "x", 300), y = RunsAndStops(&cluster, "y", 300);
+  const JobId a = cluster.Submit("a", Share(300));
+  cluster.Settle();
+  CHECK(Nominated(cluster, a) == "n");
+  cluster.GoneAll(y);
+  cluster.Settle();
+  CHECK(cluster.job(a).tasks[0].state == TaskState::kBound);
+  cluster.GoneAll(x);
+  CHECK(CheckConsistency(cluster.state()).ok());
 }
 
 }  // namespace
