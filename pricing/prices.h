@@ -32,9 +32,9 @@ struct PriceOptions {
 };
 
 // The mix with values, for nodes with these rooms: all that they have, or, to price what is left
-// now, what they have free. Where there are no devices, or nobody asks for any, all values are 0.
-// CANCELLED; DEADLINE_EXCEEDED; INVALID_ARGUMENT if the mix may not be (CheckMix); others from the
-// solver.
+// now, what they have free. A room's devices may be in parts. CANCELLED; DEADLINE_EXCEEDED;
+// INVALID_ARGUMENT if the mix may not be (CheckMix);
+// FAILED_PRECONDITION if it asks for no devices, or the rooms have none; others from the solver.
 absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, RequestMix mix,
                                      const PriceOptions& options);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "berth/v1/types.pb.h"
 #include "google/protobuf/descriptor.h"
@@ -101,13 +102,13 @@ bool Writer::WriteDevices(const Message& message, const FieldDescriptor* field, 
 bool Writer::WriteCounts(const Message& message, const FieldDescriptor* field, int indent) {
   const auto* list = dynamic_cast<const v1::ResourceList*>(&message);
   if (list == nullptr || field->number() != v1::ResourceList::kCountsFieldNumber) return false;
-  const std::map<std::string, int64_t> counts(list->counts().begin(), list->counts().end());
+  const std::map<std::string, double> counts(list->counts().begin(), list->counts().end());
   for (const auto& count : counts) {
     if (!IsWellKnownDeviceKind(count.first)) return false;
   }
   for (const auto& count : counts) {
     StartLine(indent);
-    absl::StrAppend(&out_, count.first, ": ", count.second, "\n");
+    absl::StrAppendFormat(&out_, "%s: %.15g\n", count.first, count.second);
   }
   return true;
 }

@@ -47,9 +47,10 @@ TEST_CASE("node describe shows how devices are connected, and which are free") {
                                  "  gpu0  X     NV18  ?     free\n"
                                  "  gpu1  NV18  X     PIX   in use\n"));
   (*node.mutable_status()->mutable_shares_in_use())["GPU-b"] = 0.75;
-  cli.script.Answer("GetNode", node);
-  CHECK(cli.Run({"node", "describe", "n1"}) == 0);
-  CHECK_THAT(cli.out(), Contains("0.75 in use"));
+  Cli shared;
+  shared.script.Answer("GetNode", node);
+  CHECK(shared.Run({"node", "describe", "n1"}) == 0);
+  CHECK_THAT(shared.out(), Contains("0.75 in use"));
 }
 
 TEST_CASE("node describe without links is a list of devices") {

@@ -184,8 +184,8 @@ TEST_CASE("explain: a plan names groups, nodes and devices, whom it evicts and w
   WaitReason reason;
   reason.code = WaitCode::kInsufficientResources;
   reason.resource = "gpu";
-  reason.needed = 16;
-  reason.free = 2;
+  reason.needed = 16 * kWhole;
+  reason.free = 2 * kWhole;
   blocked.blockers = {reason};
   blocked.reservation = Reservation{
       .start = scene.world.clock.Now(), .end = absl::InfiniteFuture(), .places = plan.placements};
@@ -251,8 +251,8 @@ TEST_CASE("explain: an explanation keeps every number") {
   group.largest_block = 4;
   group.blocking = {"free", "size"};
   explanation.groups = {group};
-  explanation.holders = {{.job = running, .amount = 2, .ends = absl::FromUnixSeconds(50)},
-                         {.job = running, .amount = 1}};
+  explanation.holders = {{.job = running, .amount = 2 * kWhole, .ends = absl::FromUnixSeconds(50)},
+                         {.job = running, .amount = 1 * kWhole}};
   v1::ExplainJobResponse out;
   RenderExplanation(scene.world.state(), scene.job(), explanation, &out);
   CHECK(out.job() == "waiting");
@@ -288,7 +288,7 @@ QueueSpec MakeQueue(const std::string& name, QueueId parent, int64_t deserved, i
   QueueSpec spec;
   spec.name = name;
   spec.parent = parent;
-  if (deserved > 0) spec.deserved = {{"gpu", deserved}};
+  if (deserved > 0) spec.deserved = {{"gpu", deserved * kWhole}};
   spec.weight = weight;
   return spec;
 }

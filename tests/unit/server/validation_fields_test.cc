@@ -239,6 +239,18 @@ void Change(Message* message, const Leaf& leaf) {
     }
   } else if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     ChangeScalar(*message, field, field->is_repeated() ? 0 : -1);
+    // Of devices a share, cores or a profile stand alone.
+    if (auto* device = dynamic_cast<v1::DeviceRequest*>(message); device != nullptr) {
+      const v1::DeviceRequest said = *device;
+      if (field->name() == "share" || field->name() == "cores" || field->name() == "mig") {
+        device->Clear();
+        device->set_kind(said.kind());
+        device->set_count(1);
+      }
+      if (field->name() == "share") device->set_share(0.25);
+      if (field->name() == "cores") device->set_cores(25);
+      if (field->name() == "mig") device->set_mig("2g.20gb");
+    }
     // A tier by name or by number.
     auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);
     if (topology != nullptr && field->name() == "highest_tier_name") topology->clear_highest_tier();
@@ -307,7 +319,7 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
   }
   CHECK(hot > 40);
   CHECK(cold >= 7);
-  CHECK(refused > 5);  // what is not built yet
+  CHECK(refused >= 4);  // what is not built yet
 }
 
 TEST_CASE("every field of a queue is hot or refused by name") {

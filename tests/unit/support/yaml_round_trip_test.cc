@@ -61,7 +61,7 @@ class Filler {
   // Devices that may be written as keys.
   bool FillWithKnownKinds(Message* message) {
     if (auto* list = dynamic_cast<v1::ResourceList*>(message)) {
-      (*list->mutable_counts())["gpu"] = static_cast<int64_t>(random_.Below(9));
+      (*list->mutable_counts())["gpu"] = static_cast<double>(random_.Below(90)) / 10;
       (*list->mutable_counts())["nic"] = -1;
       return true;
     }
