@@ -34,16 +34,16 @@ class Sharing(unittest.TestCase):
                                                {"kind": "gpu", "uuid": "GPU-b", "memory": "80Gi"}],
                                sharing={"mode": "MPS", "maxTasks": 4, "mpsPipeDirectory": "/run/mps"})
         self.cluster.wait_nodes(1)
-        manifest = self.cluster.manifest("kind: Queue\nname: halves\nlimit: {gpu: 1.25}\n", "queue.yaml")
+        manifest = self.cluster.manifest("apiVersion: berth/v1\nkind: Queue\nname: halves\nlimit: {gpu: 1.25}\n", "queue.yaml")
         self.cluster.berth("apply", "-f", manifest)
         told = "echo $BERTH_DEVICE_SHARE $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE " \
                "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $CUDA_MPS_PIPE_DIRECTORY; sleep 60"
         self.submit([sharing(f"j{i}", "halves", 0.5, command=["/bin/sh", "-c", told]) for i in range(3)])
         for name in ["j0", "j1"]:
             self.cluster.wait_job(name, "RUNNING")
-        wait_until(lambda: "GPU-a" in self.cluster.berth("logs", "j0"), 20, "the first task prints")
-        self.assertEqual(self.cluster.berth("logs", "j0").strip(), "0.500 GPU-a 50 0=40960M /run/mps")
-        self.assertIn("GPU-a", self.cluster.berth("logs", "j1"))  # the same one
+        wait_until(lambda: "GPU-a" in self.cluster.berth("job", "logs", "j0"), 20, "the first task prints")
+        self.assertEqual(self.cluster.berth("job", "logs", "j0").strip(), "0.500 GPU-a 50 0=40960M /run/mps")
+        self.assertIn("GPU-a", self.cluster.berth("job", "logs", "j1"))  # the same one
         told = self.cluster.berth("job", "get", "j2")
         self.assertIn("needs 0.5 gpu, 0.25 free", told)
         self.assertEqual(self.free_gpus("one"), 1)
