@@ -13,7 +13,8 @@ RoomValue& RoomValue::operator=(RoomValue&&) noexcept = default;
 RoomValue::~RoomValue() = default;
 
 RoomValue::Table& RoomValue::TableFor(int32_t model) {
-  Table*& known = by_model_.at(static_cast<size_t>(model + 1));
+  const int32_t index = model + 1;  // from -1 on
+  Table*& known = by_model_.at(static_cast<size_t>(index));
   if (known != nullptr) return *known;
   std::vector<size_t> suits;
   for (size_t i = 0; i < requests_.size(); ++i) {
