@@ -323,10 +323,10 @@ std::vector<QueueId> AddTeams(CoreCluster& cluster, int64_t deserved) {
     const QueueId parent = cluster.AddQueue(std::move(department));
     for (int t = 0; t < kTeams; ++t) {
       QueueSpec team{.name = absl::StrCat("team-", d, "-", t), .parent = parent};
-      team.deserved = {{"gpu", deserved}};
+      team.deserved = {{"gpu", deserved * kWhole}};
       team.weight = 1 + t % 2;
       if (t % 2 == 1) team.user_fairness = UserFairness::kDrf;
-      if (teams.size() % 8 == 7) team.limit = {{"gpu", 6 * deserved}};
+      if (teams.size() % 8 == 7) team.limit = {{"gpu", 6 * deserved * kWhole}};
       teams.push_back(cluster.AddQueue(std::move(team)));
     }
   }

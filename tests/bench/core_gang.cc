@@ -26,7 +26,7 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 40);
-  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5}}});
+  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5 * kWhole}}});
   cluster.AddNodes(nodes);
   cluster.AddTree();
   Workload(teams, /*seed=*/11).SubmitGpus(cluster, gpus * 55 / 100);

@@ -94,7 +94,7 @@ Figures Measure(int64_t nodes, const Case& of) {
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 32);
   QueueSpec own{.name = "trainers"};
-  if (of.entitled()) own.deserved = {{"gpu", gpus}};
+  if (of.entitled()) own.deserved = {{"gpu", gpus * kWhole}};
   if (of.outcome == Outcome::kReserves) own.weight = 0;
   const QueueId trainers = cluster.AddQueue(std::move(own));
   cluster.AddNodes(nodes);

@@ -71,7 +71,7 @@ Figures MeasureReclaim(int64_t nodes, int32_t tasks) {
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 50);
-  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4}}});
+  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
   cluster.AddNodes(nodes);
   Workload workload(teams, /*seed=*/17);
   FillInWaves(cluster, workload, cluster.Gpus() * 5 / 4);
@@ -110,11 +110,11 @@ QueueId FillWithSmallJobs(CoreCluster& cluster, int64_t nodes) {
   const int64_t gpus = nodes * kGpusPerNode;
   std::vector<QueueId> queues;
   for (int q = 0; q < 8; ++q) {
-    QueueSpec spec{.name = absl::StrCat("queue-", q), .deserved = {{"gpu", gpus / 16}}};
+    QueueSpec spec{.name = absl::StrCat("queue-", q), .deserved = {{"gpu", gpus / 16 * kWhole}}};
     spec.weight = 1 + q % 3;
     queues.push_back(cluster.AddQueue(std::move(spec)));
   }
-  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4}}});
+  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
   cluster.AddNodes(nodes);
   Dice dice(23);
   for (int64_t job = 0; job < gpus; ++job) {
