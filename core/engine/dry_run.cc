@@ -154,9 +154,11 @@ struct Reading {
 bool RunStages(Cycle& cycle) {
   RunNominations(cycle);
   if (!cycle.cut()) KeepReservations(cycle);
-  for (const auto& action : cycle.policies().actions()) {
-    if (!cycle.cut()) action->Run(cycle);
-    if (!cycle.cut()) cycle.transaction().editor().SettleNever();
+  const auto& actions = cycle.policies().actions();
+  StateEditor& editor = cycle.transaction().editor();
+  for (size_t i = 0; i < actions.size() && !cycle.cut(); ++i) {
+    actions[i]->Run(cycle);
+    if (!cycle.cut() && i >= CacheOf(editor).cut_in) editor.SettleNever();
   }
   return !cycle.cut();
 }

@@ -24,6 +24,9 @@ struct EngineCache final : PlanningCache {
   FairShares shares;
   NodeMarks marks;
   MissedProgress missed;
+  // The action in which the budget ended, as an index in the policies' actions. What it and those
+  // before it find that can never fit is settled once it is through, in a later cycle.
+  size_t cut_in = 0;
   TopologyTrees trees;
   DomainFits fits;
   DeviceBoard board;

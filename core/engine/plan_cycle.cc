@@ -51,9 +51,23 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   return std::min(wake, NextReservedStart(state, cycle.now()));
 }
 
-void ForgetMissed(StateEditor& editor) {
+// Shares must not depend on where the budget fell: what can never fit is demand until the action
+// that found it is through, be it some cycles later.
+void ActionEnded(Cycle& cycle, size_t action) {
+  StateEditor& editor = cycle.transaction().editor();
+  size_t& cut_in = CacheOf(editor).cut_in;
+  if (cycle.cut()) {
+    cut_in = std::max(cut_in, action);
+  } else if (action >= cut_in) {
+    editor.SettleNever();
+  }
+}
+
+// All actions are through.
+void PassEnded(StateEditor& editor) {
   editor.ForgetMissed();
   CacheOf(editor).missed.clear();
+  CacheOf(editor).cut_in = 0;
 }
 
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget,
@@ -69,12 +83,12 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   }
   RunStage(cycle, "nominate", &plan.stages, [&] { RunNominations(cycle); });
   RunStage(cycle, "reserve", &plan.stages, [&] { KeepReservations(cycle); });
-  for (const auto& action : policies.actions()) {
-    RunStage(cycle, action->name(), &plan.stages, [&] { action->Run(cycle); });
-    // Not before the action is through: shares must not depend on where the budget fell.
-    if (!cycle.cut()) cycle.transaction().editor().SettleNever();
+  for (size_t i = 0; i < policies.actions().size() && !cycle.cut(); ++i) {
+    const Action& action = *policies.actions()[i];
+    RunStage(cycle, action.name(), &plan.stages, [&] { action.Run(cycle); });
+    ActionEnded(cycle, i);
   }
-  if (!cycle.cut()) ForgetMissed(cycle.transaction().editor());
+  if (!cycle.cut()) PassEnded(cycle.transaction().editor());
   Transaction& transaction = cycle.transaction();
   plan.applied = adopt && transaction.Adoptable();
   plan.decisions = plan.applied ? transaction.Adopt() : transaction.Commit();

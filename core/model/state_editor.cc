@@ -139,11 +139,16 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
   const bool same_holds = SameHolds(old, value);
-  const bool released = old.state == TaskState::kReleasing || value.state == TaskState::kReleasing;
+  const bool was_leaving = old.state == TaskState::kReleasing;
+  const bool is_leaving = value.state == TaskState::kReleasing;
   const bool left = JobLeaves(job);
   const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
-  if (released) CountLeaving(job, key, shape, old);
+  // What leaves a node is at all times part of what is in use there.
+  if (was_leaving) CountLeavingTask(old, shape, -1);
+  if (was_leaving || is_leaving) CountLeaving(job, key, shape, old);
   if (!same_holds) MoveHolds(job, key, shape, old);
+  if (is_leaving) CountLeavingTask(value, shape, 1);
+  if (is_leaving || (was_leaving && same_holds)) ReindexNode(state_.nodes_.At(value.node));
   if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);
@@ -155,14 +160,20 @@ void StateEditor::LiftTask(TaskKey key) {
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   BERTH_CHECK(!facts() && Occupies(task.state));
-  Vacate(task.node, key, state_.interner_.Shape(shape), task.devices);
+  const ShapeEntry& entry = state_.interner_.Shape(shape);
+  if (task.state == TaskState::kReleasing) CountLeavingTask(task, entry, -1);
+  Vacate(task.node, key, entry, task.devices);
 }
 
 void StateEditor::ReturnTask(TaskKey key) {
   const Job& job = state_.jobs_.At(key.job);
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
-  Occupy(task.node, key, state_.interner_.Shape(shape), task.devices);
+  const ShapeEntry& entry = state_.interner_.Shape(shape);
+  Occupy(task.node, key, entry, task.devices);
+  if (task.state != TaskState::kReleasing) return;
+  CountLeavingTask(task, entry, 1);
+  ReindexNode(state_.nodes_.At(task.node));
 }
 
 void StateEditor::AdoptTask(TaskKey key) {
@@ -189,28 +200,23 @@ void StateEditor::MarkTask(TaskKey key) {
   state_.unsettled_.insert(key.job);
 }
 
-// The task is being released, or was: what its node will have, and its queues hold without it.
+// The task is being released, or was: what its node will have without it. It occupies that; the
+// caller puts the node in its place in the index.
+void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
+  Node& node = state_.nodes_.At(task.node);
+  node.leaving_tasks += sign;
+  if (sign > 0) {
+    node.leaving += shape.resources;
+    node.devices_leaving += UseOf(node, shape, task.devices);
+  } else {
+    node.leaving -= shape.resources;
+    node.devices_leaving -= UseOf(node, shape, task.devices);
+  }
+}
+
+// The same, of its job and queues.
 void StateEditor::CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
-  const auto count = [&](const Task& of, int sign) {
-    Node& node = state_.nodes_.At(of.node);
-    node.leaving_tasks += sign;
-    if (sign > 0) {
-      node.leaving += shape.resources;
-      node.devices_leaving += UseOf(node, shape, of.devices);
-    } else {
-      node.leaving -= shape.resources;
-      node.devices_leaving -= UseOf(node, shape, of.devices);
-    }
-  };
-  const bool was = old.state == TaskState::kReleasing;
-  const bool is = task.state == TaskState::kReleasing;
-  if (was) count(old, -1);
-  if (is) count(task, 1);
-  // Its node is put in its place in the index by MoveHolds, but where the task stays.
-  if (was != is && Occupies(old.state) && Occupies(task.state)) {
-    ReindexNode(state_.nodes_.At(task.node));
-  }
   QueueChange change;
   change.request = &shape.resources;
   change.leaving = (Leaves(task) ? 1 : 0) - (Leaves(old) ? 1 : 0);

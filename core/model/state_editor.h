@@ -210,6 +210,7 @@ class StateEditor {
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const QueueChange& change);
   void MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
+  void CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign);
   void CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
   void CountLeavingJob(Job& job, bool left_before);
   void ListTask(const Job& job, TaskKey key, TaskState old);
