@@ -119,7 +119,8 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
 };
 
 GrpcLink::GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events)
-    : stub_(v1::AgentService::NewStub(channel)),
+    : channel_(channel),
+      stub_(v1::AgentService::NewStub(channel)),
       events_(events),
       streams_(std::make_shared<Streams>()) {}
 
@@ -133,6 +134,9 @@ GrpcLink::~GrpcLink() {
 
 void GrpcLink::Connect() {
   Disconnect();
+  // When to try is the logic's to say: while the channel waits of its own accord, it would fail
+  // without having asked.
+  grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
   connection_ = ++connections_;
   stream_ = Stream::Begin(*stub_, events_, streams_, connection_);
 }

@@ -53,6 +53,7 @@ class GrpcLink final : public ServerLink {
     int count ABSL_GUARDED_BY(mutex) = 0;  // that gRPC still has
   };
 
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::AgentService::Stub> stub_;
   LinkEvents& events_;
   const std::shared_ptr<Streams> streams_;
