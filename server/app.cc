@@ -162,7 +162,7 @@ void App::Wire() {
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   if (http_ != nullptr) {
     http_->SetHandler("/metrics", [this] {
-      return HttpAnswer{200, metrics_->Text(), "text/plain; version=0.0.4; charset=utf-8"};
+      return HttpAnswer{200, metrics_->Text(), kMetricsContentType};
     });
   }
 }

@@ -27,7 +27,6 @@
 #include "server/controllers/log_relay.h"
 #include "server/controllers/mix_keeper.h"
 #include "server/event_log.h"
-#include "server/http.h"
 #include "server/live.h"
 #include "server/loop.h"
 #include "server/loop_thread.h"
@@ -43,6 +42,7 @@
 #include "server/services/watch_service.h"
 #include "server/watch_hub.h"
 #include "storage/preserved.h"
+#include "support/http/http_server.h"
 
 namespace berth {
 

@@ -315,17 +315,20 @@ void AgentLoop::HandleHealth() {
 
 absl::Status AgentLoop::StartMetrics() {
   if (config_.http_listen().empty()) return absl::OkStatus();
-  auto server = MetricsServer::Start(config_.http_listen());
+  auto server = HttpServer::Start(config_.http_listen());
   if (!server.ok()) return server.status();
   metrics_server_ = *std::move(server);
+  metrics_server_->SetHandler("/metrics", [] { return HttpAnswer{503, "nothing is known yet\n"}; });
   return absl::OkStatus();
 }
 
 // A comment, so that the answer of a node without any device is not empty.
 void AgentLoop::ShowMetrics() {
   if (metrics_server_ == nullptr) return;
-  metrics_server_->Set(
-      absl::StrCat("# berth-agent of ", metrics_.node, "\n", MetricsText(metrics_)));
+  const HttpAnswer answer{
+      200, absl::StrCat("# berth-agent of ", metrics_.node, "\n", MetricsText(metrics_)),
+      kMetricsContentType};
+  metrics_server_->SetHandler("/metrics", [answer] { return answer; });
 }
 
 bool AgentLoop::NoteResult(const CheckResult& result) {

@@ -24,9 +24,9 @@
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
-#include "clients/agent/metrics_server.h"
 #include "clients/agent/process_runner.h"
 #include "support/clock.h"
+#include "support/http/http_server.h"
 #include "support/random.h"
 
 namespace berth {
@@ -111,7 +111,7 @@ class AgentLoop final : public LinkEvents {
   v1::NodeInventory known_;      // what STATE/devices holds
   std::set<std::string> lines_;  // of discovery, that were logged
   AgentMetrics metrics_;
-  std::unique_ptr<MetricsServer> metrics_server_;  // null: none is wanted
+  std::unique_ptr<HttpServer> metrics_server_;  // null: none is wanted
   bool was_registered_ = false;
   std::string logged_error_;
 

@@ -1,8 +1,5 @@
 // Health of GPUs: which reports make one unfit, and how the node's registration follows.
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -15,7 +12,6 @@
 #include "clients/agent/gpu_checks.h"
 #include "clients/agent/gpu_metrics.h"
 #include "clients/agent/health_checks.h"
-#include "clients/agent/metrics_server.h"
 #include "tests/unit/agent/logic_world.h"
 #include "tests/unit/agent/process_world.h"
 
@@ -178,36 +174,6 @@ TEST_CASE("metrics have DCGM's names and units; what is not known is left out") 
   CHECK_THAT(MetricsText(metrics), Contains("DCGM_FI_DEV_XID_ERRORS" + gpu + " 0\n"));
   metrics.last_xids["g"] = 79;
   CHECK_THAT(MetricsText(metrics), Contains("DCGM_FI_DEV_XID_ERRORS" + gpu + " 79\n"));
-}
-
-// What an HTTP server says, whole.
-std::string Fetch(int port, const std::string& request) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
-  const std::string head = request + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-  REQUIRE(write(fd, head.data(), head.size()) == static_cast<ssize_t>(head.size()));
-  std::string answer;
-  char block[4096];
-  for (ssize_t n; (n = read(fd, block, sizeof block)) > 0;)
-    answer.append(block, static_cast<size_t>(n));
-  close(fd);
-  return answer;
-}
-
-TEST_CASE("metrics over HTTP") {
-  auto server = MetricsServer::Start("127.0.0.1:0");
-  REQUIRE(server.ok());
-  const int port = (*server)->port();
-  CHECK_THAT(Fetch(port, "GET /metrics"), Contains("503"));
-  (*server)->Set("a 1\n");
-  CHECK_THAT(Fetch(port, "GET /metrics"), Contains("200 OK") && Contains("\r\n\r\na 1\n"));
-  CHECK_THAT(Fetch(port, "GET /"), Contains("404"));
-  CHECK_THAT(Fetch(port, "POST /metrics"), Contains("405"));
-  CHECK(absl::IsUnavailable(MetricsServer::Start("127.0.0.1:1x").status()));
 }
 
 TEST_CASE("effects of the checks of GPUs by the configuration") {

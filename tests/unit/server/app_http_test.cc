@@ -15,9 +15,9 @@
 #include "absl/time/clock.h"
 #include "server/config.h"
 #include "server/history.h"
-#include "server/http.h"
 #include "storage/turn_recorder.h"
 #include "support/clock.h"
+#include "support/http/http_server.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 

@@ -1,4 +1,4 @@
-#include "server/http.h"
+#include "support/http/http_server.h"
 
 #include <civetweb.h>
 
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
@@ -89,8 +90,17 @@ HttpAnswer HttpServer::Answer(const std::string& method, const std::string& path
   if (method != "GET" && method != "HEAD") return {405, "only GET\n"};
   absl::ReaderMutexLock lock(&mutex_);
   const auto found = handlers_.find(path);
-  if (found == handlers_.end()) return {404, "nothing here; try /metrics, /healthz, /readyz\n"};
+  if (found == handlers_.end()) return {404, NothingHere()};
   return found->second();
+}
+
+std::string HttpServer::NothingHere() const {
+  return absl::StrCat("nothing here; try ",
+                      absl::StrJoin(handlers_, ", ",
+                                    [](std::string* out, const auto& handler) {
+                                      absl::StrAppend(out, handler.first);
+                                    }),
+                      "\n");
 }
 
 int HttpServer::Handle(mg_connection* connection, void* server) {

@@ -1,7 +1,6 @@
-// The HTTP side: GET /metrics, /healthz and /readyz on civetweb. Answers before the store is
-// loaded, too.
-#ifndef BERTH_SERVER_HTTP_H_
-#define BERTH_SERVER_HTTP_H_
+// HttpServer: texts to be had by GET, such as /metrics and /healthz, on civetweb.
+#ifndef BERTH_SUPPORT_HTTP_HTTP_SERVER_H_
+#define BERTH_SUPPORT_HTTP_HTTP_SERVER_H_
 
 #include <functional>
 #include <map>
@@ -23,6 +22,8 @@ struct HttpAnswer {
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
 };
+// Of Prometheus's text format.
+inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 using HttpHandler = std::function<HttpAnswer()>;
 
 class HttpServer {
@@ -41,6 +42,7 @@ class HttpServer {
  private:
   explicit HttpServer(std::string host) : host_(std::move(host)) {}
   HttpAnswer Answer(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string NothingHere() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   static int Handle(mg_connection* connection, void* server);
   void Knock() const;
 
@@ -53,4 +55,4 @@ class HttpServer {
 
 }  // namespace berth
 
-#endif  // BERTH_SERVER_HTTP_H_
+#endif  // BERTH_SUPPORT_HTTP_HTTP_SERVER_H_
