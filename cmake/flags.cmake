@@ -42,8 +42,8 @@ add_link_options(-Wl,--as-needed)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers need the sloppiness; without it every object that uses one is a miss.
+  # Precompiled headers need the sloppiness, and sums beside them; without, every object that uses one is a miss.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
+      CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cmake/compile)
 endif()
 find_program(LLD ld.lld NAMES ld.lld-14)
