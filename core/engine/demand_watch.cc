@@ -5,6 +5,10 @@
 namespace berth {
 namespace {
 
+// core/sharing knows nothing of the model; both count devices alike.
+static_assert(kWholeDevice == kWhole);
+static_assert(kMaxRoomDevices == kMaxDevicesPerNode);
+
 constexpr int64_t kMostAtOnce = 1000;  // of one group: equal tasks beyond say nothing new
 
 int32_t IndexIn(const std::vector<std::string>& names, absl::string_view name) {

@@ -14,8 +14,9 @@ namespace berth {
 
 class TempDirectory {
  public:
-  TempDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "berth-test-XXXXXX").string();
+  explicit TempDirectory(
+      const std::filesystem::path& base = std::filesystem::temp_directory_path()) {
+    std::string pattern = (base / "berth-test-XXXXXX").string();
     BERTH_CHECK(mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
   }

@@ -1,0 +1,133 @@
+// What a program does to a disk, step by step, and what a power cut after any of these steps would
+// leave of it.
+//
+// A disk keeps what was synced: of a file the bytes before its last sync, of a directory the names
+// before its last sync. Of what came later it keeps a beginning, each file and each directory its
+// own; a file that was written but whose name was not synced is gone. That is what POSIX promises,
+// and less than most file systems give.
+//
+//   auto recorded = std::make_shared<RecordedDisk>(directory);
+//   { RocksDbOptions options{.file_system = recorded}; ... }
+//   for (size_t step = 0; step <= recorded->steps(); ++step) {
+//     recorded->AfterPowerCut(step, PowerCut::kLeast, random).WriteTo(other_directory);
+#ifndef BERTH_TESTS_CRASH_RECORDED_DISK_H_
+#define BERTH_TESTS_CRASH_RECORDED_DISK_H_
+
+#include <rocksdb/file_system.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "support/random.h"
+
+namespace berth {
+
+// How much of what was not synced is there afterwards.
+enum class PowerCut : uint8_t {
+  kLeast,  // nothing
+  kMost,   // all of it
+  kSome,   // of each file and directory a beginning
+  kTorn,   // likewise, and some of these files end with zeros where bytes were to be
+};
+
+// Files by path below the disk's directory; a directory ends with '/'.
+struct DiskImage {
+  std::map<std::string, std::string> files;
+  void WriteTo(const std::string& directory) const;  // which is emptied first
+};
+
+class RecordedDisk final : public rocksdb::FileSystemWrapper {
+ public:
+  // Of what happens below `directory`, which may have files already.
+  explicit RecordedDisk(std::string directory);
+  const char* Name() const override { return "Recorded"; }
+
+  // A mark between steps, for the test: what had been acknowledged by then, say.
+  void Mark(uint64_t mark) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t steps() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The disk does something durable in this step: a sync, or a name that comes, goes or changes.
+  bool Durable(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The last mark before the step; 0: none.
+  uint64_t MarkBefore(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string Describe(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first `steps` were done.
+  DiskImage AfterPowerCut(size_t steps, PowerCut cut, Random& random) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus CreateDir(const std::string& name, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus CreateDirIfMissing(const std::string& name, const rocksdb::IOOptions& options,
+                                       rocksdb::IODebugContext* debug) override;
+  // Nobody uses them yet: what they leave is not modelled.
+  rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                      rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override;
+
+ private:
+  class File;
+  class Directory;
+  enum class Kind : uint8_t {
+    kCreate,
+    kAppend,
+    kTruncate,
+    kSync,
+    kRename,
+    kDelete,
+    kMakeDirectory,
+    kSyncDirectory,
+  };
+  struct Step {
+    Kind kind = Kind::kCreate;
+    uint32_t file = 0;      // of kCreate to kSync: numbered as they are made
+    std::string name = {};  // below the directory; of directories with '/' at the end
+    std::string to = {};    // of kRename
+    std::string data = {};  // of kAppend
+    uint64_t size = 0;      // of kTruncate
+    uint64_t mark = 0;      // as it was before the step
+  };
+  class Model;
+
+  // Below the directory, and what it is called there.
+  bool Mine(const std::string& path, std::string* name) const;
+  uint32_t NewFile(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Note(Step step) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string directory_;
+  DiskImage before_;
+  mutable absl::Mutex mutex_;
+  std::vector<Step> steps_ ABSL_GUARDED_BY(mutex_);
+  uint32_t files_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t mark_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TESTS_CRASH_RECORDED_DISK_H_
