@@ -62,7 +62,7 @@ void AgentLogic::Connect(Instant now) {
   for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
   state_ = State::kHelloSent;
   hello_sent_ = now.steady;
-  deadline_ = now.steady + kHelloTimeout;
+  deadline_ = now.steady + std::min(kMaxHelloTimeout, lease_ / 2);
   link_.Send(message);
 }
 

@@ -33,8 +33,9 @@ namespace berth {
 // kill its strict tasks.
 inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(250),
                                            .max_backoff = absl::Seconds(2)};
-inline constexpr absl::Duration kHelloTimeout =
-    absl::Seconds(10);  // less than a lease: it counts from Hello
+// And no more than half the lease, which counts from Hello: a Welcome that comes later brings next
+// to nothing of it.
+inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
 
 class AgentLogic {
  public:

@@ -94,8 +94,8 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
   if (SupersededByNewer(id)) return;
   if (message.launch().fence() && !strict_allowed) {
     return AddEnded(now, id,
-                    MakeReport(TaskReport::EXITED, TaskReport::LEASE_LAPSED,
-                               "not started: the agent's lease has lapsed"));
+                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
+                               "the agent's lease has lapsed"));
   }
   if (live_ >= kMaxLiveTasks) {
     return AddEnded(now, id,

@@ -96,8 +96,22 @@ void CheckStore(const Life& life, RocksDbStore& store, uint64_t acknowledged) {
 }
 
 struct Tried {
-  size_t steps = 0, cuts = 0;
+  size_t steps = 0, cuts = 0, refused = 0;
 };
+
+// Zeros in place of the end of what was not acknowledged look like damage to RocksDB: a store may
+// be refused for them, naming the write-ahead log.
+bool Refused(const std::string& path) {
+  RocksDbOptions options;
+  options.directory = path;
+  const auto store = RocksDbStore::Open(options);
+  if (store.ok()) return false;
+  INFO(store.status());
+  REQUIRE(absl::IsDataLoss(store.status()));
+  REQUIRE_THAT(std::string(store.status().message()),
+               Catch::Matchers::Contains(path) && Catch::Matchers::Contains(".log: dropping"));
+  return true;
+}
 
 // Cuts the power after each step that made something durable, and before the next.
 void CutEverywhere(const Life& life, const RecordedDisk& disk, uint64_t at_least,
@@ -115,9 +129,13 @@ void CutEverywhere(const Life& life, const RecordedDisk& disk, uint64_t at_least
       INFO("seed " << Seed() << ", before step " << step << " of " << disk.steps() << ": "
                    << disk.Describe(step) << "; way " << i);
       disk.AfterPowerCut(step, kCuts[i], random).WriteTo(copy);
+      ++tried->cuts;
+      if (kCuts[i] == PowerCut::kTorn && Refused(copy)) {
+        ++tried->refused;
+        continue;
+      }
       const auto store = OpenStore(copy);
       CheckStore(life, *store, std::max(disk.MarkBefore(step), at_least));
-      ++tried->cuts;
     }
   }
 }
@@ -141,7 +159,8 @@ TEST_CASE("power cuts at every durable operation of 200 jobs") {
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 1, &tried);
   std::cout << life.cluster.accepted()[jobs] << " jobs, " << life.acknowledged() << " batches, "
-            << tried.steps << " steps, " << tried.cuts << " power cuts\n";
+            << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.refused
+            << " refused for zeros\n";
   CHECK(tried.cuts > 300);
 }
 
@@ -168,7 +187,8 @@ TEST_CASE("power cuts while a store is opened after a power cut") {
     CHECK(kept >= life.disk->MarkBefore(step));
     CutEverywhere(life, *disk, life.disk->MarkBefore(step), directory / "copy", 1, &tried);
   }
-  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts\n";
+  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.refused
+            << " refused for zeros\n";
   CHECK(tried.cuts > 50);
 }
 

@@ -62,12 +62,13 @@ class Program:
 
     def __init__(self, name, arguments, log):
         self.name, self.arguments, self.log, self.process, self.starts = name, arguments, log, None, 0
+        self.environment = {}  # besides ours
 
     def start(self):
         assert not self.running(), f"{self.name} runs already"
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                            start_new_session=True)
+                                            env={**os.environ, **self.environment}, start_new_session=True)
         self.starts += 1
         return self
 

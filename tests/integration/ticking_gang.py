@@ -64,8 +64,10 @@ class Relay(threading.Thread):
 
 
 class TickingGang(unittest.TestCase):
+    config = CONFIG
+
     def setUp(self):
-        self.cluster = Cluster(CONFIG)
+        self.cluster = Cluster(self.config)
         self.cluster.belongs_to(self)
         self.cluster.server.start()
         self.ticks = self.cluster.home / "ticks"

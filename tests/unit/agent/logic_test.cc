@@ -274,9 +274,18 @@ TEST_CASE("a lapsed lease kills strict tasks only, and nothing strict starts unt
   CHECK(agent.runner.Take() == Calls{"prepare 5-0-1 port"});
   bool refused = false;
   for (const auto& report : SentReports(agent)) {
-    refused |= ToTaskId(report.key()) == Id(4) && report.cause() == TaskReport::LEASE_LAPSED;
+    refused |= ToTaskId(report.key()) == Id(4) && report.state() == TaskReport::REFUSED;
   }
   CHECK(refused);
+}
+
+TEST_CASE("a Welcome that would bring next to nothing of a lease is not waited for") {
+  Agent agent;
+  agent.Begin();
+  agent.Advance(absl::Seconds(7));
+  CHECK(agent.link.connects == 1);
+  agent.Advance(absl::Seconds(1));  // half a lease of 15 s
+  CHECK(agent.logic->last_error() == "no answer to Hello");
 }
 
 TEST_CASE("the lease lapses without a connection, too") {

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Clocks that jump, and processes that are stopped for a while: leases go by steady clocks, so that a jump of the day's time
+changes nothing, and a stop that is longer than a lease ends in one new start, never in two at once.
+"""
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from berth_api import job_pb2, make_job
+from berth_harness import SOURCE
+from ticking_gang import CONFIG, FENCE_S, GRACE_S, LEASE_S, TickingGang
+
+
+class Clock:
+    """The time of day of one program, which must be started after this."""
+
+    def __init__(self, program, home):
+        library, self.path = home / "day_clock.so", home / "day-clock"
+        if not library.exists():
+            subprocess.run(["c++", "-shared", "-fPIC", "-O1", "-o", str(library),
+                            str(SOURCE / "tests" / "integration" / "day_clock.cc")], check=True)
+        self.path.write_bytes(struct.pack("q", 0))
+        program.environment = {"LD_PRELOAD": str(library), "DAY_CLOCK": str(self.path)}
+
+    def set(self, hours):
+        with open(self.path, "r+b") as file:
+            file.write(struct.pack("q", hours * 3600))
+
+
+class ClockJumps(TickingGang):
+    config = {**CONFIG, "lease": "15s"}  # of the restarts in between none shall take so long
+
+    def check_never_restarted(self):
+        time.sleep(FENCE_S)
+        job = self.cluster.wait_job("gang", "RUNNING")
+        self.assertEqual(job.status.start_count, 1)
+        self.assertEqual({a for a, _ in self.lines(0) + self.lines(1)}, {1})
+        self.assertEqual({self.node_state(name) for name in self.cluster.agents}, {"NODE_READY"})
+
+    def run_job(self, name):
+        job = make_job(name, "q", ["true"], cpu_millis=100)
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=name, jobs=[job]), timeout=10)
+        self.cluster.wait_job(name, "SUCCEEDED")
+
+    def test_server_clock_jumps(self):
+        server = self.cluster.server
+        server.stop()
+        clock = Clock(server, self.cluster.home)
+        server.start()
+        for name in ("n1", "n2"):
+            self.cluster.add_agent(name)
+        self.cluster.wait_nodes(2)
+        self.start_gang()
+        for hours in (1, -1, 48):
+            clock.set(hours)
+            self.run_job(f"at{hours}".replace("-", "minus"))
+        self.check_never_restarted()
+        # What was written is of the day after tomorrow now.
+        clock.set(-1)
+        server.kill()
+        server.start()
+        self.cluster.wait_nodes(2)
+        self.run_job("after")
+        self.check_never_restarted()
+        print("the server's clock went to and fro by two days, over a kill, too: nothing was started anew")
+
+    def test_agent_clock_jumps(self):
+        self.cluster.add_agent("n1")
+        agent = self.cluster.add_agent("n2", start=False)
+        clock = Clock(agent, self.cluster.home)
+        agent.start()
+        self.cluster.wait_nodes(2)
+        self.start_gang()
+        for hours in (1, -1, 48):
+            clock.set(hours)
+            time.sleep(LEASE_S / 2)
+        agent.kill()
+        clock.set(-1)
+        agent.start()
+        self.check_never_restarted()
+        print("an agent's clock went to and fro by two days, over a kill, too: its task went on")
+
+
+class StoppedServer(TickingGang):
+    def test_longer_than_a_lease(self):
+        for name in ("n1", "n2"):
+            self.cluster.add_agent(name)
+        self.cluster.wait_nodes(2)
+        self.start_gang()
+        stopped = time.time()
+        self.cluster.server.signal(signal.SIGSTOP)
+        time.sleep(2 * FENCE_S)
+        last = max(self.last_tick(rank, 1) for rank in (0, 1)) - stopped
+        self.assertLessEqual(last, LEASE_S + GRACE_S + 0.5, "agents that hear nothing kill their tasks")
+        self.cluster.server.signal(signal.SIGCONT)
+        self.wait_second_attempt(30)
+        self.assert_no_overlap()
+        self.assertEqual({a for a, _ in self.lines(0) + self.lines(1)}, {1, 2}, "one new start")
+        print(f"a server stopped for {2 * FENCE_S} s: tasks lived {last:.1f} s of it and were started once more")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
