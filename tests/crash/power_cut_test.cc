@@ -1,8 +1,8 @@
 // A power cut after any step that a store takes leaves every batch that was acknowledged, and
 // nothing but a beginning of what was written.
 //
-// BERTH_CRASH_ALL=1 tries each way in which a cut may fall at each step, instead of one of them.
-// BERTH_CRASH_SEED: another workload, and other ways.
+// BERTH_CRASH_ALL=1 tries each way in which a cut may fall at each step; otherwise one of them at a
+// third of the steps. BERTH_CRASH_SEED: another workload, other steps and ways.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -123,6 +123,7 @@ void CutEverywhere(const Life& life, const RecordedDisk& disk, uint64_t at_least
     const bool durable = (step > 0 && disk.Durable(step - 1)) || step == disk.steps();
     const bool before_durable = step < disk.steps() && disk.Durable(step);
     if ((!durable && !before_durable) || (step % every != 0 && step != disk.steps())) continue;
+    if (!all && random.Below(3) != 0) continue;
     const size_t one = random.Below(std::size(kCuts));
     for (size_t i = 0; i < std::size(kCuts); ++i) {
       if (!all && i != one) continue;
@@ -161,7 +162,7 @@ TEST_CASE("power cuts at every durable operation of 200 jobs") {
   std::cout << life.cluster.accepted()[jobs] << " jobs, " << life.acknowledged() << " batches, "
             << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.refused
             << " refused for zeros\n";
-  CHECK(tried.cuts > 300);
+  CHECK(tried.cuts > 100);
 }
 
 TEST_CASE("power cuts while a store is opened after a power cut") {
@@ -189,7 +190,7 @@ TEST_CASE("power cuts while a store is opened after a power cut") {
   }
   std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.refused
             << " refused for zeros\n";
-  CHECK(tried.cuts > 50);
+  CHECK(tried.cuts > 30);
 }
 
 TEST_CASE("power cuts while tables are written and write-ahead logs go") {
@@ -201,7 +202,7 @@ TEST_CASE("power cuts while tables are written and write-ahead logs go") {
     while (life.acknowledged() < 16) life.Turn(*store, padding);
   }
   Tried tried;
-  CutEverywhere(life, *life.disk, 0, directory / "copy", 4, &tried);
+  CutEverywhere(life, *life.disk, 0, directory / "copy", 2, &tried);
   bool wrote_table = false, dropped_log = false;
   for (size_t step = 0; step < life.disk->steps(); ++step) {
     const std::string what = life.disk->Describe(step);
