@@ -66,6 +66,10 @@ int main(int argc, char** argv) {
   app.add_option("--programs", options.programs, "folder of berthd and berth-agent")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (!options.only.empty() && names.empty()) {
+    std::fprintf(stderr, "berth-bench: --case: of which benchmark? Give its NAME\n");
+    return 2;
+  }
   std::signal(SIGPIPE, SIG_IGN);
   berth::bench::CheckNames(names);
   if (list) {
