@@ -36,7 +36,10 @@ uint64_t Seed() {
 // In memory where that can be: thousands of stores are made.
 TempDirectory Scratch() {
   const char* const memory = "/dev/shm";
-  return access(memory, W_OK) == 0 ? TempDirectory(memory) : TempDirectory();
+  std::error_code none;
+  const auto space = std::filesystem::space(memory, none);
+  const bool fits = !none && space.available > uint64_t{1} << 30 && access(memory, W_OK) == 0;
+  return fits ? TempDirectory(memory) : TempDirectory();
 }
 
 std::unique_ptr<RocksDbStore> OpenStore(const std::string& path,
