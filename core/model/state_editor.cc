@@ -148,7 +148,10 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (was_leaving || is_leaving) CountLeaving(job, key, shape, old);
   if (!same_holds) MoveHolds(job, key, shape, old);
   if (is_leaving) CountLeavingTask(value, shape, 1);
-  if (is_leaving || (was_leaving && same_holds)) ReindexNode(state_.nodes_.At(value.node));
+  // MoveHolds puts a node in its place in the index, but not where the task stays.
+  if (is_leaving || (was_leaving && Occupies(value.state))) {
+    ReindexNode(state_.nodes_.At(value.node));
+  }
   if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
   AdoptTask(key);

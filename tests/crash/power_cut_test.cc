@@ -196,7 +196,7 @@ TEST_CASE("power cuts while a store is opened after a power cut") {
   CHECK(tried.cuts > 30);
 }
 
-TEST_CASE("power cuts while tables are written and write-ahead logs go") {
+TEST_CASE("power cuts while tables are written") {
   const TempDirectory directory = Scratch();
   Life life(directory / "a");
   const auto padding = size_t{3} << 20;  // a few of them are more than a write buffer
@@ -206,15 +206,15 @@ TEST_CASE("power cuts while tables are written and write-ahead logs go") {
   }
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 2, &tried);
-  bool wrote_table = false, dropped_log = false;
+  bool wrote_table = false;
   for (size_t step = 0; step < life.disk->steps(); ++step) {
     const std::string what = life.disk->Describe(step);
     wrote_table |= absl::StartsWith(what, "create") && absl::StrContains(what, ".sst");
-    dropped_log |= absl::StartsWith(what, "delete") && absl::StrContains(what, ".log");
   }
   CHECK(wrote_table);
-  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, "
-            << (dropped_log ? "with" : "without") << " logs deleted\n";
+  CHECK(tried.cuts > 5);
+  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.refused
+            << " refused for zeros\n";
 }
 
 }  // namespace

@@ -98,6 +98,13 @@ class TickingGang(unittest.TestCase):
     def wait_second_attempt(self, timeout_s):
         wait_until(lambda: self.first_tick(0, 2) and self.first_tick(1, 2), timeout_s, "the gang ticks anew")
 
+    def check_never_restarted(self):
+        """Not within the time of a fence, either."""
+        time.sleep(FENCE_S)
+        job = self.cluster.wait_job("gang", "RUNNING")
+        self.assertEqual(job.status.start_count, 1)
+        self.assertEqual({a for a, _ in self.lines(0) + self.lines(1)}, {1})
+
     def assert_no_overlap(self):
         for rank in (0, 1):
             self.assertGreater(self.first_tick(rank, 2), self.last_tick(rank, 1), f"two attempts of rank {rank} at once")

@@ -1,6 +1,7 @@
 // What becomes of places that jobs wait for, of what is evicted, and what units a job is made of.
 #include <catch2/catch.hpp>
 
+#include "core/engine/transaction.h"
 #include "core/engine/victim_units.h"
 #include "tests/unit/core/testing/evictions.h"
 
@@ -153,6 +154,26 @@ struct Moved : Contest {
   }
   JobId low;
 };
+
+TEST_CASE("a move that is given up leaves the index of nodes as it was") {
+  Contest contest({"allocate", "preempt"});
+  contest.AddNodes("n", 2, {.gpus = 4});
+  const JobId low = contest.Run("low", Gang(1, 2));
+  {
+    Transaction trial(contest.state(), contest.now());
+    trial.Decide(TasksReleased{
+        .job = low,
+        .tasks = {0},
+        .requeue = true,
+        .reason = ReleaseReason::kPreempted,
+        .beneficiary = low,
+        .moves_to = {{.task = 0, .node = contest.node_id("n2"), .devices = Moved::Two()}}});
+  }
+  const absl::Status consistent = CheckConsistency(contest.state());
+  INFO(consistent);
+  CHECK(consistent.ok());
+  CHECK(contest.state().free().soon().empty());  // nothing leaves
+}
 
 TEST_CASE("a moved gang waits for its new place once it has gone") {
   Moved contest;
