@@ -19,7 +19,9 @@ Device ToDevice(const v1::Device& device) {
           .numa_node = device.numa_node(),
           .pci_bus_id = device.pci_bus_id(),
           .unhealthy = device.unhealthy(),
-          .max_tasks = std::max(device.max_tasks(), 1)};
+          .max_tasks = std::max(device.max_tasks(), 1),
+          .oversubscription = std::max(device.oversubscription(), 100),
+          .compute_capability = ComputeCapabilityFrom(device.compute_capability()).value_or(0)};
 }
 
 DeviceTopology ToTopology(const v1::DeviceTopology& topology) {
@@ -88,6 +90,7 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.address = inventory.address().empty() ? hello.node() : inventory.address();
   spec.cpu_millis = inventory.cpu_millis();
   spec.memory_bytes = inventory.memory_bytes();
+  spec.divides_gpus = inventory.divides_gpus();
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();
   for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
@@ -95,6 +98,9 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   SortDevices(spec);
   for (const auto& [name, amount] : inventory.extended()) {
     spec.extended.push_back({name, amount * kWhole});
+  }
+  if (inventory.scratch_bytes() > 0) {
+    spec.extended.push_back({kScratchName, inventory.scratch_bytes()});
   }
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });

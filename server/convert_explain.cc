@@ -134,6 +134,9 @@ void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy&
   } else if (remedy.text == "memory") {
     out->set_field(GroupPath(remedy.group, "resources.memory_bytes"));
     amount = FormatBytes(remedy.value);
+  } else if (remedy.text == kScratchName) {
+    out->set_field(GroupPath(remedy.group, "resources.scratch_bytes"));
+    amount = FormatBytes(remedy.value);
   } else {
     const auto of_kind = [&](const DeviceRequest& device) { return device.kind == remedy.text; };
     std::string kind;

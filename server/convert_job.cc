@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "server/convert_topology.h"
 #include "server/convert_values.h"
+#include "server/validation/resources.h"
 
 namespace berth {
 namespace {
@@ -29,7 +30,12 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   DeviceRequest request;
   request.kind = device.kind();
   request.share = ShareAskedFor(device);
+  request.by_memory = AsksByMemory(device);
+  if (request.by_memory) request.share = kWhole;  // until CountShares says
+  request.oversubscribe = device.oversubscribe();
   request.count = request.share > 0 ? 1 : device.count();
+  request.min_compute_capability =
+      ComputeCapabilityFrom(device.min_compute_capability()).value_or(0);
   request.min_memory_bytes = device.memory_bytes();
   request.models = SortedStrings(device.model());
   if (!device.mig().empty()) {  // short for that
@@ -55,6 +61,7 @@ TaskShape ShapeFrom(const v1::TaskGroup& group) {
   std::sort(shape.devices.begin(), shape.devices.end(),
             [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
   shape.extended = AmountsFrom(resources.extended());
+  AddScratch(resources.scratch_bytes(), &shape.extended);
   shape.match_labels = LabelsFrom(group.node_selector().match_labels());
   shape.exclude_nodes = SortedStrings(group.node_selector().exclude_nodes());
   for (const auto& toleration : group.tolerations()) {

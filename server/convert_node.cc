@@ -20,6 +20,8 @@ void RenderDevices(const Node& node, v1::Node* out) {
     added->set_pci_bus_id(device.pci_bus_id);
     added->set_unhealthy(device.unhealthy);
     added->set_max_tasks(device.max_tasks);
+    if (device.oversubscription > 100) added->set_oversubscription(device.oversubscription);
+    added->set_compute_capability(ComputeCapabilityText(device.compute_capability));
     const int64_t used = kWhole - node.devices_used.FreeOf(i);
     if (used > 0) out->mutable_status()->add_devices_in_use(device.uuid);
     if (node.devices_used.SharesOf(i) == nullptr) continue;
@@ -49,7 +51,12 @@ void RenderTopology(const DeviceTopology& topology, v1::DeviceTopology* out) {
 void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
   out->set_cpu_millis(spec.cpu_millis);
   out->set_memory_bytes(spec.memory_bytes);
+  out->set_divides_gpus(spec.divides_gpus);
   for (const NamedAmount& entry : spec.extended) {
+    if (entry.name == kScratchName) {
+      out->set_scratch_bytes(entry.amount);
+      continue;
+    }
     (*out->mutable_extended())[entry.name] = entry.amount / kWhole;
   }
   ToProto(spec.labels, out->mutable_labels());

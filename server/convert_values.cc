@@ -45,7 +45,14 @@ std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list) {
   }
   if (list.has_cpu_millis()) result.push_back({"cpu", list.cpu_millis()});
   if (list.has_memory_bytes()) result.push_back({"memory", list.memory_bytes()});
+  if (list.has_scratch_bytes()) result.push_back({kScratchName, list.scratch_bytes()});
   return SortedByName(std::move(result));
+}
+
+void AddScratch(int64_t bytes, std::vector<NamedAmount>* amounts) {
+  if (bytes == 0) return;
+  amounts->push_back({kScratchName, bytes});
+  *amounts = SortedByName(*std::move(amounts));
 }
 
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
@@ -54,6 +61,8 @@ void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
       out->set_cpu_millis(entry.amount);
     } else if (entry.name == "memory") {
       out->set_memory_bytes(entry.amount);
+    } else if (entry.name == kScratchName) {
+      out->set_scratch_bytes(entry.amount);
     } else {
       (*out->mutable_counts())[entry.name] = InUnits(entry.amount, kWhole);
     }
@@ -63,7 +72,8 @@ void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out) {
 void ToProto(const Resources& resources, const Interner& interner, v1::ResourceList* out) {
   out->set_cpu_millis(resources[kCpu]);
   out->set_memory_bytes(resources[kMemory]);
-  for (size_t i = 2; i < interner.kind_count(); ++i) {
+  if (resources[kScratch] != 0) out->set_scratch_bytes(resources[kScratch]);
+  for (size_t i = kFixedKinds; i < interner.kind_count(); ++i) {
     const ResourceKind kind{static_cast<uint8_t>(i)};
     if (resources[kind] == 0) continue;
     (*out->mutable_counts())[interner.KindName(kind)] = InUnits(resources[kind], kWhole);

@@ -32,8 +32,10 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
 // Sorted by name, as the core wants them.
 std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole);
-// "cpu" and "memory" among the rest, where set.
+// Those with fields of their own among the rest, where set.
 std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list);
+// Bytes of scratch beside them, if any.
+void AddScratch(int64_t bytes, std::vector<NamedAmount>* amounts);
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out);
 // Kinds with amount 0 are left out, except cpu and memory.
 void ToProto(const Resources& resources, const Interner& interner, v1::ResourceList* out);

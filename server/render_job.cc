@@ -66,9 +66,11 @@ void RenderPolicies(const Policies& policies,
 
 void RenderDevice(const DeviceRequest& device, v1::DeviceRequest* out) {
   out->set_kind(device.kind);
-  out->set_count(device.count);
+  if (!device.by_memory) out->set_count(device.count);
   out->set_memory_bytes(device.min_memory_bytes);
-  if (device.share > 0) out->set_share(InUnits(device.share, kWhole));
+  if (device.share > 0 && !device.by_memory) out->set_share(InUnits(device.share, kWhole));
+  out->set_oversubscribe(device.oversubscribe);
+  out->set_min_compute_capability(ComputeCapabilityText(device.min_compute_capability));
   for (const auto& model : device.models) out->add_model(model);
   for (const auto& model : device.deny_models) out->add_deny_models(model);
   for (const auto& uuid : device.allow_uuids) out->add_allow_uuids(uuid);
@@ -83,6 +85,10 @@ void RenderShape(const TaskShape& shape, v1::TaskGroup* out) {
   resources->set_memory_bytes(shape.memory_bytes);
   for (const DeviceRequest& device : shape.devices) RenderDevice(device, resources->add_devices());
   for (const NamedAmount& entry : shape.extended) {
+    if (entry.name == kScratchName) {
+      resources->set_scratch_bytes(entry.amount);
+      continue;
+    }
     (*resources->mutable_extended())[entry.name] = entry.amount / kWhole;
   }
   if (!shape.match_labels.empty() || !shape.exclude_nodes.empty()) {

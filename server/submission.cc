@@ -171,8 +171,10 @@ JobId Submission::IdOf(size_t job, JobId first) const {
 }
 
 // The job's spec with what only the state knows.
-JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, QueueId queue) {
+JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
+                         ShareCounter* shares) {
   JobSpec spec = std::move(specs_[job]);
+  shares->Count(&spec);
   spec.queue = queue;
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
   if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
@@ -181,17 +183,19 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
 
 JobSpec Submission::TakeOnly(const ClusterState& state) {
   BERTH_CHECK(specs_.size() == 1);
-  return Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id);
+  ShareCounter shares(state);
+  return Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
 }
 
 absl::Status Submission::Emit(Turn& turn, JobId first) {
   std::vector<QueueId> queue_ids;
   for (const QueueUse& use : queues_) queue_ids.push_back(turn.state().FindQueue(use.name)->id);
+  ShareCounter shares(turn.state());
   for (size_t p = 0; p < specs_.size(); ++p) {
     const size_t i = order_.empty() ? p : static_cast<size_t>(order_[p]);
     const JobId id{first.value + p};
     absl::Status status =
-        turn.Emit(JobSubmitted{id, Take(turn.state(), i, first, queue_ids[queue_of_[i]])});
+        turn.Emit(JobSubmitted{id, Take(turn.state(), i, first, queue_ids[queue_of_[i]], &shares)});
     if (!status.ok()) {
       turn.TakeBackJobs(first);
       return Disagreement(i, status);

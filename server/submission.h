@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/job.pb.h"
+#include "core/devices/share_counter.h"
 #include "core/model/cluster_state.h"
 #include "server/convert_job.h"
 #include "server/read_view.h"
@@ -59,7 +60,8 @@ class Submission {
   std::vector<JobDependency> ResolveDependencies(const ClusterState& state, size_t job,
                                                  JobId first) const;
   JobId IdOf(size_t job, JobId first) const;
-  JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue);
+  JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
+               ShareCounter* shares);
   absl::Status Emit(Turn& turn, JobId first);
   void Fill(JobId first, v1::SubmitJobsResponse& response) const;
 

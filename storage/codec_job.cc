@@ -34,7 +34,10 @@ void SetDeviceRequest(const DeviceRequest& request, pb::DeviceRequest* out) {
   out->set_kind(request.kind);
   out->set_count(request.count);
   out->set_share(request.share);
+  out->set_by_memory(request.by_memory);
+  out->set_oversubscribe(request.oversubscribe);
   out->set_min_memory_bytes(request.min_memory_bytes);
+  out->set_min_compute_capability(request.min_compute_capability);
   SetStrings(request.models, out->mutable_models());
   SetStrings(request.deny_models, out->mutable_deny_models());
   SetStrings(request.allow_uuids, out->mutable_allow_uuids());
@@ -47,7 +50,10 @@ DeviceRequest GetDeviceRequest(const pb::DeviceRequest& message, Reader& reader)
   return {.kind = message.kind(),
           .count = message.count(),
           .share = message.share(),
+          .by_memory = message.by_memory(),
+          .oversubscribe = message.oversubscribe(),
           .min_memory_bytes = message.min_memory_bytes(),
+          .min_compute_capability = message.min_compute_capability(),
           .models = GetStrings(message.models()),
           .deny_models = GetStrings(message.deny_models()),
           .allow_uuids = GetStrings(message.allow_uuids()),

@@ -23,6 +23,8 @@ void SetDevice(const Device& device, pb::Device* out) {
   out->set_pci_bus_id(device.pci_bus_id);
   out->set_unhealthy(device.unhealthy);
   out->set_max_tasks(device.max_tasks > 1 ? device.max_tasks : 0);
+  out->set_oversubscription(device.oversubscription > 100 ? device.oversubscription : 0);
+  out->set_compute_capability(device.compute_capability);
 }
 
 Device GetDevice(const pb::Device& message) {
@@ -33,7 +35,9 @@ Device GetDevice(const pb::Device& message) {
           .numa_node = message.numa_node(),
           .pci_bus_id = message.pci_bus_id(),
           .unhealthy = message.unhealthy(),
-          .max_tasks = std::max(message.max_tasks(), 1)};
+          .max_tasks = std::max(message.max_tasks(), 1),
+          .oversubscription = std::max(message.oversubscription(), 100),
+          .compute_capability = message.compute_capability()};
 }
 
 void SetTopology(const DeviceTopology& topology, pb::DeviceTopology* out) {
@@ -137,6 +141,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   out->set_cpu_millis(spec.cpu_millis);
   out->set_memory_bytes(spec.memory_bytes);
   for (const Device& device : spec.devices) SetDevice(device, out->add_devices());
+  out->set_divides_gpus(spec.divides_gpus);
   SetAmounts(spec.extended, out->mutable_extended());
   SetLabels(spec.labels, out->mutable_labels());
   for (const Taint& taint : spec.taints) {
@@ -166,6 +171,7 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
     return spec;
   }
   for (const pb::Device& device : message.devices()) spec.devices.push_back(GetDevice(device));
+  spec.divides_gpus = message.divides_gpus();
   for (const pb::Taint& taint : message.taints()) {
     spec.taints.push_back({.key = taint.key(), .value = taint.value()});
   }

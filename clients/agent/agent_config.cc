@@ -2,6 +2,7 @@
 
 #include <pwd.h>
 #include <sys/random.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -125,6 +126,9 @@ void CheckSharing(const config::v1::Sharing& sharing, Problems* problems) {
   if (!any && sharing.ByteSizeLong() > 0) Add(problems, "sharing.mode: TIME_SLICING or MPS");
   if (sharing.max_tasks() != 0 && (sharing.max_tasks() < 2 || sharing.max_tasks() > 100))
     Add(problems, "sharing.maxTasks: 2..100");
+  if (sharing.oversubscription() != 0 &&
+      (sharing.oversubscription() < 100 || sharing.oversubscription() > 1000))
+    Add(problems, "sharing.oversubscription: 100..1000, in per cent");
   if (mps && sharing.max_tasks() > kMostMpsTasks)
     Add(problems, absl::StrCat("sharing.maxTasks: MPS serves at most ", kMostMpsTasks));
   const std::string& pipes = sharing.mps_pipe_directory();
@@ -176,6 +180,13 @@ void CheckPorts(const config::v1::Agent& config, Problems* problems) {
   }
 }
 
+// 0: there is no such directory.
+int64_t FileSystemBytes(const std::string& directory) {
+  struct statvfs info;
+  if (statvfs(directory.c_str(), &info) != 0) return 0;
+  return static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize);
+}
+
 }  // namespace
 
 void SetAgentDefaults(config::v1::Agent* config) {
@@ -186,6 +197,8 @@ void SetAgentDefaults(config::v1::Agent* config) {
   if (config->cpu_millis() == 0) config->set_cpu_millis(1000 * sysconf(_SC_NPROCESSORS_ONLN));
   if (config->memory_bytes() == 0)
     config->set_memory_bytes(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+  if (config->scratch_bytes() == 0 && !config->scratch_directory().empty())
+    config->set_scratch_bytes(FileSystemBytes(config->scratch_directory()));
   if (config->first_port() == 0) config->set_first_port(20000);
   if (config->last_port() == 0) config->set_last_port(24999);
   if (config->log_file_bytes() == 0) config->set_log_file_bytes(int64_t{16} << 20);
@@ -211,8 +224,8 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckPorts(config, &problems);
   if (!config.http_listen().empty() && !absl::StrContains(config.http_listen(), ':'))
     Add(&problems, absl::StrCat("httpListen: must be HOST:PORT, is ", config.http_listen()));
-  if (config.cpu_millis() < 0 || config.memory_bytes() < 0)
-    Add(&problems, "cpu, memory: must not be negative");
+  if (config.cpu_millis() < 0 || config.memory_bytes() < 0 || config.scratch_bytes() < 0)
+    Add(&problems, "cpu, memory, scratch: must not be negative");
   if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: at least 4Ki");
   if (config.log_files() < 1 || config.log_files() > 1000) Add(&problems, "logFiles: 1..1000");
   if (FromProto(config.keep_ended()) < absl::ZeroDuration())
@@ -235,7 +248,11 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
   for (v1::Device& device : *inventory.mutable_devices()) {
     const bool says = device.max_tasks() > 0;  // declared so
     if (!says && device.kind() == "gpu") device.set_max_tasks(TasksPerGpu(config.sharing()));
+    const bool oversubscribes = config.sharing().oversubscription() > 0 && device.kind() == "gpu";
+    if (oversubscribes && device.oversubscription() == 0)
+      device.set_oversubscription(config.sharing().oversubscription());
   }
+  inventory.set_scratch_bytes(config.scratch_bytes());
   *inventory.mutable_extended() = config.extended();
   *inventory.mutable_labels() = config.labels();
   *inventory.mutable_taints() = config.taints();

@@ -26,6 +26,7 @@ v1::Device ToDevice(const discovery::Gpu& gpu) {
   device.set_uuid(gpu.uuid);
   device.set_model(gpu.model);
   device.set_memory_bytes(gpu.memory_bytes);
+  device.set_compute_capability(gpu.compute_capability);
   device.set_numa_node(gpu.numa_node);
   device.set_pci_bus_id(ToString(gpu.pci));
   device.set_unhealthy(!gpu.problem.empty() || gpu.mig_enabled);

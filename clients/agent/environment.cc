@@ -39,20 +39,30 @@ void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* e
   (*env)["NVIDIA_VISIBLE_DEVICES"] = cuda.empty() ? "void" : cuda;
 }
 
-// What it has of a shared device; MPS then holds it to that.
+// What it has of a shared device; MPS then holds it to that. A share by memory bounds that alone.
 void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
+  constexpr int64_t kAll = 1000;
+  const auto part = [](int64_t thousandths) { return absl::StrFormat("0.%03d", thousandths); };
   const int devices = std::min(launch.device_uuids_size(), launch.device_kinds_size());
   for (int i = 0; i < std::min(launch.device_shares_size(), devices); ++i) {
     const int64_t share = launch.device_shares(i);
-    if (share <= 0 || share >= 1000) continue;
-    (*env)["BERTH_DEVICE_SHARE"] = absl::StrFormat("0.%03d", share);
+    const bool says = i < launch.device_memory_shares_size();
+    const int64_t of_memory = says ? launch.device_memory_shares(i) : share;
+    if (share <= 0 || of_memory <= 0 || (share >= kAll && of_memory >= kAll)) continue;
+    const auto memory = context.device_memory.find(launch.device_uuids(i));
+    const int64_t bytes =
+        memory == context.device_memory.end() ? 0 : memory->second * of_memory / kAll;
+    if (share < kAll) (*env)["BERTH_DEVICE_SHARE"] = part(share);
+    if (of_memory < kAll) (*env)["BERTH_DEVICE_MEMORY_SHARE"] = part(of_memory);
+    if (bytes > 0) (*env)["BERTH_DEVICE_MEMORY_BYTES"] = absl::StrCat(bytes);
     if (context.mps_pipe_directory.empty() || launch.device_kinds(i) != "gpu") continue;
     (*env)["CUDA_MPS_PIPE_DIRECTORY"] = context.mps_pipe_directory;
-    (*env)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = absl::StrCat(std::max<int64_t>(share / 10, 1));
-    const auto memory = context.device_memory.find(launch.device_uuids(i));
-    if (memory == context.device_memory.end() || memory->second == 0) continue;
-    const int64_t mib = memory->second * share / 1000 >> 20;
-    (*env)["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = absl::StrCat("0=", mib, "M");
+    if (share < kAll) {
+      (*env)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = absl::StrCat(std::max<int64_t>(share / 10, 1));
+    }
+    if (bytes > 0 && of_memory < kAll) {
+      (*env)["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = absl::StrCat("0=", bytes >> 20, "M");
+    }
   }
 }
 
@@ -130,6 +140,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   env["HOME"] = context.home;
   env["BERTH_NODE"] = context.node;
   if (!context.scratch.empty()) env["BERTH_SCRATCH"] = context.scratch;
+  if (launch.scratch_bytes() > 0) env["BERTH_SCRATCH_BYTES"] = absl::StrCat(launch.scratch_bytes());
   if (!context.tmp.empty()) env["TMPDIR"] = context.tmp;
   AddNames(id, launch, &env);
   AddRanks(launch, &env);

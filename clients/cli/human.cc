@@ -35,11 +35,16 @@ std::string EnumWord(Enum value) {
 
 using Amounts = std::map<std::string, double>;
 
-// Cpu and memory first, the others by name; zero amounts left out.
-std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& counts) {
+// A ResourceList or ResourceRequest: cpu, memory and scratch first, the others by name; zero
+// amounts left out.
+template <class Message>
+std::string Describe(const Message& amounts, const Amounts& counts) {
+  const int64_t cpu_millis = amounts.cpu_millis(), memory_bytes = amounts.memory_bytes();
   std::vector<std::string> parts;
   if (cpu_millis != 0) parts.push_back(absl::StrCat("cpu ", HumanCpu(cpu_millis)));
   if (memory_bytes != 0) parts.push_back(absl::StrCat("memory ", HumanBytes(memory_bytes)));
+  if (amounts.scratch_bytes() != 0)
+    parts.push_back(absl::StrCat("scratch ", HumanBytes(amounts.scratch_bytes())));
   for (const auto& count : counts) {
     if (count.second != 0)
       parts.push_back(absl::StrCat(count.first, " ", HumanCount(count.second)));
@@ -49,7 +54,7 @@ std::string Describe(int64_t cpu_millis, int64_t memory_bytes, const Amounts& co
 
 std::string Needs(const v1::WaitReason& reason) {
   const std::string& unit = reason.resource();
-  const bool plain = unit == "cpu" || unit == "memory";
+  const bool plain = unit == "cpu" || unit == "memory" || unit == "scratch";
   const auto amount = [&](double value) {
     return plain ? absl::StrCat(unit, " ", HumanAmount(unit, value))
                  : absl::StrCat(HumanCount(value), " ", unit);
@@ -141,18 +146,23 @@ std::string HumanCpu(int64_t millis) {
 }
 
 std::string HumanResources(const v1::ResourceList& list) {
-  return Describe(list.cpu_millis(), list.memory_bytes(),
-                  Amounts(list.counts().begin(), list.counts().end()));
+  return Describe(list, Amounts(list.counts().begin(), list.counts().end()));
 }
 
 std::string HumanResources(const v1::ResourceRequest& request) {
   Amounts counts(request.extended().begin(), request.extended().end());
+  std::string by_memory;
   for (const v1::DeviceRequest& device : request.devices()) {
+    if (device.count() == 0 && device.share() == 0 && device.cores() == 0) {
+      absl::StrAppend(&by_memory, ", ", HumanBytes(device.memory_bytes()), " of a ", device.kind());
+    }
     counts[device.kind()] += device.share() > 0   ? device.share()
                              : device.cores() > 0 ? device.cores() / 100.0
                                                   : device.count();
   }
-  return Describe(request.cpu_millis(), request.memory_bytes(), counts);
+  const std::string others = Describe(request, counts);
+  if (by_memory.empty()) return others;
+  return others == "-" ? by_memory.substr(2) : others + by_memory;
 }
 
 std::string HumanCount(double count) {
@@ -164,7 +174,7 @@ std::string HumanCount(double count) {
 
 std::string HumanAmount(const std::string& resource, double amount) {
   if (resource == "cpu") return HumanCpu(std::llround(amount));
-  if (resource == "memory") return HumanBytes(std::llround(amount));
+  if (resource == "memory" || resource == "scratch") return HumanBytes(std::llround(amount));
   return HumanCount(amount);
 }
 

@@ -18,6 +18,7 @@ constexpr char kBlank[] = " ";  // an empty cell; "" would be shown as "-"
 double AmountIn(const v1::ResourceList& list, const std::string& resource) {
   if (resource == "cpu") return static_cast<double>(list.cpu_millis());
   if (resource == "memory") return static_cast<double>(list.memory_bytes());
+  if (resource == "scratch") return static_cast<double>(list.scratch_bytes());
   const auto found = list.counts().find(resource);
   return found == list.counts().end() ? 0 : found->second;
 }
@@ -33,7 +34,7 @@ std::vector<std::string> ResourcesOf(const v1::QueueShares& shares) {
   for (const v1::ResourceList* list : ListsOf(shares)) {
     for (const auto& count : list->counts()) others.insert(count.first);
   }
-  std::vector<std::string> all = {"cpu", "memory"};
+  std::vector<std::string> all = {"cpu", "memory", "scratch"};
   all.insert(all.end(), others.begin(), others.end());
   std::vector<std::string> used;
   for (const std::string& resource : all) {

@@ -41,8 +41,11 @@ struct SubmitArguments {
   v1::Job job;
   v1::TaskGroup group;
   int32_t gpus = 0;
+  std::string gpu_share;
+  std::string gpu_memory;
   std::string cpu;
   std::string memory;
+  std::string scratch;
   Strings devices;
   Strings env;
   Strings labels;
@@ -51,10 +54,20 @@ struct SubmitArguments {
   bool quick = false;  // any of its options was given
 };
 
-void AddDevice(const std::string& kind, int32_t count, v1::TaskGroup* group) {
-  v1::DeviceRequest& device = *group->mutable_resources()->add_devices();
-  device.set_kind(kind);
-  device.set_count(count);
+v1::DeviceRequest* AddDevice(const std::string& kind, int32_t count, v1::TaskGroup* group) {
+  v1::DeviceRequest* device = group->mutable_resources()->add_devices();
+  device->set_kind(kind);
+  device->set_count(count);
+  return device;
+}
+
+// So many whole ones, or a share of one.
+void AddGpus(const SubmitArguments& arguments, v1::TaskGroup* group) {
+  const bool share = !arguments.gpu_share.empty(), memory = !arguments.gpu_memory.empty();
+  if (arguments.gpus == 0 && !share && !memory) return;
+  v1::DeviceRequest* gpus = AddDevice("gpu", arguments.gpus, group);
+  if (share) gpus->set_share(std::stod(arguments.gpu_share));
+  if (memory) gpus->set_memory_bytes(*ParseBytes(arguments.gpu_memory));
 }
 
 // The job that the options and the command describe. The options' checks have run.
@@ -72,7 +85,9 @@ Manifest QuickJob(const SubmitArguments& arguments, const Strings& command) {
     group.mutable_resources()->set_cpu_millis(*ParseCpuMillis(arguments.cpu));
   if (!arguments.memory.empty())
     group.mutable_resources()->set_memory_bytes(*ParseBytes(arguments.memory));
-  if (arguments.gpus > 0) AddDevice("gpu", arguments.gpus, &group);
+  if (!arguments.scratch.empty())
+    group.mutable_resources()->set_scratch_bytes(*ParseBytes(arguments.scratch));
+  AddGpus(arguments, &group);
   for (const std::string& device : arguments.devices) {
     const auto pair = KeyValueFrom(device);
     AddDevice(pair.first, std::stoi(pair.second), &group);
@@ -196,11 +211,20 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<SubmitArguments>& a
       ->check(CLI::PositiveNumber);
   add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
       ->check(CLI::PositiveNumber);
+  add.Text("--gpu-share", "part of one GPU for each task, as in 0.5",
+           [a](const std::string& v) { a->gpu_share = v; })
+      ->check(CLI::Range(0.001, 0.999));
+  add.Text("--gpu-memory",
+           "least memory of each GPU; without --gpus and --gpu-share so much of one",
+           [a](const std::string& v) { a->gpu_memory = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
   add.List("--device", "devices of each task, as in nic=8; may be repeated", &a->devices)
       ->check(kIsDeviceCount);
   add.Text("--cpu,-c", "cores of each task", [a](const std::string& v) { a->cpu = v; })
       ->check(IsQuantity<ParseCpuMillis>("CORES"));
   add.Text("--memory,-m", "memory of each task", [a](const std::string& v) { a->memory = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
+  add.Text("--scratch", "local disk of each task", [a](const std::string& v) { a->scratch = v; })
       ->check(IsQuantity<ParseBytes>("BYTES"));
   add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
   add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);

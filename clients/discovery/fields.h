@@ -49,7 +49,8 @@ void Fields(V& v, M& m) {
 template <class V, Of<Gpu> M>
 void Fields(V& v, M& m) {
   v("kind", m.kind), v("vendor", m.vendor), v("uuid", m.uuid), v("model", m.model);
-  v("memoryBytes", m.memory_bytes), v("pci", m.pci), v("partition", m.partition);
+  v("memoryBytes", m.memory_bytes), v("computeCapability", m.compute_capability);
+  v("pci", m.pci), v("partition", m.partition);
   v("pciNode", m.pci_node), v("numaNode", m.numa_node), v("package", m.package);
   v("osDevices", m.os_devices), v("links", m.links), v("migEnabled", m.mig_enabled);
   v("mig", m.mig), v("fabricCluster", m.fabric_cluster), v("fabricClique", m.fabric_clique);

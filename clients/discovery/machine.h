@@ -72,6 +72,7 @@ struct Gpu {
   std::string uuid{};        // PCI-ADDRESS[-pPARTITION] where there is no other
   std::string model{};
   int64_t memory_bytes = 0;
+  std::string compute_capability{};  // "9.0": NVIDIA's; empty = unknown
   PciAddress pci{};
   int32_t partition = -1;  // number among the GPUs of this PCI function, if there are several
   int32_t pci_node = -1;

@@ -112,6 +112,11 @@ class Joiner {
       return;
     }
     (void)Ok(nvml_.Name(device, &gpu->model), gpu);
+    int major = 0, minor = 0;
+    if (Ok(nvml_.ComputeCapability(device, &major, &minor), gpu) && major > 0 && major < 100 &&
+        minor >= 0 && minor < 100) {
+      gpu->compute_capability = absl::StrCat(major, ".", minor);
+    }
     NvmlMemory memory = {};
     if (Ok(nvml_.Memory(device, &memory), gpu))
       gpu->memory_bytes =

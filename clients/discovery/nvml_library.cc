@@ -104,6 +104,10 @@ NvmlResult NvmlLibrary::Memory(NvmlDevice device, NvmlMemory* memory) const {
   return Call("nvmlDeviceGetMemoryInfo", nullptr, device, memory);
 }
 
+NvmlResult NvmlLibrary::ComputeCapability(NvmlDevice device, int* major, int* minor) const {
+  return Call("nvmlDeviceGetCudaComputeCapability", nullptr, device, major, minor);
+}
+
 NvmlResult NvmlLibrary::LinkState(NvmlDevice device, unsigned link, bool* active) const {
   unsigned state = 0;
   const NvmlResult result = Call("nvmlDeviceGetNvLinkState", nullptr, device, link, &state);

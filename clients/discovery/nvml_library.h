@@ -33,6 +33,7 @@ class NvmlLibrary {
   NvmlResult Name(NvmlDevice device, std::string* name) const;
   NvmlResult Uuid(NvmlDevice device, std::string* uuid) const;
   NvmlResult PciInfo(NvmlDevice device, NvmlPciInfo* info) const;
+  NvmlResult ComputeCapability(NvmlDevice device, int* major, int* minor) const;
   NvmlResult Memory(NvmlDevice device, NvmlMemory* memory) const;
 
   NvmlResult LinkState(NvmlDevice device, unsigned link, bool* active) const;

@@ -27,7 +27,7 @@ using sim::v1::Expectation;
 
 std::string AmountTextOf(const std::string& name, double amount) {
   if (name == "cpu") return FormatCpuMillis(std::llround(amount));
-  if (name == "memory") return FormatBytes(std::llround(amount));
+  if (name == "memory" || name == kScratchName) return FormatBytes(std::llround(amount));
   return AmountText(std::llround(amount * kWhole), kWhole);
 }
 

@@ -158,19 +158,22 @@ absl::StatusOr<DeviceSet> DeviceBook::Choose(const Node& node, const TaskShape& 
   }
   if (!names.empty()) return chosen;
   const auto kept = kept_.find(node.spec.name);
-  int64_t asked = kWhole;  // of each device
+  const DeviceRequest* now = nullptr;
+  const auto asked = [&](size_t i) -> int64_t {
+    return now->share > 0 ? ShareOn(devices[i], *now) : kWhole;
+  };
   const auto unclaimed = [&](size_t i) {
-    return !chosen.Has(i) && (taken + node.devices_reserved).FreeOf(i) >= asked;
+    return !chosen.Has(i) && (taken + node.devices_reserved).FreeOf(i) >= asked(i);
   };
   const auto free = [&](size_t i) {
-    if (chosen.Has(i) || (taken + TakenDevices(node)).FreeOf(i) < asked) return false;
+    if (chosen.Has(i) || (taken + TakenDevices(node)).FreeOf(i) < asked(i)) return false;
     return kept == kept_.end() || std::find(kept->second.begin(), kept->second.end(),
                                             devices[i].uuid) == kept->second.end();
   };
   const auto waits = [&](size_t i) { return to_wait && unclaimed(i); };
   for (const DeviceRequest& request : shape.devices) {
     int32_t missing = request.count;
-    asked = request.share > 0 ? request.share : kWhole;
+    now = &request;
     for (const bool in_use : {false, true}) {
       for (size_t i = 0; i < devices.size() && missing > 0; ++i) {
         if (devices[i].kind != request.kind || !(in_use ? waits(i) : free(i))) continue;

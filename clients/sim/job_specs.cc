@@ -4,6 +4,7 @@
 
 #include "clients/sim/names.h"
 #include "clients/sim/specs.h"
+#include "core/devices/share_counter.h"
 
 namespace berth {
 namespace {
@@ -14,7 +15,10 @@ absl::Status Unbuilt(const std::string& path, const char* feature) {
 
 absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
                                               const std::string& path) {
-  const bool shares = from.share() != 0 || from.cores() != 0;
+  const bool says_part = from.share() != 0 || from.cores() != 0;
+  const bool by_memory =
+      !says_part && from.count() == 0 && from.memory_bytes() > 0 && from.mig().empty();
+  const bool shares = says_part || by_memory;
   if (shares && (from.count() > 1 || (from.share() != 0 && from.cores() != 0))) {
     return Wrong(path, "share or cores, of one device");
   }
@@ -33,10 +37,19 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
     return Wrong(path, "minLink and minBandwidthGbps are for two or more devices, not for NICs");
   }
   if (from.min_bandwidth_gbps() < 0) return Wrong(path, "minBandwidthGbps is negative");
+  if (from.oversubscribe() && !says_part) {
+    return Wrong(path, "oversubscribe is for share or cores");
+  }
+  const auto capability = ComputeCapabilityFrom(from.min_compute_capability());
+  if (!capability.has_value()) return Wrong(path, "minComputeCapability is MAJOR.MINOR");
   DeviceRequest request;
   request.kind = from.kind();
+  request.by_memory = by_memory;
+  request.oversubscribe = from.oversubscribe();
+  request.min_compute_capability = *capability;
   request.share = from.cores() > 0 ? from.cores() * 10
                                    : static_cast<int32_t>(std::lround(from.share() * kWhole));
+  if (by_memory) request.share = kWhole;  // until ShareCounter says
   request.count = request.share > 0 ? 1 : from.count();
   request.min_memory_bytes = from.memory_bytes();
   request.models = {from.model().begin(), from.model().end()};
@@ -56,7 +69,7 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
 template <class Message>
 absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) {
   const v1::ResourceRequest& resources = from.resources();
-  if (resources.scratch_bytes() != 0) return Unbuilt(path + ".resources", "scratch");
+  if (resources.scratch_bytes() < 0) return Wrong(path + ".resources", "scratch is negative");
   TaskShape shape;
   shape.cpu_millis = resources.cpu_millis();
   shape.memory_bytes = resources.memory_bytes();
@@ -74,6 +87,9 @@ absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) 
             [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
   for (const auto& [name, amount] : resources.extended()) {
     shape.extended.push_back({name, amount * kWhole});
+  }
+  if (resources.scratch_bytes() > 0) {
+    shape.extended.push_back({kScratchName, resources.scratch_bytes()});
   }
   std::sort(shape.extended.begin(), shape.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
@@ -303,6 +319,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   auto policies = ToPolicies(job.policies(), path);
   if (!policies.ok()) return policies.status();
   spec.policies = *std::move(policies);
+  ShareCounter(state).Count(&spec);
   auto status = AddDependencies(job, state, path, &spec);
   return status.ok() ? absl::StatusOr<JobSpec>(std::move(spec)) : status;
 }

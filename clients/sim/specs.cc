@@ -18,7 +18,7 @@ std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
 
 absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& text) {
   if (name == "cpu") return ParseCpuMillis(text);
-  if (name == "memory") return ParseBytes(text);
+  if (name == "memory" || name == kScratchName) return ParseBytes(text);
   // In thousandths, as cores are.
   const absl::StatusOr<int64_t> count = ParseCpuMillis(text);
   if (count.ok() && !absl::EndsWith(text, "m")) return *count;
@@ -82,6 +82,12 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
   if (of.max_tasks() < 0 || of.max_tasks() > kMaxSharers) {
     return Wrong(path, "maxTasks must be 0 to ", kMaxSharers);
   }
+  const int32_t oversubscription = of.oversubscription() == 0 ? 100 : of.oversubscription();
+  if (oversubscription < 100 || oversubscription > kMaxOversubscription) {
+    return Wrong(path, "oversubscription must be 100 to ", kMaxOversubscription);
+  }
+  const auto capability = ComputeCapabilityFrom(of.compute_capability());
+  if (!capability.has_value()) return Wrong(path, "computeCapability is MAJOR.MINOR");
   std::vector<std::string> unhealthy = Strings(of.unhealthy());
   for (int i = 0; i < of.count(); ++i) {
     Device device;
@@ -92,6 +98,8 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
     device.memory_bytes = of.memory_bytes();
     device.numa_node = of.numa_node();
     device.max_tasks = std::max(of.max_tasks(), 1);
+    device.oversubscription = oversubscription;
+    device.compute_capability = *capability;
     device.pci_bus_id = std::string(kUuidWidth - std::min(kUuidWidth, number.size()), '0') + number;
     const auto ill = std::find(unhealthy.begin(), unhealthy.end(), device.uuid);
     if (ill != unhealthy.end()) {
@@ -247,6 +255,7 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   for (const auto& [key, amount] : node.extended()) {
     spec.extended.push_back({key, amount * kWhole});
   }
+  if (node.scratch_bytes() > 0) spec.extended.push_back({kScratchName, node.scratch_bytes()});
   std::sort(spec.extended.begin(), spec.extended.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
   spec.labels = {node.labels().begin(), node.labels().end()};

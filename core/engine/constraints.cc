@@ -128,7 +128,7 @@ Mask Counter::Rejects(const Node& node, const Offer& empty) const {
   if (node.status.state != NodeState::kReady) rejects |= ready_;
   const bool takes = node.status.state != NodeState::kReady || state_.free().Has(node.id);
   if (!takes) rejects |= schedulable_;
-  if (!entry_.resources.FitsIn(node.capacity)) rejects |= size_;
+  if (!entry_.least.FitsIn(node.capacity)) rejects |= size_;
   for (const Filter& filter : filters_) {
     if ((rejects & filter.bit) == 0 && !filter.test(empty)) rejects |= filter.bit;
   }
@@ -145,7 +145,7 @@ bool Counter::Passes(const Offer& offer) const {
 // By amounts and devices alone.
 int64_t Counter::FitsIn(const Offer& offer, const DeviceChoice& devices) const {
   const int64_t bound = one_per_node_ ? 1 : needed_;
-  return devices.SetsIn(offer, TimesIn(entry_.resources, offer.free, bound));
+  return devices.SetsIn(offer, TimesIn(entry_.least, offer.free, bound));
 }
 
 // That are free whole, or for a share have room for it.
@@ -163,7 +163,7 @@ int64_t Counter::FreeDevices(const Node& node) const {
       }
       for (size_t i = 0; i < node.spec.devices.size(); ++i) {
         DeviceUse more;
-        more.shared.push_back({static_cast<uint8_t>(i), 1, request.share});
+        more.shared.push_back({static_cast<uint8_t>(i), 1, ShareOn(node.spec.devices[i], request)});
         if (set.devices.Has(i) && HasRoom(node, use, more)) ++count;
       }
     }

@@ -22,7 +22,7 @@ Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models
   Request request{.cpu_millis = std::min(shape.cpu_millis, kMaxRoomCpuMillis)};
   for (const DeviceRequest& one : shape.devices) {
     if (one.kind != kSharedKind) continue;
-    request.share = one.share;
+    request.share = std::min<int32_t>(one.share, kWholeDevice - 1);
     request.devices = one.share > 0 ? 0 : one.count;
     for (const std::string& model : one.models) {
       const int32_t index = IndexIn(models, model);

@@ -13,18 +13,12 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
 }
 
 bool AnyDeviceSuits(const DeviceRequest& request) {
-  return request.share == 0 && request.min_memory_bytes == 0 && request.models.empty() &&
+  return request.share == 0 && request.min_memory_bytes == 0 &&
+         request.min_compute_capability == 0 && request.models.empty() &&
          request.deny_models.empty() && request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
-// By what devices have in common, and by what each is called.
-bool ModelSuits(const Device& device, const DeviceRequest& request) {
-  if (request.share > 0 && device.max_tasks <= 1) return false;  // nobody may share it
-  const int64_t part = request.share > 0 ? request.share : kWhole;
-  return device.memory_bytes * part / kWhole >= request.min_memory_bytes &&
-         (request.models.empty() || Contains(request.models, device.model)) &&
-         !Contains(request.deny_models, device.model);
-}
+// By what each is called.
 bool NameSuits(const Device& device, const DeviceRequest& request) {
   return (request.allow_uuids.empty() || Contains(request.allow_uuids, device.uuid)) &&
          !Contains(request.deny_uuids, device.uuid);
@@ -50,7 +44,8 @@ int64_t SharersLeft(const Offer& offer, size_t device) {
   return std::max<int64_t>(most - (shares == nullptr ? 0 : shares->tasks), 0);
 }
 
-bool MayShare(const Offer& offer, size_t device, int64_t share) {
+bool MayShare(const Offer& offer, size_t device, const DeviceRequest& request) {
+  const int64_t share = ShareOn(offer.node.spec.devices[device], request);
   return offer.used.FreeOf(device) >= share && SharersLeft(offer, device) > 0;
 }
 
@@ -63,7 +58,7 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const Device& device = node.spec.devices[i];
       const bool asked = device.kind == request.kind && node.healthy.Has(i);
-      if (asked && !(ModelSuits(device, request) && NameSuits(device, request))) return false;
+      if (asked && !(SuitsByMake(device, request) && NameSuits(device, request))) return false;
     }
   }
   return true;
@@ -87,7 +82,7 @@ DeviceSet DeviceChoice::Suitable(const Offer& offer, const Wanted& wanted) const
   DeviceSet suitable;
   for (const AlikeDevices& alike : offer.node.alike) {
     if (alike.kind != wanted.kind) continue;
-    const bool suits = wanted.any_does || ModelSuits(devices[alike.first], *wanted.request);
+    const bool suits = wanted.any_does || SuitsByMake(devices[alike.first], *wanted.request);
     if (suits) suitable |= alike.devices;
   }
   if (wanted.any_does || AnyNameDoes(*wanted.request)) return suitable;
@@ -109,7 +104,7 @@ DeviceSet DeviceChoice::BestToShare(const Offer& offer, const Wanted& wanted,
   DeviceSet best;
   int64_t best_free = 0;
   for (size_t i = 0; i < offer.node.spec.devices.size(); ++i) {
-    if (!suitable.Has(i) || !MayShare(offer, i, wanted.request->share)) continue;
+    if (!suitable.Has(i) || !MayShare(offer, i, *wanted.request)) continue;
     const int64_t free = offer.used.FreeOf(i);
     const bool wished = free == wish.left, had_wished = best_free == wish.left;
     const bool closer = wish.spread ? free > best_free : free < best_free;
@@ -185,10 +180,10 @@ bool DeviceChoice::TakeNics(const Offer& offer, const Wanted& wanted, const Devi
 
 int64_t DeviceChoice::SharesIn(const Offer& offer, const Wanted& wanted, int64_t bound) const {
   const DeviceSet suitable = Suitable(offer, wanted);
-  const int64_t share = wanted.request->share;
   int64_t count = 0;
   for (size_t i = 0; i < offer.node.spec.devices.size() && count < bound; ++i) {
     if (!suitable.Has(i)) continue;
+    const int64_t share = ShareOn(offer.node.spec.devices[i], *wanted.request);
     count += std::min(offer.used.FreeOf(i) / share, SharersLeft(offer, i));
   }
   return std::min(count, bound);

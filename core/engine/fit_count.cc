@@ -117,7 +117,7 @@ void FitCount::Recount(AtNode& at) {
   }
   for (size_t s = 0; s < shapes_.size(); ++s) {
     Shape& shape = shapes_[s];
-    const bool room = state_.interner().Shape(shape.id).resources.FitsIn(free);
+    const bool room = state_.interner().Shape(shape.id).least.FitsIn(free);
     const int64_t now =
         room ? cycle_.search().FitsIn(shape.id, {node, free, at.used}, shape.needed) : 0;
     const bool was_short = shape.fits < shape.needed;

@@ -125,7 +125,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   }
   ++look->work;
   const Resources& free = state_.free().FreeOf(id);
-  if (!(tasks == 1 ? entry.resources : entry.resources.Times(tasks)).FitsIn(free)) {
+  if (!(tasks == 1 ? entry.least : entry.least.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
   if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
@@ -142,7 +142,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   const Seeker& seeker = *look->seeker;
   const std::optional<JobId> kept_for =
       reservations_->Withhold(node, seeker.job, seeker.window, &left, &used);
-  if (TimesIn(entry.resources, left, tasks) == tasks && passes({node, left, used})) return used;
+  if (TimesIn(entry.least, left, tasks) == tasks && passes({node, left, used})) return used;
   if (kept_for.has_value()) barred_by_ = kept_for;
   return std::nullopt;
 }
@@ -351,7 +351,7 @@ std::optional<DeviceSet> NodeSearch::On(const Seeker& seeker, NodeId node) {
 
 int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {
   const Prepared& prepared = Prepare(shape);
-  const int64_t times = TimesIn(prepared.entry.resources, offer.free, bound);
+  const int64_t times = TimesIn(prepared.entry.least, offer.free, bound);
   if (times == 0 || !prepared.Passes(offer)) return 0;
   return prepared.devices.SetsIn(offer, times);
 }
@@ -369,7 +369,7 @@ int64_t NodeSearch::FitsEmpty(ShapeId shape, NodeId id, int64_t bound) {
 bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
   const Prepared& prepared = Prepare(shape);
   const Resources& free = state_.free().FreeOf(id);
-  if (!prepared.entry.resources.FitsIn(free)) return false;
+  if (!prepared.entry.least.FitsIn(free)) return false;
   const Node& node = state_.nodes().At(id);
   return prepared.Passes({node, free, TakenDevices(node)});
 }
@@ -379,7 +379,7 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
   const ShapeEntry& entry = look.prepared.entry;
   const FreeIndex::Marks mark = look.prepared.fixed.mark();
   const auto consider = [&](NodeId id, const Resources& free) {
-    if (!entry.resources.FitsIn(free)) return true;
+    if (!entry.least.FitsIn(free)) return true;
     if (mark != 0 || look.prepared.fixed.Passes(state_.nodes().At(id))) return visit(id);
     ++look.in_vain;
     return true;
@@ -415,10 +415,9 @@ EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, ui
        id = state_.nodes().NextFrom(NodeId{id->value + 1})) {
     ++*work;
     const Offer offer = OfferEmpty(state_.nodes().At(*id));
-    if (!prepared.entry.resources.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
+    if (!prepared.entry.least.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
     fit.any_node = true;
-    fit.tasks +=
-        prepared.devices.SetsIn(offer, TimesIn(prepared.entry.resources, offer.free, most));
+    fit.tasks += prepared.devices.SetsIn(offer, TimesIn(prepared.entry.least, offer.free, most));
   }
   return fit;
 }
@@ -430,7 +429,7 @@ Resources NodeSearch::EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t
     const Offer offer = OfferEmpty(node);
     const bool takes_any = std::any_of(shapes.begin(), shapes.end(), [&](ShapeId shape) {
       const Prepared& prepared = Prepare(shape);
-      return prepared.entry.resources.FitsIn(offer.free) && prepared.Passes(offer);
+      return prepared.entry.least.FitsIn(offer.free) && prepared.Passes(offer);
     });
     if (takes_any) sum += node.capacity;
   });

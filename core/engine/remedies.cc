@@ -24,10 +24,18 @@ bool LacksQuota(const WaitReason& reason) {
          reason.code == WaitCode::kGuaranteeKept;
 }
 
+int64_t ScratchOf(const TaskShape& shape) {
+  for (const NamedAmount& one : shape.extended) {
+    if (one.name == kScratchName) return one.amount;
+  }
+  return 0;
+}
+
 // What each of its tasks asks for of the resource, in UnitOf it.
 int64_t AskedOf(const TaskShape& shape, absl::string_view resource) {
   if (resource == "cpu") return shape.cpu_millis;
   if (resource == "memory") return shape.memory_bytes;
+  if (resource == kScratchName) return ScratchOf(shape);
   int64_t count = 0;
   for (const DeviceRequest& request : shape.devices) {
     if (request.kind != resource) continue;
@@ -216,6 +224,7 @@ void Finder::SmallerTasks(uint32_t group) {
   };
   offer("cpu", shape.cpu_millis, kCpu);
   offer("memory", shape.memory_bytes, kMemory);
+  offer(kScratchName, ScratchOf(shape), kScratch);
   for (const DeviceRequest& request : shape.devices) {
     const auto kind = state_.interner().FindKind(request.kind);
     if (kind.has_value()) offer(request.kind, AskedOf(shape, request.kind), *kind);
@@ -313,10 +322,14 @@ TopologyConstraint* ConstraintAt(const Remedy& remedy, JobSpec* spec) {
 void ShrinkTasks(const Remedy& remedy, TaskShape* shape) {
   if (remedy.text == "cpu") shape->cpu_millis = remedy.value;
   if (remedy.text == "memory") shape->memory_bytes = remedy.value;
+  for (NamedAmount& one : shape->extended) {
+    if (one.name == remedy.text && one.name == kScratchName) one.amount = remedy.value;
+  }
   for (DeviceRequest& request : shape->devices) {
     if (request.kind != remedy.text) continue;
     request.count = static_cast<int32_t>(remedy.value);
     request.share = 0;
+    request.by_memory = request.oversubscribe = false;
   }
 }
 

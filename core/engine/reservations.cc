@@ -13,8 +13,15 @@ namespace {
 // Or are, as it was otherwise.
 bool MayBeShared(const Node& node) { return node.shareable || !node.devices_used.shared.empty(); }
 
+// As queues count it.
 Resources RequestOfTask(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+}
+
+// What it takes of the node, which may not be there any more.
+Resources AmountsOn(const Node* node, const ShapeEntry& shape, const DeviceSet& devices) {
+  if (node == nullptr || !shape.share_varies) return shape.resources;
+  return AmountsOf(shape, UseOf(*node, shape, devices));
 }
 
 // Only what is asked for can be too much.
@@ -119,7 +126,7 @@ void Reservations::Index() {
       if (picky) {
         claims.back().devices += UseOf(*node, entry, place.devices);
       }
-      claims.back().amounts += RequestOfTask(state_, job, place.task);
+      claims.back().amounts += AmountsOn(node, entry, place.devices);
     }
   }
 }
@@ -135,7 +142,9 @@ Resources Reservations::RunningAt(const Node& node, const Job& job, Time at) con
   Resources sum = node.reserved;  // when those start is not known, so neither is when they end
   for (TaskKey key : node.tasks) {
     if (TaskGoneBy(at, key, job)) continue;
-    sum += RequestOfTask(state_, state_.jobs().At(key.job), key.task);
+    const Job& other = state_.jobs().At(key.job);
+    const ShapeEntry& shape = state_.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
+    sum += AmountsOn(&node, shape, other.tasks[key.task].devices);
   }
   return sum;
 }

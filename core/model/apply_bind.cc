@@ -94,10 +94,10 @@ absl::Status CheckDevices(const Node& node, const ShapeEntry& entry, const Place
 absl::Status CheckRoom(const Node& node, const ShapeEntry& entry, const Interner& interner) {
   const Resources free = FreeOf(node);
   for (size_t i = 0; i < interner.kind_count(); ++i) {
-    if (entry.resources.amount[i] <= free.amount[i]) continue;
+    if (entry.least.amount[i] <= free.amount[i]) continue;
     const ResourceKind kind{static_cast<uint8_t>(i)};
     return Refused(NameOf(node), ": ", interner.KindName(kind), " asked for ",
-                   AmountText(entry.resources[kind], UnitOf(kind)), ", free ",
+                   AmountText(entry.least[kind], UnitOf(kind)), ", free ",
                    AmountText(free[kind], UnitOf(kind)));
   }
   return absl::OkStatus();

@@ -67,11 +67,11 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     Sums::OfNode& there = sums.nodes[task.moves ? task.next_node : task.node];
     const DeviceUse devices = UseOf(state.nodes().At(task.moves ? task.next_node : task.node),
                                     shape, task.moves ? task.next_devices : task.devices);
-    if (!there.devices_reserved.HasRoomFor(devices)) {
+    if (there.devices_reserved.Clashes(devices)) {
       return Differs("job ", job.id.value, " task ", index,
                      " waits for a device that another does");
     }
-    there.reserved += shape.resources;
+    there.reserved += AmountsOf(shape, devices);
     there.devices_reserved += devices;
     there.nominated.push_back({job.id, index});
   }
@@ -79,14 +79,14 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
   const DeviceUse devices = UseOf(state.nodes().At(task.node), shape, task.devices);
-  if (!node.devices.HasRoomFor(devices)) {
+  if (node.devices.Clashes(devices)) {
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
   }
-  node.allocated += shape.resources;
+  node.allocated += AmountsOf(shape, devices);
   node.devices += devices;
   if (task.state == TaskState::kReleasing) {
-    node.leaving += shape.resources;
+    node.leaving += AmountsOf(shape, devices);
     node.devices_leaving += devices;
     ++node.leaving_tasks;
   }

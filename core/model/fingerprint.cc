@@ -83,7 +83,8 @@ void AddShape(Hasher& h, const TaskShape& shape) {
   h.Add(shape.cpu_millis).Add(shape.memory_bytes).Add(shape.devices.size());
   for (const DeviceRequest& request : shape.devices) {
     h.Add(absl::string_view(request.kind)).Add(request.count).Add(request.share);
-    h.Add(request.min_memory_bytes);
+    h.Add(request.by_memory).Add(request.oversubscribe);
+    h.Add(request.min_memory_bytes).Add(request.min_compute_capability);
     h.Add(request.models).Add(request.deny_models).Add(request.allow_uuids).Add(request.deny_uuids);
     h.Add(request.min_link).Add(request.min_bandwidth_gbps);
   }
@@ -156,10 +157,11 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
   for (const Device& device : spec.devices) {
     h.Add(absl::string_view(device.kind)).Add(absl::string_view(device.uuid));
     h.Add(absl::string_view(device.model)).Add(device.memory_bytes).Add(device.numa_node);
-    h.Add(device.max_tasks);
+    h.Add(device.max_tasks).Add(device.oversubscription).Add(device.compute_capability);
     h.Add(absl::string_view(device.pci_bus_id)).Add(device.unhealthy);
   }
   AddTopology(h, spec.topology);
+  h.Add(spec.divides_gpus);
   for (const Taint& taint : spec.taints) {
     h.Add(absl::string_view(taint.key)).Add(absl::string_view(taint.value));
   }

@@ -9,7 +9,7 @@
 
 namespace berth {
 
-Interner::Interner() : kinds_{"cpu", "memory"} {}
+Interner::Interner() : kinds_{"cpu", "memory", kScratchName} {}
 
 std::optional<ResourceKind> Interner::FindKind(absl::string_view name) const {
   for (size_t i = 0; i < kinds_.size(); ++i) {
@@ -50,11 +50,14 @@ ShapeId Interner::AcquireShape(const TaskShape& shape) {
   entry.uses = 1;
   entry.resources[kCpu] = shape.cpu_millis;
   entry.resources[kMemory] = shape.memory_bytes;
-  for (const DeviceRequest& request : shape.devices) {
+  for (size_t i = 0; i < shape.devices.size(); ++i) {
+    const DeviceRequest& request = shape.devices[i];
     const ResourceKind kind = AddKind(request.kind);
     if (request.share > 0) {
       entry.share = request.share;
-      entry.share_of = request.kind;
+      entry.share_varies = request.by_memory || request.oversubscribe;
+      entry.share_at = i;
+      entry.share_kind = kind;
       entry.resources[kind] += request.share;
     } else {
       entry.resources[kind] += request.count * kWhole;
@@ -64,6 +67,8 @@ ShapeId Interner::AcquireShape(const TaskShape& shape) {
   for (const NamedAmount& extended : shape.extended) {
     entry.resources[AddKind(extended.name)] += extended.amount;
   }
+  entry.least = entry.resources;
+  if (entry.share_varies) entry.least[entry.share_kind] -= entry.share - 1;
   const ShapeId id = next_shape_;
   ++next_shape_.value;
   shapes_.Insert(id, std::move(entry));

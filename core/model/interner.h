@@ -27,13 +27,17 @@ namespace berth {
 // resource.
 struct ShapeEntry {
   TaskShape shape;
-  Resources resources;
-  int32_t device_count = 0;  // whole ones, of all kinds
-  int32_t share = 0;         // thousandths of one device; 0: none is shared
-  std::string share_of;      // its kind
+  Resources resources;        // as queues count it
+  Resources least;            // the same, of a share what it takes of any device at least
+  int32_t device_count = 0;   // whole ones, of all kinds
+  int32_t share = 0;          // thousandths of one device; 0: none is shared
+  bool share_varies = false;  // it takes another part of it on some devices: ShareOn
+  size_t share_at = 0;        // which of shape.devices asks for it
+  ResourceKind share_kind{};
   // The fewest devices of which so many tasks could have something.
   int64_t DevicesFor(int64_t tasks) const {
-    return device_count * tasks + (share * tasks + kWhole - 1) / kWhole;
+    const int64_t part = share_varies ? 1 : share;
+    return device_count * tasks + (part * tasks + kWhole - 1) / kWhole;
   }
   uint64_t uses = 0;  // group lists that name it
 };
@@ -52,7 +56,7 @@ struct JobTemplate {
 
 class Interner {
  public:
-  Interner();  // cpu and memory are known
+  Interner();  // the fixed kinds are known
 
   // Resource kinds.
   std::optional<ResourceKind> FindKind(absl::string_view name) const;

@@ -25,9 +25,14 @@ inline constexpr char kMigKind[] = "mig";
 struct DeviceRequest {
   std::string kind;  // "gpu", "nic", ...
   int32_t count = 0;
-  int32_t share = 0;  // in thousandths: a part of one device, and count is 1; 0 = whole devices
-  int64_t min_memory_bytes = 0;     // of each device; of a share: of the part
-  std::vector<std::string> models;  // any of these; empty = any
+  // In thousandths: a part of one device, and count is 1; 0 = whole devices. What queues count;
+  // what the device has less by: ShareOn (core/model/node.h).
+  int32_t share = 0;
+  bool by_memory = false;      // of a share: it is as much of a device as min_memory_bytes is there
+  bool oversubscribe = false;  // of a share: less than that will do where the node allows it
+  int64_t min_memory_bytes = 0;        // of each device; of a share: of the part
+  int32_t min_compute_capability = 0;  // 100 * major + minor; 0 = any
+  std::vector<std::string> models;     // any of these; empty = any
   std::vector<std::string> deny_models;
   std::vector<std::string> allow_uuids;  // empty = any
   std::vector<std::string> deny_uuids;
@@ -41,8 +46,9 @@ struct DeviceRequest {
   bool operator==(const DeviceRequest&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceRequest& v) {
-    return H::combine(std::move(h), v.kind, v.count, v.share, v.min_memory_bytes, v.models,
-                      v.deny_models, v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
+    return H::combine(std::move(h), v.kind, v.count, v.share, v.by_memory, v.oversubscribe,
+                      v.min_memory_bytes, v.min_compute_capability, v.models, v.deny_models,
+                      v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
   }
 };
 

@@ -6,6 +6,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "core/model/interner.h"
 
@@ -22,9 +26,10 @@ absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
   return index;
 }
 
-}  // namespace
-
-namespace {
+// Thousandths of an amount; and how many of them, rounded up, make up a smaller one. Both amounts
+// are at most kMaxAmount.
+int64_t PartOf(int64_t amount, int64_t thousandths) { return amount * thousandths / kWhole; }
+int64_t PartFor(int64_t part, int64_t amount) { return (part * kWhole + amount - 1) / amount; }
 
 Resources FreeBeside(const Node& node, const Resources& held, const DeviceUse& taken) {
   Resources free = node.capacity - held;
@@ -60,12 +65,73 @@ DeviceUse TakenDevices(const Node& node) {
 DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices) {
   DeviceUse use{.whole = devices, .shared = {}};
   if (shape.share == 0) return use;
+  const DeviceRequest& request = shape.shape.devices[shape.share_at];
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (!devices.Has(i) || node.spec.devices[i].kind != shape.share_of) continue;
+    const Device& device = node.spec.devices[i];
+    if (!devices.Has(i) || device.kind != request.kind) continue;
     use.whole -= DeviceSet::Of(i);
-    use.shared.push_back({.device = static_cast<uint8_t>(i), .tasks = 1, .share = shape.share});
+    use.shared.push_back(
+        {.device = static_cast<uint8_t>(i), .tasks = 1, .share = ShareOn(device, request)});
   }
   return use;
+}
+
+Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use) {
+  Resources amounts = shape.resources;
+  if (!shape.share_varies) return amounts;
+  amounts[shape.share_kind] -= shape.share;
+  for (const SharedDevice& one : use.shared) amounts[shape.share_kind] += one.share;
+  return amounts;
+}
+
+std::optional<int32_t> ComputeCapabilityFrom(absl::string_view text) {
+  if (text.empty()) return 0;
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
+  int32_t number[2] = {0, 0};
+  if (parts.size() > 2) return std::nullopt;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool digits = std::all_of(parts[i].begin(), parts[i].end(), absl::ascii_isdigit);
+    if (!digits || parts[i].empty() || parts[i].size() > 2) return std::nullopt;
+    if (!absl::SimpleAtoi(parts[i], &number[i])) return std::nullopt;
+  }
+  return number[0] * 100 + number[1];
+}
+
+std::string ComputeCapabilityText(int32_t capability) {
+  return capability == 0 ? "" : absl::StrCat(capability / 100, ".", capability % 100);
+}
+
+bool OfOneMake(const Device& a, const Device& b) {
+  const auto make = [](const Device& d) {
+    return std::tie(d.kind, d.model, d.memory_bytes, d.max_tasks, d.oversubscription,
+                    d.compute_capability);
+  };
+  return make(a) == make(b);
+}
+
+bool SuitsByMake(const Device& device, const DeviceRequest& request) {
+  const auto is_among = [&](const std::vector<std::string>& models) {
+    return std::find(models.begin(), models.end(), device.model) != models.end();
+  };
+  if (request.share > 0 && device.max_tasks <= 1) return false;  // nobody may share it
+  const bool part = request.share > 0 && !request.by_memory;
+  const int64_t memory = part ? PartOf(device.memory_bytes, request.share) : device.memory_bytes;
+  return memory >= request.min_memory_bytes &&
+         device.compute_capability >= request.min_compute_capability &&
+         (request.models.empty() || is_among(request.models)) && !is_among(request.deny_models);
+}
+
+int32_t ShareOn(const Device& device, const DeviceRequest& request) {
+  if (!request.by_memory && !(request.oversubscribe && device.oversubscription > 100)) {
+    return request.share;
+  }
+  // Devices that do not tell their memory suit only those who ask for none.
+  const int64_t memory =
+      device.memory_bytes == 0 ? 0 : PartFor(request.min_memory_bytes, device.memory_bytes);
+  const int64_t less =
+      (int64_t{request.share} * 100 + device.oversubscription - 1) / device.oversubscription;
+  const int64_t share = request.by_memory ? memory : std::max(memory, less);
+  return static_cast<int32_t>(std::clamp<int64_t>(share, 1, kWhole));
 }
 
 bool HasRoom(const Node& node, const DeviceUse& taken, const DeviceUse& more) {

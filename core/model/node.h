@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "core/model/device_topology.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
@@ -15,7 +17,8 @@
 
 namespace berth {
 
-inline constexpr int32_t kMaxSharers = 100;  // of one device
+inline constexpr int32_t kMaxSharers = 100;            // of one device
+inline constexpr int32_t kMaxOversubscription = 1000;  // per cent
 
 struct Device {
   std::string kind;
@@ -26,6 +29,9 @@ struct Device {
   std::string pci_bus_id;
   bool unhealthy = false;
   int32_t max_tasks = 1;  // that may share it; at most kMaxSharers
+  // Per cent: a share that may be oversubscribed takes share * 100 / this. 100..1000.
+  int32_t oversubscription = 100;
+  int32_t compute_capability = 0;  // NVIDIA's, 100 * major + minor; 0 = unknown
   bool operator==(const Device&) const = default;
 };
 
@@ -50,6 +56,7 @@ struct NodeSpec {
   std::vector<Taint> taints;
   std::string os, architecture;
   DeviceTopology topology = {};  // of `devices`
+  bool divides_gpus = false;     // GPUs in MIG mode may be divided anew when nobody uses them
   bool operator==(const NodeSpec&) const = default;
 };
 
@@ -83,7 +90,14 @@ struct DeviceKindSet {
   bool operator==(const DeviceKindSet&) const = default;
 };
 
-// Healthy devices of one kind, model and memory, that as many tasks may share.
+// "9.0" and 900; nullopt if the text is none. Empty is 0: unknown, or any.
+std::optional<int32_t> ComputeCapabilityFrom(absl::string_view text);
+std::string ComputeCapabilityText(int32_t capability);
+
+// Equal in all that requests ask for but UUIDs.
+bool OfOneMake(const Device& a, const Device& b);
+
+// Healthy devices of one make.
 struct AlikeDevices {
   ResourceKind kind;
   size_t first = 0;  // one of them, in NodeSpec::devices
@@ -118,8 +132,17 @@ struct Node {
   std::vector<TaskKey> nominated;  // that reserve, likewise
 };
 
+// The device suits by its make, wherever it is; tasks may have shares of it if one is asked for.
+bool SuitsByMake(const Device& device, const DeviceRequest& request);
+// Of a device that suits, the thousandths that the share takes: where asked for by memory as much
+// as that is of the device's; where it may be oversubscribed and the node allows it less than is
+// counted, but never less than the memory asked for. 1..1000.
+int32_t ShareOn(const Device& device, const DeviceRequest& request);
+
 // What a task of the shape has by having these devices there.
 DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices);
+// All that it takes of its node with that use of devices. Queues count ShapeEntry::resources.
+Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use);
 
 // Beside what is taken there is room for that: of no device more than there is, and by no more
 // tasks than may share it.

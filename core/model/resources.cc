@@ -77,6 +77,10 @@ int64_t DeviceUse::FreeIn(const DeviceSet& devices) const {
   return free;
 }
 
+bool DeviceUse::Clashes(const DeviceUse& more) const {
+  return more.whole.Overlaps(InUse()) || whole.Overlaps(more.InUse());
+}
+
 bool DeviceUse::HasRoomFor(const DeviceUse& more) const {
   if (more.whole.Overlaps(InUse())) return false;
   return std::all_of(more.shared.begin(), more.shared.end(),

@@ -15,18 +15,23 @@
 
 namespace berth {
 
-// Kinds 0 and 1 are fixed; device kinds and extended resources get the next ones in order of first
-// appearance. No decision may depend on that order, as it differs between a fold and a load.
-inline constexpr ResourceKind kCpu{0};     // milli-cores
-inline constexpr ResourceKind kMemory{1};  // bytes
+// The first kinds are fixed; device kinds and extended resources get the next ones in order of
+// first appearance. No decision may depend on that order, as it differs between a fold and a load.
+inline constexpr ResourceKind kCpu{0};      // milli-cores
+inline constexpr ResourceKind kMemory{1};   // bytes
+inline constexpr ResourceKind kScratch{2};  // bytes of the node's local disk
+inline constexpr size_t kFixedKinds = 3;
+// As a name of the model: the API and manifests have fields for these.
+inline constexpr char kScratchName[] = "scratch";
 inline constexpr size_t kMaxResourceKinds = 16;
 // Device kinds and extended resources are counted in thousandths, as tasks may have a part of a
 // device.
 inline constexpr int64_t kWhole = 1000;
-constexpr int64_t UnitOf(ResourceKind kind) { return kind.value <= kMemory.value ? 1 : kWhole; }
-inline int64_t UnitOf(absl::string_view resource) {
-  return resource == "cpu" || resource == "memory" ? 1 : kWhole;
+constexpr int64_t UnitOf(ResourceKind kind) { return kind.value < kFixedKinds ? 1 : kWhole; }
+inline bool IsFixedKind(absl::string_view resource) {
+  return resource == "cpu" || resource == "memory" || resource == kScratchName;
 }
+inline int64_t UnitOf(absl::string_view resource) { return IsFixedKind(resource) ? 1 : kWhole; }
 // As people count them: milli-cores, bytes, devices.
 inline double InUnits(int64_t amount, int64_t unit) {
   return static_cast<double>(amount) / static_cast<double>(unit);
@@ -154,6 +159,9 @@ struct DeviceUse {
   // Both could be in use, as far as thousandths go: HasRoom (core/model/node.h) minds how many
   // tasks may share.
   bool HasRoomFor(const DeviceUse& more) const;
+  // Some device would be wholly one task's and in any way another's. Shares together may come to
+  // more than the device, where its terms have changed since they were given.
+  bool Clashes(const DeviceUse& more) const;
   const SharedDevice* SharesOf(size_t device) const;  // null: none has a share of it
   // Thousandths.
   int64_t FreeOf(size_t device) const;

@@ -208,12 +208,13 @@ void StateEditor::MarkTask(TaskKey key) {
 void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
   Node& node = state_.nodes_.At(task.node);
   node.leaving_tasks += sign;
+  const DeviceUse use = UseOf(node, shape, task.devices);
   if (sign > 0) {
-    node.leaving += shape.resources;
-    node.devices_leaving += UseOf(node, shape, task.devices);
+    node.leaving += AmountsOf(shape, use);
+    node.devices_leaving += use;
   } else {
-    node.leaving -= shape.resources;
-    node.devices_leaving -= UseOf(node, shape, task.devices);
+    node.leaving -= AmountsOf(shape, use);
+    node.devices_leaving -= use;
   }
 }
 

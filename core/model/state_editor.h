@@ -223,6 +223,7 @@ class StateEditor {
   void Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void Reserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
+  void CountHolds(Node& node);
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
   void DeriveQueue(Queue& queue);

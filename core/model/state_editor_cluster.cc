@@ -25,16 +25,6 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
-DeviceUse Moved(const DeviceUse& use, const std::vector<int>& moves) {
-  DeviceUse moved{.whole = Moved(use.whole, moves), .shared = {}};
-  for (const SharedDevice& one : use.shared) {
-    BERTH_CHECK(moves[one.device] >= 0);
-    const auto device = static_cast<uint8_t>(moves[one.device]);
-    moved += {.whole = {}, .shared = {{device, one.tasks, one.share}}};
-  }
-  return moved;
-}
-
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
   const auto found = std::find(list.rbegin(), list.rend(), key);
   BERTH_CHECK(found != list.rend());
@@ -81,8 +71,8 @@ void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
   const DeviceUse use = UseOf(node, shape, devices);
-  BERTH_CHECK(node.devices_used.HasRoomFor(use));
-  node.allocated += shape.resources;
+  BERTH_CHECK(!node.devices_used.Clashes(use));
+  node.allocated += AmountsOf(shape, use);
   node.devices_used += use;
   node.tasks.push_back(key);
   ReindexNode(node);
@@ -92,8 +82,8 @@ void StateEditor::Reserve(NodeId id, TaskKey key, const ShapeEntry& shape,
                           const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
   const DeviceUse use = UseOf(node, shape, devices);
-  BERTH_CHECK(node.devices_reserved.HasRoomFor(use));
-  node.reserved += shape.resources;
+  BERTH_CHECK(!node.devices_reserved.Clashes(use));
+  node.reserved += AmountsOf(shape, use);
   node.devices_reserved += use;
   node.nominated.push_back(key);
   ReindexNode(node);
@@ -102,8 +92,9 @@ void StateEditor::Reserve(NodeId id, TaskKey key, const ShapeEntry& shape,
 void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
                             const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  node.reserved -= shape.resources;
-  node.devices_reserved -= UseOf(node, shape, devices);
+  const DeviceUse use = UseOf(node, shape, devices);
+  node.reserved -= AmountsOf(shape, use);
+  node.devices_reserved -= use;
   Drop(node.nominated, key);
   ReindexNode(node);
   NodeCouldHelp(id);
@@ -112,11 +103,37 @@ void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
 void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
                          const DeviceSet& devices) {
   Node& node = state_.nodes_.At(id);
-  node.allocated -= shape.resources;
-  node.devices_used -= UseOf(node, shape, devices);
+  const DeviceUse use = UseOf(node, shape, devices);
+  node.allocated -= AmountsOf(shape, use);
+  node.devices_used -= use;
   Drop(node.tasks, key);
   ReindexNode(node);
   NodeCouldHelp(id);
+}
+
+// Anew: the devices have other positions, or shares take another part of them than before.
+void StateEditor::CountHolds(Node& node) {
+  node.allocated = node.reserved = node.leaving = Resources{};
+  node.devices_used = node.devices_reserved = node.devices_leaving = DeviceUse{};
+  for (TaskKey key : node.tasks) {
+    const Job& job = state_.jobs_.At(key.job);
+    const Task& task = job.tasks[key.task];
+    const ShapeEntry& shape = state_.interner_.Shape(job.groups[GroupOf(job, key.task)].shape);
+    const DeviceUse use = UseOf(node, shape, task.devices);
+    node.allocated += AmountsOf(shape, use);
+    node.devices_used += use;
+    if (task.state != TaskState::kReleasing) continue;
+    node.leaving += AmountsOf(shape, use);
+    node.devices_leaving += use;
+  }
+  for (TaskKey key : node.nominated) {
+    const Job& job = state_.jobs_.At(key.job);
+    const Task& task = job.tasks[key.task];
+    const ShapeEntry& shape = state_.interner_.Shape(job.groups[GroupOf(job, key.task)].shape);
+    const DeviceUse use = UseOf(node, shape, task.moves ? task.next_devices : task.devices);
+    node.reserved += AmountsOf(shape, use);
+    node.devices_reserved += use;
+  }
 }
 
 void StateEditor::ReindexNode(const Node& node) {
@@ -162,9 +179,7 @@ void StateEditor::DeriveNode(Node& node) {
     if (node.kinds.empty() || node.kinds.back().kind != kind) node.kinds.push_back({kind, {}});
     node.kinds.back().devices.Add(i);
     const auto is_alike = [&](const AlikeDevices& others) {
-      const Device& other = node.spec.devices[others.first];
-      return others.kind == kind && other.model == device.model &&
-             other.memory_bytes == device.memory_bytes && other.max_tasks == device.max_tasks;
+      return OfOneMake(node.spec.devices[others.first], device);
     };
     auto alike = std::find_if(node.alike.begin(), node.alike.end(), is_alike);
     if (alike == node.alike.end()) {
@@ -344,15 +359,13 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   for (TaskKey key : node.nominated) {
     if (facts()) state_.unsettled_.insert(key.job);
   }
-  node.devices_used = Moved(node.devices_used, moves);
-  node.devices_reserved = Moved(node.devices_reserved, moves);
-  node.devices_leaving = Moved(node.devices_leaving, moves);
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
   CountCapacity(node, false);
   DeriveNode(node);
   CountCapacity(node, true);
+  CountHolds(node);
   ReindexNode(node);
   state_.free_.SetMarks(id, 0);
   state_.new_nodes_.push_back(id);

@@ -49,7 +49,7 @@ absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeI
   for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
     if (devices.Has(i)) return absl::NotFoundError(absl::StrCat("node has no device ", i));
   }
-  if (!(node->*taken).HasRoomFor(UseOf(*node, shape, devices))) {
+  if ((node->*taken).Clashes(UseOf(*node, shape, devices))) {
     return absl::AlreadyExistsError("another task has one of its devices");
   }
   return absl::OkStatus();

@@ -9,11 +9,10 @@ class ResourcesFilter final : public NodeFilter {
  public:
   absl::string_view name() const override { return "resources/devices"; }
   NodeTest Prepare(const ShapeRequest& request) const override {
-    return
-        [&needed = request.entry.resources, devices = DeviceChoice(request)](const Offer& offer) {
-          return needed.FitsIn(offer.free) &&
-                 (devices.AmountsSuffice(offer) || devices.SetsIn(offer, 1) == 1);
-        };
+    return [&needed = request.entry.least, devices = DeviceChoice(request)](const Offer& offer) {
+      return needed.FitsIn(offer.free) &&
+             (devices.AmountsSuffice(offer) || devices.SetsIn(offer, 1) == 1);
+    };
   }
 };
 

@@ -41,6 +41,9 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->mutable_device_uuids()->Assign(order.device_uuids.begin(), order.device_uuids.end());
   launch->mutable_device_kinds()->Assign(order.device_kinds.begin(), order.device_kinds.end());
   launch->mutable_device_shares()->Assign(order.device_shares.begin(), order.device_shares.end());
+  launch->mutable_device_memory_shares()->Assign(order.device_memory_shares.begin(),
+                                                 order.device_memory_shares.end());
+  launch->set_scratch_bytes(order.scratch_bytes);
   launch->set_cpuset(order.near.cpus);
   launch->mutable_memory_nodes()->Assign(order.near.memory_nodes.begin(),
                                          order.near.memory_nodes.end());
@@ -153,14 +156,18 @@ void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* o
   const TaskShape& shape = entry.shape;
   order->cpu_millis = shape.cpu_millis;
   order->memory_bytes = shape.memory_bytes;
+  order->scratch_bytes = entry.resources[kScratch];
   const DeviceSet& devices = job.tasks[order->task].devices;
   order->near = HostNear(node.spec, devices, shape.cpu_millis, shape.memory_bytes);
   for (size_t i : OrderOf(node, devices)) {
     order->device_uuids.push_back(node.spec.devices[i].uuid);
     order->device_kinds.push_back(node.spec.devices[i].kind);
     if (entry.share == 0) continue;
-    const bool shared = node.spec.devices[i].kind == entry.share_of;
-    order->device_shares.push_back(shared ? entry.share : static_cast<int32_t>(kWhole));
+    const DeviceRequest& request = shape.devices[entry.share_at];
+    const bool shared = node.spec.devices[i].kind == request.kind;
+    constexpr auto kAll = static_cast<int32_t>(kWhole);
+    order->device_shares.push_back(shared && !request.by_memory ? entry.share : kAll);
+    order->device_memory_shares.push_back(shared ? ShareOn(node.spec.devices[i], request) : kAll);
   }
 }
 

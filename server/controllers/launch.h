@@ -46,9 +46,10 @@ struct LaunchOrder {
   uint32_t group = 0;
   std::shared_ptr<const LaunchJob> job;
   // Prepare only.
-  int64_t cpu_millis = 0, memory_bytes = 0;
+  int64_t cpu_millis = 0, memory_bytes = 0, scratch_bytes = 0;
   std::vector<std::string> device_uuids = {}, device_kinds = {};
-  std::vector<int32_t> device_shares = {};  // parallel; empty: all are whole
+  std::vector<int32_t> device_shares = {};         // parallel; empty: all are whole
+  std::vector<int32_t> device_memory_shares = {};  // likewise
   NearbyHost near = {};
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;

@@ -35,6 +35,13 @@ void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& find
   CheckRange(memory, device.memory_bytes(), 0, kMaxAmount, findings);
   CheckRange(numa, device.numa_node(), -1, 1 << 16, findings);
   CheckRange({path, "max_tasks"}, device.max_tasks(), 0, kMaxSharers, findings);
+  if (device.oversubscription() != 0) {
+    CheckRange({path, "oversubscription"}, device.oversubscription(), 100, kMaxOversubscription,
+               findings);
+  }
+  if (!ComputeCapabilityFrom(device.compute_capability()).has_value()) {
+    findings.Invalid({path, "compute_capability"}, "must be MAJOR.MINOR, such as 9.0");
+  }
 }
 
 void CheckDevices(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
@@ -145,6 +152,7 @@ void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, F
   const FieldPath os(path, "os"), architecture(path, "architecture");
   CheckRange(cpu, inventory.cpu_millis(), 0, kMaxAmount, findings);
   CheckRange(memory, inventory.memory_bytes(), 0, kMaxAmount, findings);
+  CheckRange({path, "scratch_bytes"}, inventory.scratch_bytes(), 0, kMaxAmount, findings);
   CheckText(address, inventory.address(), false, kMaxDnsNameBytes, findings);
   CheckText(os, inventory.os(), false, kMaxAgentTextBytes, findings);
   CheckText(architecture, inventory.architecture(), false, kMaxAgentTextBytes, findings);

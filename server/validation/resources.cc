@@ -18,7 +18,7 @@ constexpr int kMaxNames = 1024;  // models or uuids of one device request
 constexpr size_t kMaxNameBytes = 128;
 constexpr int64_t kMaxBandwidthGbps = 1'000'000;
 constexpr absl::string_view kResourceNameRule =
-    "must be a resource name: a label key other than \"cpu\" and \"memory\"";
+    "must be a resource name: a label key other than \"cpu\", \"memory\" and \"scratch\"";
 
 // Adds tasks * amount; both are >= 0 and checked, but may be large.
 void Add(absl::string_view name, int64_t amount, int64_t tasks, ResourceTotals& totals) {
@@ -49,10 +49,15 @@ bool IsInSteps(double value) {
 }
 
 bool AsksForShare(const v1::DeviceRequest& device) {
-  return device.share() != 0 || device.cores() != 0;
+  return device.share() != 0 || device.cores() != 0 || AsksByMemory(device);
 }
 
 void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+  if (device.oversubscribe() && (device.share() == 0 && device.cores() == 0)) {
+    findings.Invalid({path, "oversubscribe"},
+                     AsksByMemory(device) ? "memory is never oversubscribed: ask for share or cores"
+                                          : "only shares are oversubscribed");
+  }
   if (!AsksForShare(device)) {
     return CheckRange({path, "count"}, device.count(), 1, kMaxDevicesPerNode, findings);
   }
@@ -106,6 +111,11 @@ void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Finding
   }
   CheckShare(path, device, findings);
   CheckRange({path, "memory_bytes"}, device.memory_bytes(), 0, kMaxAmount, findings);
+  if (!ComputeCapabilityFrom(device.min_compute_capability()).has_value()) {
+    findings.Invalid({path, "min_compute_capability"},
+                     absl::StrCat("must be MAJOR.MINOR, such as 8.0, is ",
+                                  Quoted(device.min_compute_capability())));
+  }
   CheckNames(path, "model", device.model(), findings);
   CheckNames(path, "deny_models", device.deny_models(), findings);
   CheckNames(path, "allow_uuids", device.allow_uuids(), findings);
@@ -156,8 +166,11 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
 
 }  // namespace
 
-bool IsResourceName(absl::string_view name) {
-  return name != "cpu" && name != "memory" && IsLabelKey(name);
+bool IsResourceName(absl::string_view name) { return !IsFixedKind(name) && IsLabelKey(name); }
+
+bool AsksByMemory(const v1::DeviceRequest& device) {
+  return device.memory_bytes() > 0 && device.count() == 0 && device.share() == 0 &&
+         device.cores() == 0 && device.mig().empty();
 }
 
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
@@ -165,18 +178,17 @@ void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int
   CheckRange({path, "cpu_millis"}, request.cpu_millis(), 0, kMaxAmount, findings);
   CheckRange({path, "memory_bytes"}, request.memory_bytes(), 0, kMaxAmount, findings);
   Add("cpu", request.cpu_millis(), tasks, totals);
+  CheckRange({path, "scratch_bytes"}, request.scratch_bytes(), 0, kMaxAmount, findings);
   Add("memory", request.memory_bytes(), tasks, totals);
+  Add(kScratchName, request.scratch_bytes(), tasks, totals);
   CheckDevices(path, request, tasks, totals, findings);
   CheckExtended(path, request, tasks, totals, findings);
-  if (request.scratch_bytes() != 0) {
-    findings.Unbuilt({path, "scratch_bytes"}, "node-local scratch disk");
-  }
 }
 
 void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& findings) {
   int named = 0;
   for (const auto& [name, total] : totals) {
-    named += name != "cpu" && name != "memory";
+    named += IsFixedKind(name) ? 0 : 1;
     if (total <= kMaxTotal) continue;
     findings.Invalid(path, absl::StrCat("all tasks together ask for more ", name, " than ",
                                         kMaxTotal, ", the most that one job may"));
@@ -190,6 +202,7 @@ void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& 
 void CheckResourceList(const FieldPath& path, const v1::ResourceList& list, Findings& findings) {
   CheckRange({path, "cpu_millis"}, list.cpu_millis(), 0, kMaxAmount, findings);
   CheckRange({path, "memory_bytes"}, list.memory_bytes(), 0, kMaxAmount, findings);
+  CheckRange({path, "scratch_bytes"}, list.scratch_bytes(), 0, kMaxAmount, findings);
   if (list.counts().size() > kMaxNamedKinds) {
     findings.Invalid({path, "counts"}, absl::StrCat("at most ", kMaxNamedKinds, " kinds, has ",
                                                     list.counts().size()));

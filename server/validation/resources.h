@@ -13,7 +13,7 @@
 namespace berth {
 
 // Kinds besides cpu and memory that one job, node or queue may name.
-inline constexpr int kMaxNamedKinds = static_cast<int>(kMaxResourceKinds) - 2;
+inline constexpr int kMaxNamedKinds = static_cast<int>(kMaxResourceKinds - kFixedKinds);
 
 // The most of one resource that all tasks of a job may ask for together.
 inline constexpr int64_t kMaxTotal = int64_t{1} << 62;
@@ -22,8 +22,12 @@ inline constexpr int64_t kMaxTotal = int64_t{1} << 62;
 // overflow.
 using ResourceTotals = absl::btree_map<absl::string_view, int64_t>;
 
-// A device kind or the name of an extended resource: a label key that is not "cpu" or "memory".
+// A device kind or the name of an extended resource: a label key that is not "cpu", "memory" or
+// "scratch".
 bool IsResourceName(absl::string_view name);
+
+// Neither devices nor a part of one are asked for, only memory: so much of one's.
+bool AsksByMemory(const v1::DeviceRequest& device);
 
 // What one task asks for. Adds `tasks` times the request to `totals`, which must not outlive the
 // request.

@@ -25,7 +25,7 @@ namespace berth {
 
 // Of the records and the log together. A greater one is refused; a smaller one is converted when
 // opened. 2: nominations, reservations, evictions, usage; nothing in 1 reads otherwise.
-inline constexpr uint32_t kStoreFormat = 5;
+inline constexpr uint32_t kStoreFormat = 6;        // shares by memory, or oversubscribed
 inline constexpr uint32_t kOldestStoreFormat = 5;  // before, devices were counted in whole numbers
 
 // How much of the log's end is checked against the chain when the store is opened. fsck checks all

@@ -24,7 +24,9 @@ void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
                      .memory_gib = dice.Between(4, 32),
                      .gpus = dice.Between(0, 4),
                      .tasks_per_gpu = dice.Chance(30) ? 1 : dice.Between(2, 6),
-                     .model = dice.Chance(50) ? "H100" : "A100"});
+                     .oversubscription = dice.Chance(50) ? 100 : 100 * dice.Between(1, 3),
+                     .model = dice.Chance(50) ? "H100" : "A100",
+                     .gpu_memory_gib = dice.Chance(50) ? 80 : 40});
   }
 }
 
@@ -35,6 +37,8 @@ GroupShape RandomGroup(Dice& dice, int most) {
   if (dice.Chance(25)) {
     group.gpus = 0;
     group.share = 50 * dice.Between(1, 19);
+    if (dice.Chance(30)) group.share_gib = dice.Between(1, 50);
+    group.oversubscribe = group.share_gib == 0 && dice.Chance(40);
   }
   if (group.gpus + group.share > 0 && dice.Chance(25)) group.models = {"H100"};
   return group;
@@ -63,12 +67,15 @@ void CheckNoDoubleBooking(const ClusterState& state) {
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {
       const Task& task = job.tasks[i];
       if (!Occupies(task.state)) continue;
-      used[task.node] += Each(state, job, i);
-      const std::vector<Device>& there = state.nodes().At(task.node).spec.devices;
+      const Node& node = state.nodes().At(task.node);
+      const std::vector<Device>& there = node.spec.devices;
       const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, i)].shape);
+      used[task.node] += AmountsOf(shape, UseOf(node, shape, task.devices));
       for (size_t d = 0; d < there.size(); ++d) {
         if (!task.devices.Has(d)) continue;
-        REQUIRE((devices[task.node][d] += shape.share > 0 ? shape.share : kWhole) <= kWhole);
+        const int64_t takes =
+            shape.share > 0 ? ShareOn(there[d], shape.shape.devices[shape.share_at]) : kWhole;
+        REQUIRE((devices[task.node][d] += takes) <= kWhole);
         REQUIRE(++tasks_on[task.node][d] <= there[d].max_tasks);
       }
     }
@@ -218,7 +225,9 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
         const SharedDevice* shared = node.devices_used.SharesOf(i);
         const int64_t tasks = node.spec.devices[i].max_tasks - (shared ? shared->tasks : 0);
         const bool may = share > 0 && node.spec.devices[i].max_tasks > 1;
-        if (may) sets += std::min(free / share, std::max<int64_t>(tasks, 0));
+        if (!may || !SuitsByMake(node.spec.devices[i], models[0])) continue;
+        sets +=
+            std::min(free / ShareOn(node.spec.devices[i], models[0]), std::max<int64_t>(tasks, 0));
       }
       if (share == 0) sets = whole / std::max(models[0].count, 1);
       left[*state.interner().FindKind("gpu")] = sets * each[*state.interner().FindKind("gpu")];

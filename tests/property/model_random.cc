@@ -13,6 +13,11 @@ IdType AnyOf(const IdMap<IdType, T>& map, IdType next, Random& random) {
   return map.NextFrom(from).value_or(next);
 }
 
+// Thousandths.
+int64_t TakesOf(const Device& device, const DeviceRequest& request) {
+  return request.share > 0 ? ShareOn(device, request) : kWhole;
+}
+
 }  // namespace
 
 JobId RandomEvents::AnyJob() {
@@ -107,6 +112,8 @@ NodeSpec RandomEvents::RandomNode(const std::string& name) {
   for (Device& device : spec.devices) {
     device.unhealthy = Chance(10);
     device.max_tasks = Chance(2) ? 1 : 4;
+    device.memory_bytes = Chance(2) ? 80 : 40;
+    device.oversubscription = Chance(2) ? 100 : 250;
   }
   for (size_t i = spec.devices.size(); i > 1; --i) {  // another order: tasks must follow
     std::swap(spec.devices[i - 1], spec.devices[random_.Below(i)]);
@@ -192,7 +199,11 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
     groups.push_back(GroupOfGpus("g" + std::to_string(g), 1 + Up(4), Up(3)));
     if (!groups.back().shape.devices.empty() && Chance(3)) {
       groups.back().shape.devices[0].count = 1;
-      groups.back().shape.devices[0].share = 100 * (1 + Up(8));
+      DeviceRequest& request = groups.back().shape.devices[0];
+      request.share = 100 * (1 + Up(8));
+      request.by_memory = Chance(3);
+      request.oversubscribe = !request.by_memory && Chance(2);
+      if (request.by_memory) request.min_memory_bytes = 1 + Up(40);
     }
     if (Chance(2)) groups.back().min_available = 1 + Up(groups.back().replicas);
     if (Chance(5)) groups.back().shape.extended = {{"license", 1}};
@@ -269,7 +280,7 @@ EventBody RandomEvents::BindEvent() {
         world_.state.interner().Shape(job->groups[GroupOf(*job, t)].shape).shape;
     int wanted = shape.devices.empty() ? 0 : shape.devices[0].count;
     for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
-      const int64_t asked = shape.devices[0].share > 0 ? shape.devices[0].share : kWhole;
+      const int64_t asked = TakesOf(node->spec.devices[i], shape.devices[0]);
       if (node->devices_used.FreeOf(i) < asked && !Chance(20)) continue;
       bool taken = false;
       for (const Placement& other : event.placements) {
@@ -325,7 +336,7 @@ Placement RandomEvents::PlaceFor(const Job& job, uint32_t task) {
   const auto& requests = world_.state.interner().Shape(shape).shape.devices;
   int wanted = requests.empty() ? 0 : requests[0].count;
   for (size_t i = 0; node != nullptr && i < node->spec.devices.size() && wanted > 0; ++i) {
-    const int64_t asked = requests[0].share > 0 ? requests[0].share : kWhole;
+    const int64_t asked = TakesOf(node->spec.devices[i], requests[0]);
     if (node->devices_reserved.FreeOf(i) < asked && !Chance(20)) continue;
     place.devices.Add(i);
     --wanted;

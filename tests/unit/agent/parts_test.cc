@@ -65,6 +65,14 @@ TEST_CASE("a share of a GPU, and what MPS holds it to") {
   launch.set_device_shares(0, 1000);
   env = BuildEnvironment({1, 0, 1}, launch, {}, context);
   CHECK_FALSE(env.contains("BERTH_DEVICE_SHARE"));
+  CHECK_FALSE(env.contains("BERTH_DEVICE_MEMORY_BYTES"));
+  launch.add_device_memory_shares(500);  // by memory: compute is not bounded
+  env = BuildEnvironment({1, 0, 1}, launch, {}, context);
+  CHECK_FALSE(env.contains("BERTH_DEVICE_SHARE"));
+  CHECK(env.at("BERTH_DEVICE_MEMORY_SHARE") == "0.500");
+  CHECK(env.at("BERTH_DEVICE_MEMORY_BYTES") == "42949672960");
+  CHECK_FALSE(env.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+  CHECK(env.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == "0=40960M");
 }
 
 TEST_CASE("the environment contract") {

@@ -32,6 +32,33 @@ TEST_CASE("the quick form of submit") {
   CHECK(group.command(2) == "-o");
 }
 
+TEST_CASE("the quick form of submit: parts of a GPU, and local disk") {
+  Cli cli;
+  const auto asks = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> line = {"submit"};
+    line.insert(line.end(), options.begin(), options.end());
+    line.insert(line.end(), {"--", "train"});
+    cli.script.Answer("SubmitJobs", Submitted("n"));
+    CHECK(cli.Run(line) == 0);
+    return cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")
+        .back()
+        .jobs(0)
+        .spec()
+        .groups(0)
+        .resources();
+  };
+  v1::ResourceRequest resources = asks({"--gpu-share", "0.25", "--scratch", "1Gi"});
+  CHECK(resources.devices(0).share() == 0.25);
+  CHECK(resources.devices(0).count() == 0);
+  CHECK(resources.scratch_bytes() == 1 << 30);
+  resources = asks({"--gpu-memory", "20Gi"});
+  CHECK(resources.devices(0).count() == 0);
+  CHECK(resources.devices(0).memory_bytes() == int64_t{20} << 30);
+  resources = asks({"--gpus", "2", "--gpu-memory", "20Gi"});
+  CHECK(resources.devices(0).count() == 2);
+  CHECK(resources.devices_size() == 1);
+}
+
 constexpr char kJobs[] = R"(apiVersion: berth/v1
 kind: Job
 name: one

@@ -150,6 +150,7 @@ TEST_CASE("wrong command lines are usage errors") {
                                              {"job", "list", "-o", "xml"},
                                              {"submit"},
                                              {"submit", "--gpus", "0", "--", "x"},
+                                             {"submit", "--gpu-share", "1.5", "--", "x"},
                                              {"submit", "--walltime", "5", "--", "x"},
                                              {"job", "list", "--", "x"},
                                              {"submit", "f.yaml", "--name", "x"},

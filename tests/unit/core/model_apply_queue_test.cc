@@ -91,7 +91,7 @@ TEST_CASE("queue events are refused with a reason, and change nothing", "[model]
        {QueueCreated{next, Spec("x", org, {{"b", 1}, {"a", 1}})}, C::kInvalidArgument,
         "queue x: resources must be sorted by name, each once (a)"},
        {QueueCreated{next, Spec("x", org, many)}, C::kResourceExhausted,
-        "resource \"r23\" would be one more than the 16 kinds of resources that a cluster can "
+        "resource \"r22\" would be one more than the 16 kinds of resources that a cluster can "
         "have"},
        {QueueUpdated{QueueId{77}, Spec("x", org)}, C::kNotFound, "no queue 77"},
        {QueueUpdated{team, Spec("other", org)}, C::kInvalidArgument,

@@ -56,6 +56,15 @@ TEST_CASE("room for more") {
   CHECK_FALSE(use.HasRoomFor(Share(0, 1)));
 }
 
+TEST_CASE("a whole device clashes with any other use of it, shares do not") {
+  const DeviceUse use = Whole(0) + Share(1, 900);
+  CHECK_FALSE(use.Clashes(Share(1, 900)));
+  CHECK_FALSE(use.Clashes(Whole(2)));
+  CHECK(use.Clashes(Whole(0)));
+  CHECK(use.Clashes(Whole(1)));
+  CHECK(use.Clashes(Share(0, 1)));
+}
+
 TEST_CASE("the larger of both, device by device") {
   DeviceUse use = Share(1, 600) + Share(2, 100);
   use.Widen(Whole(0) + Share(1, 300) + Share(1, 200) + Share(3, 50));

@@ -175,7 +175,7 @@ const std::vector<Case>& InvalidCases() {
          for (char c = 'a'; c < 'a' + 15; ++c)
            (*Resources(j).mutable_extended())[std::string(1, c)] = 1;
        },
-       "spec.groups", "at most 14 kinds of devices and extended resources, has 15"},
+       "spec.groups", "at most 13 kinds of devices and extended resources, has 15"},
   };
   return cases;
 }
@@ -208,6 +208,38 @@ const std::vector<Case>& InvalidShares() {
          gpu.set_cores(50);
        },
        "spec.groups[0].resources.devices[0].cores", "share or cores, not both"},
+      {"memory of a NIC",
+       [](v1::Job& j) {
+         v1::DeviceRequest& nic = AddGpu(j);
+         nic.set_kind("nic");
+         nic.set_count(0);
+         nic.set_memory_bytes(1 << 30);
+       },
+       "spec.groups[0].resources.devices[0].share", "a NIC has no shares"},
+      {"whole devices oversubscribed",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpus = AddGpu(j);
+         gpus.set_count(2);
+         gpus.set_oversubscribe(true);
+       },
+       "spec.groups[0].resources.devices[0].oversubscribe", "only shares are oversubscribed"},
+      {"memory oversubscribed",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpu = AddGpu(j);
+         gpu.set_count(0);
+         gpu.set_memory_bytes(1 << 30);
+         gpu.set_oversubscribe(true);
+       },
+       "spec.groups[0].resources.devices[0].oversubscribe",
+       "memory is never oversubscribed: ask for share or cores"},
+      {"no capability",
+       [](v1::Job& j) {
+         v1::DeviceRequest& gpu = AddGpu(j);
+         gpu.set_count(1);
+         gpu.set_min_compute_capability("sm_90");
+       },
+       "spec.groups[0].resources.devices[0].min_compute_capability",
+       "must be MAJOR.MINOR, such as 8.0, is \"sm_90\""},
       {"a profile of a share",
        [](v1::Job& j) {
          v1::DeviceRequest& gpu = AddGpu(j);

@@ -206,6 +206,8 @@ class RandomCluster {
       device.uuid = absl::StrCat("GPU-", i);
       device.unhealthy = random_.Below(8) == 0;
       device.max_tasks = random_.Coin() ? 1 : 8;
+      device.memory_bytes = random_.Coin() ? 80 : 40;
+      device.oversubscription = random_.Coin() ? 100 : 200;
       spec.devices.push_back(device);
     }
     if (random_.Coin()) spec.extended = {{.name = "licence", .amount = 5}};
@@ -259,7 +261,12 @@ class RandomCluster {
         DeviceRequest& request = group.shape.devices.emplace_back();
         request.kind = "gpu";
         request.count = 1;
-        if (random_.Below(3) == 0) request.share = 250;
+        if (random_.Below(3) == 0) {
+          request.share = 250;
+          request.by_memory = random_.Coin();
+          request.oversubscribe = !request.by_memory && random_.Coin();
+          if (request.by_memory) request.min_memory_bytes = 20;
+        }
       }
       if (random_.Below(4) == 0) group.shape.extended = {{.name = "licence", .amount = 1}};
       group.partition_size = random_.Below(4) == 0 ? 1 : 0;
@@ -322,7 +329,9 @@ class RandomCluster {
     DeviceUse used = node->devices_reserved;
     if (free) used += node->devices_used;
     for (size_t d = 0; d < kMaxDevicesPerNode && !shape.devices.empty(); ++d) {
-      const int64_t asked = shape.devices[0].share > 0 ? shape.devices[0].share : kWhole;
+      if (d >= node->spec.devices.size()) break;
+      const DeviceRequest& request = shape.devices[0];
+      const int64_t asked = request.share > 0 ? ShareOn(node->spec.devices[d], request) : kWhole;
       if (!left.Has(d) || used.FreeOf(d) < asked) continue;
       placement.devices.Add(d);
       break;

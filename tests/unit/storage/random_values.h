@@ -123,7 +123,9 @@ class RandomValues {
             .numa_node = Int32(),
             .pci_bus_id = Text(),
             .unhealthy = Coin(),
-            .max_tasks = Coin() ? 1 : 9};
+            .max_tasks = Coin() ? 1 : 9,
+            .oversubscription = Coin() ? 100 : 350,
+            .compute_capability = Int32()};
   }
   DeviceTopology AnyTopologyOf(size_t devices) {
     DeviceTopology topology;
@@ -154,7 +156,8 @@ class RandomValues {
             .taints = List([this] { return Taint{.key = Text(), .value = Text()}; }),
             .os = Text(),
             .architecture = Text(),
-            .topology = topology};
+            .topology = topology,
+            .divides_gpus = Coin()};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
@@ -211,7 +214,10 @@ class RandomValues {
     return {.kind = Text(),
             .count = Int32(),
             .share = Int32(),
+            .by_memory = Coin(),
+            .oversubscribe = Coin(),
             .min_memory_bytes = Int64(),
+            .min_compute_capability = Int32(),
             .models = Texts(),
             .deny_models = Texts(),
             .allow_uuids = Texts(),

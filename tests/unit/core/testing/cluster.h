@@ -39,6 +39,8 @@ struct NodeShape {
   int64_t memory_gib = 512;
   int gpus = 0;
   int tasks_per_gpu = 1;
+  int oversubscription = 100;
+  int compute_capability = 0;
   std::string model = "H100";
   int64_t gpu_memory_gib = 80;
   std::map<std::string, std::string> labels = {};
@@ -68,7 +70,10 @@ struct GroupShape {
   int64_t cpu = 1;
   int64_t memory_gib = 0;
   int gpus = 0;
-  int share = 0;  // thousandths of one GPU, in place of gpus
+  int share = 0;          // thousandths of one GPU, in place of gpus
+  int64_t share_gib = 0;  // the share is as much of it as this is of its memory, and counts as said
+  bool oversubscribe = false;
+  int min_compute_capability = 0;
   std::vector<std::string> models = {};
   std::map<std::string, std::string> match_labels = {};
   std::vector<std::string> exclude_nodes = {};
@@ -117,7 +122,9 @@ inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
                             .model = shape.model,
                             .memory_bytes = shape.gpu_memory_gib << 30,
                             .pci_bus_id = absl::StrFormat("0000:%02x:00.0", i),
-                            .max_tasks = shape.tasks_per_gpu});
+                            .max_tasks = shape.tasks_per_gpu,
+                            .oversubscription = shape.oversubscription,
+                            .compute_capability = shape.compute_capability});
   }
   spec.labels = shape.labels;
   spec.taints = shape.taints;
@@ -136,6 +143,13 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   if (shape.share > 0) {
     group.shape.devices = {
         {.kind = "gpu", .count = 1, .share = shape.share, .models = shape.models}};
+    DeviceRequest& request = group.shape.devices[0];
+    request.by_memory = shape.share_gib > 0;
+    request.min_memory_bytes = shape.share_gib << 30;
+    request.oversubscribe = shape.oversubscribe;
+  }
+  for (DeviceRequest& request : group.shape.devices) {
+    request.min_compute_capability = shape.min_compute_capability;
   }
   group.shape.match_labels = shape.match_labels;
   group.shape.exclude_nodes = shape.exclude_nodes;

@@ -1,0 +1,87 @@
+// Data directories that older versions left (`formats/NUMBER`, by the number of the store's format)
+// are opened by this one, and by each that comes after. They are never made anew.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "berth/store/v1/store.pb.h"
+#include "core/model/state_editor.h"
+#include "storage/fsck.h"
+#include "storage/load.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::Contains;
+
+const bool kQuiet = StartLog("error", "").ok();
+
+std::string CopyOf(int format, TempDirectory& directory) {
+  const fs::path from = fs::path(BERTH_TEST_FORMATS) / std::to_string(format);
+  std::string to = directory / "data";
+  fs::copy(from, to);
+  return to;
+}
+
+// In which nothing happened.
+std::string TurnOf(uint64_t batch) {
+  store::v1::LogTurn turn;
+  turn.set_sequence(batch);
+  turn.mutable_time()->set_seconds(1);
+  return turn.SerializeAsString();
+}
+
+const Job& JobNamed(const ClusterState& state, const char* name) {
+  const Job* job = state.FindJob(name);
+  REQUIRE(job != nullptr);
+  return *job;
+}
+
+// What was running, waiting, held and over when `berthd` was stopped.
+void CheckSix(const ClusterState& state) {
+  CHECK(state.nodes().size() == 6);
+  CHECK(state.hyper_nodes().size() == 1);
+  CHECK(state.FindQueue("child") != nullptr);
+  CHECK(JobNamed(state, "gang").status.state == JobState::kRunning);
+  CHECK(JobNamed(state, "gang").labels.at("a") == "b");
+  CHECK(JobNamed(state, "half").status.state == JobState::kRunning);
+  CHECK(JobNamed(state, "waits").status.state == JobState::kPending);
+  CHECK(JobNamed(state, "short").status.state == JobState::kSucceeded);
+  CHECK(JobNamed(state, "held").status.suspended);
+  CHECK(JobNamed(state, "gone").status.state == JobState::kCancelled);
+  const ResourceKind gpu = *state.interner().FindKind("gpu");
+  CHECK(state.queues().At(kRootQueue).allocated[gpu] == 8 * kWhole + 1500);
+}
+
+TEST_CASE("a store of format 5 is whole, opens, and goes on in the newest") {
+  TempDirectory directory;
+  const std::string data = CopyOf(5, directory);
+  std::ostringstream report;
+  REQUIRE(Fsck(data, report).ok());
+  CHECK_THAT(report.str(), Contains("6 jobs, 5 job statuses, 7 tasks, 7 requests") &&
+                               Contains("fold       the log's events give the same state"));
+  for (const uint64_t batch : {20, 21}) {
+    RocksDbOptions options;
+    options.directory = data;
+    auto store = RocksDbStore::Open(options);
+    REQUIRE(store.ok());
+    ClusterState state;
+    REQUIRE(LoadState(
+                **store, state, [](StoredRequest) {}, nullptr)
+                .ok());
+    CHECK(CheckConsistency(state).ok());
+    CheckSix(state);
+    CHECK((*store)->LastSequence() == batch - 1);
+    const Batch next{.sequence = batch, .records = {}, .log = TurnOf(batch)};
+    REQUIRE((*store)->Append({&next}).ok());
+  }
+  std::ostringstream after;
+  CHECK(Fsck(data, after).ok());
+}
+
+}  // namespace
+}  // namespace berth
