@@ -14,10 +14,12 @@ absl::Duration ToDuration(const google::protobuf::Duration& d) {
   return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
 }
 
-std::set<std::string> DeviceUuids(const v1::NodeInventory& inventory) {
-  std::set<std::string> uuids;
-  for (const v1::Device& device : inventory.devices()) uuids.insert(device.uuid());
-  return uuids;
+std::map<std::string, int> DeviceBounds(const v1::NodeInventory& inventory) {
+  std::map<std::string, int> bounds;
+  for (const v1::Device& device : inventory.devices()) {
+    bounds[device.uuid()] = 10 * std::max(device.oversubscription(), 100);
+  }
+  return bounds;
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
       link_(link),
       runner_(runner),
       random_(random),
-      book_({.device_uuids = DeviceUuids(options_.inventory), .keep_ended = options_.keep_ended},
+      book_({.devices = DeviceBounds(options_.inventory), .keep_ended = options_.keep_ended},
             journal, runner, [this](const v1::TaskReport& report) { SendReport(report); }),
       pump_(
           logs, [this](const TaskId& id) { return book_.Ended(id); },
@@ -152,7 +154,7 @@ void AgentLogic::SetConditions(v1::NodeConditions conditions) {
 }
 
 void AgentLogic::SetInventory(Instant now, v1::NodeInventory inventory) {
-  book_.SetDevices(DeviceUuids(inventory));
+  book_.SetDevices(DeviceBounds(inventory));
   inventory_ = std::move(inventory);
   if (state_ == State::kWaiting) return;  // the next Hello has it
   CheckLease(now);

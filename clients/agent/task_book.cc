@@ -32,9 +32,14 @@ TaskReport ExitReport(const TaskEvent& event) {
 
 constexpr int kWholeDevice = 1000;  // thousandths
 
+// As it was asked for: of computing power, or of memory alone.
 int ShareOf(const v1::TaskLaunch& launch, int device) {
-  const int share = device < launch.device_shares_size() ? launch.device_shares(device) : 0;
-  return share > 0 ? share : kWholeDevice;
+  const auto at = [device](const google::protobuf::RepeatedField<int32_t>& shares) {
+    const int share = device < shares.size() ? shares.Get(device) : 0;
+    return share > 0 && share < kWholeDevice ? share : kWholeDevice;
+  };
+  const int share = at(launch.device_shares());
+  return share < kWholeDevice ? share : at(launch.device_memory_shares());
 }
 
 absl::Duration ToDuration(const google::protobuf::Duration& d) {
@@ -256,23 +261,26 @@ TaskBook::Devices TaskBook::CheckDevices(const TaskId& id, const Entry& entry,
   const v1::TaskLaunch& launch = entry.record.launch();
   for (int i = 0; i < launch.device_uuids_size(); ++i) {
     const std::string& uuid = launch.device_uuids(i);
-    if (!options_.device_uuids.contains(uuid)) {
+    const auto device = options_.devices.find(uuid);
+    if (device == options_.devices.end()) {
       *why = absl::StrCat("device ", uuid, " is not on this node");
       return Devices::kRefused;
     }
     const auto holders = device_holders_.find(uuid);
     if (holders == device_holders_.end()) continue;
-    int wanted = ShareOf(launch, i), stopping = 0;
+    const int bound = device->second;
+    const auto takes = [bound](int share) { return share == kWholeDevice ? bound : share; };
+    int wanted = takes(ShareOf(launch, i)), stopping = 0;
     for (const auto& [holder, share] : holders->second) {
       if (holder == id) continue;
-      wanted += share;
-      if (tasks_.at(holder).stopping) stopping += share;
-      if (wanted - stopping > kWholeDevice) {
+      wanted += takes(share);
+      if (tasks_.at(holder).stopping) stopping += takes(share);
+      if (wanted - stopping > bound) {
         *why = absl::StrCat("device ", uuid, " is held by task ", ToString(holder));
         return Devices::kRefused;
       }
     }
-    if (wanted > kWholeDevice) result = Devices::kWait;
+    if (wanted > bound) result = Devices::kWait;
   }
   return result;
 }

@@ -33,7 +33,8 @@ inline constexpr size_t kMaxEndedTasks = 10000;
 class TaskBook {
  public:
   struct Options {
-    std::set<std::string> device_uuids;  // this node's
+    // This node's, by uuid, and of how many thousandths shares of one may be together.
+    std::map<std::string, int> devices;
     absl::Duration keep_ended = absl::Hours(24);
   };
   using SendReport = absl::AnyInvocable<void(const v1::TaskReport&)>;
@@ -43,7 +44,7 @@ class TaskBook {
   TaskBook(Options options, Journal& journal, TaskRunner& runner, SendReport send);
 
   // Of the devices, as they are from now on. Tasks that hold others keep them.
-  void SetDevices(std::set<std::string> uuids) { options_.device_uuids = std::move(uuids); }
+  void SetDevices(std::map<std::string, int> devices) { options_.devices = std::move(devices); }
 
   // Takes over a journal. rebooted: nothing of before runs any more.
   void Recover(Instant now, const JournalState& state, bool rebooted);

@@ -59,6 +59,68 @@ class Sharing(unittest.TestCase):
         self.cluster.wait_job("j2", "RUNNING")
         self.assertEqual(self.free_gpus("one"), 1)
 
+    def test_memory_oversubscription_capability_and_scratch(self):
+        devices = [{"kind": "gpu", "uuid": "GPU-40", "memory": "40Gi", "computeCapability": "8.0"},
+                   {"kind": "gpu", "uuid": "GPU-80", "memory": "80Gi", "computeCapability": "9.0"}]
+        self.cluster.add_agent("one", devices=devices, scratch="100Gi", cpu=16,
+                               sharing={"mode": "MPS", "maxTasks": 8, "oversubscription": 200,
+                                        "mpsPipeDirectory": "/run/mps"})
+        self.cluster.wait_nodes(1)
+        self.cluster.create_queue("q")
+        berth = self.cluster.berth
+        told = "echo $CUDA_VISIBLE_DEVICES $BERTH_DEVICE_SHARE/$BERTH_DEVICE_MEMORY_SHARE " \
+               "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE/$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $BERTH_SCRATCH_BYTES; sleep 60"
+        run = ["--", "/bin/sh", "-c", told]
+
+        def says(name):
+            self.cluster.wait_job(name, "RUNNING")
+            wait_until(lambda: "GPU-" in berth("job", "logs", name), 20, f"{name} prints")
+            return berth("job", "logs", name).strip()
+
+        # By memory: half of the small one, whoever else may be on the large one; queues count that half.
+        berth("submit", "-q", "q", "-n", "small", "--gpu-memory", "20Gi", "--scratch", "60Gi", *run)
+        self.assertEqual(says("small"), f"GPU-40 /0.500 /0=20480M {60 << 30}")
+        manifest = self.cluster.manifest("""
+apiVersion: berth/v1
+kind: Job
+name: large
+queue: q
+groups: [{name: w, replicas: 1, command: [/bin/sh, -c, '%s'], resources: {gpu: {memory: 20Gi, minComputeCapability: "8.9"}}}]
+""" % told, "large.yaml")
+        berth("submit", manifest)
+        self.assertEqual(says("large"), "GPU-80 /0.250 /0=20480M")
+        node = json.loads(berth("node", "get", "one", "-o", "json"))["status"]
+        self.assertEqual(node["free"]["counts"]["gpu"], 1.25)
+        self.assertEqual(node["allocated"]["counts"]["gpu"], 0.75)
+        self.assertEqual(int(node["free"]["scratch"]), 40 << 30)
+        queue = json.loads(berth("queue", "get", "q", "-o", "json"))["status"]["allocated"]
+        self.assertEqual(queue["counts"]["gpu"], 0.75)  # 0.5 and, as only the large one suits, 0.25
+        berth("submit", "-q", "q", "-n", "disk", "--scratch", "60Gi", *run)
+        self.assertIn("needs scratch 60Gi, 40Gi free", berth("job", "get", "disk"))
+
+        # Oversubscribed: two with half of it run in the half that is left; who does not agree to it waits.
+        job = sharing("soft", "q", 0.5, command=["/bin/sh", "-c", told])
+        job.spec.groups[0].replicas = 4
+        job.spec.groups[0].resources.devices[0].oversubscribe = True
+        self.submit([job, sharing("firm", "q", 0.5, command=["/bin/sh", "-c", told])])
+        self.cluster.wait_job("soft", "RUNNING")
+        self.assertIn("/0.250 50/0=", says("soft"))
+        self.assertEqual(self.free_gpus("one"), 0.25)
+        self.assertIn("Pending", berth("job", "get", "firm"))
+
+        before = berth("job", "list", "-o", "name"), self.free_gpus("one")
+        self.server.kill()
+        self.server.start()
+        self.cluster.wait_nodes(1)
+        self.assertEqual((berth("job", "list", "-o", "name"), self.free_gpus("one")), before)
+        berth("job", "cancel", "soft")
+        self.cluster.wait_job("firm", "RUNNING")
+        self.assertEqual(subprocess.run([str(BIN / "berth-sim"), "verify", str(self.stopped())]).returncode, 0)
+
+    def stopped(self):
+        self.server.stop()
+        return self.server.data
+
     def test_a_learned_mix_with_prices_is_part_of_the_log(self):
         self.cluster.add_simulation(SHARED)
         self.cluster.wait_nodes(4)

@@ -457,6 +457,47 @@ TEST_CASE("devices: shares of one are held together, up to the whole") {
   CHECK(agent.runner.Take() == Calls{"prepare 5-0-1 port"});
 }
 
+TEST_CASE("devices: more shares of one that is oversubscribed, but a whole one alone") {
+  Agent agent;
+  v1::NodeInventory inventory;
+  inventory.add_devices()->set_uuid("gpu-0");
+  inventory.mutable_devices(0)->set_kind("gpu");
+  inventory.mutable_devices(0)->set_oversubscription(150);
+  agent.Register();
+  agent.logic->SetInventory(agent.Now(), inventory);
+  agent.Welcome(8);
+  agent.link.sent.clear();
+  for (uint64_t job : {1, 2, 3}) {
+    agent.Prepare(Key(job), true, true, {"gpu-0"}, {500});
+    agent.Event(Id(job), TaskEvent::Kind::kPrepared);
+  }
+  CHECK(SentReports(agent).empty());
+  agent.Prepare(Key(4), true, true, {"gpu-0"}, {1});
+  agent.Prepare(Key(5), true, true, {"gpu-0"});
+  CHECK(SentReports(agent).size() == 2);
+}
+
+TEST_CASE("devices: shares by memory are held together, too") {
+  Agent agent;
+  agent.Register();
+  const auto prepare = [&](uint64_t job, int share) {
+    v1::ServerMessage message;
+    *message.mutable_prepare()->mutable_key() = Key(job);
+    v1::TaskLaunch& launch = *message.mutable_prepare()->mutable_launch();
+    launch.add_command("train");
+    launch.add_device_uuids("gpu-0");
+    launch.add_device_kinds("gpu");
+    launch.add_device_shares(1000);
+    launch.add_device_memory_shares(share);
+    agent.logic->OnServerMessage(agent.Now(), message);
+  };
+  prepare(1, 600);
+  prepare(2, 400);
+  CHECK(SentReports(agent).empty());
+  prepare(3, 1);
+  CHECK(SentReports(agent).size() == 1);
+}
+
 TEST_CASE(
     "a full disk refuses starts and keeps exits for later; any other journal error is fatal") {
   Agent agent;
