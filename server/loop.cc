@@ -72,6 +72,8 @@ class Loop::ActiveTurn final : public Turn {
 
   void Put(Record record) override { recorder_.Put(std::move(record)); }
 
+  void UseNewestFormat() override { recorder_.UseNewestFormat(); }
+
   void PutCold(JobId job, ColdPart part) override {
     recorder_.PutCold(job, *part);
     output_.cold.emplace_back(job, std::move(part));

@@ -11,7 +11,9 @@
 #include "server/convert_cold.h"
 #include "server/validation/graph.h"
 #include "server/validation/job_state.h"
+#include "server/validation/resources.h"
 #include "server/validation/text.h"
+#include "storage/store.h"
 #include "support/log.h"
 
 namespace berth {
@@ -42,14 +44,28 @@ absl::Status Disagreement(size_t job, const absl::Status& refusal) {
                                           "taken"));
 }
 
+void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t format, Findings& findings) {
+  if (format == kStoreFormat) return;
+  const FieldPath root;
+  for (int i = 0; i < request.jobs_size(); ++i) {
+    const FieldPath job(root, "jobs", i), spec(job, "spec");
+    for (int g = 0; g < request.jobs(i).spec().groups_size(); ++g) {
+      const FieldPath group(spec, "groups", g);
+      CheckFormat({group, "resources"}, request.jobs(i).spec().groups(g).resources(), format,
+                  findings);
+    }
+  }
+}
+
 }  // namespace
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 
 absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
-                             const config::v1::Limits& limits) {
+                             const config::v1::Limits& limits, uint32_t store_format) {
   Findings findings;
   CheckSubmit(request, limits, findings);
+  CheckFormats(request, store_format, findings);
   if (findings.ok()) return absl::OkStatus();
   view.Step([&](const ClusterState& state) {
     CheckJobsAgainst(state, request, findings);

@@ -25,7 +25,7 @@ namespace berth {
 // too, so that its author sees everything at once. A request that is fine by itself meets the state
 // in Submission::Check.
 absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
-                             const config::v1::Limits& limits);
+                             const config::v1::Limits& limits, uint32_t store_format);
 
 class Submission {
  public:

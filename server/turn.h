@@ -51,6 +51,8 @@ class Turn {
   virtual void TakeBackJobs(JobId first) = 0;
   // A record besides those that the events change: answers to request ids.
   virtual void Put(Record record) = 0;
+  // The store's format is the newest once the turn is durable.
+  virtual void UseNewestFormat() = 0;
   // The cold part of a job that this turn submitted; due exactly once per JobSubmitted.
   virtual void PutCold(JobId job, ColdPart cold) = 0;
   // Runs once all that the command may have seen or changed is durable, in the order given, one

@@ -21,6 +21,13 @@
 
 namespace berth {
 
+// Of the records and the log together: FORMAT.md. A greater one is refused; from kOldestStoreFormat
+// on smaller ones are read. A store stays in the format that it was made in until a batch takes it
+// to the newest (`berth cluster finalize`): so long an older version can go on with it, and what an
+// older version would misread must not be written.
+inline constexpr uint32_t kStoreFormat = 6;
+inline constexpr uint32_t kOldestStoreFormat = 5;
+
 // One column family each; FORMAT.md describes keys and values.
 enum class RecordKind : uint8_t {
   kMeta,  // format version, cluster id, last sequence and hash
@@ -45,6 +52,7 @@ struct Batch {
   uint64_t sequence = 0;
   std::vector<Record> records;  // not the log record
   std::string log;              // encoded store.v1.LogTurn
+  bool newest_format = false;   // of the store, from this batch on
 };
 
 struct LogEntry {
@@ -67,6 +75,9 @@ class Store {
 
   // Made with the store, never changed.
   virtual std::string ClusterId() const = 0;
+
+  // The format of what is durable. Thread-safe.
+  virtual uint32_t Format() const { return kStoreFormat; }
 
   // Writes batches that follow LastSequence() without a gap, all in one atomic write, synced when
   // it returns. INVALID_ARGUMENT: a gap, or a record that belongs to the store itself; nothing was

@@ -208,6 +208,11 @@ void TurnRecorder::AppendTail() {
   tail.AppendToString(&batch_.log);
 }
 
+void TurnRecorder::UseNewestFormat() {
+  batch_.newest_format = true;
+  empty_ = false;
+}
+
 std::optional<Batch> TurnRecorder::Finish() {
   if (empty_ && quiet_cycles_.size() < kMaxQuietCycles) {
     if (cycle_budget_ > 0) quiet_cycles_.push_back({now_, cycle_budget_});

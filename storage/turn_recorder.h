@@ -56,6 +56,9 @@ class TurnRecorder {
   // only kLeaseKey.
   void Put(Record record);
 
+  // The store goes to the newest format with this turn's batch.
+  void UseNewestFormat();
+
   // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
   // are applied.
   void NoteCycle(uint64_t budget, uint64_t work);

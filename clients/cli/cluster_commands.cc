@@ -37,6 +37,11 @@ std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
                              ? Word{"yes", Color::kGreen}
                              : Word{absl::StrCat("no: ", info.not_accepting_reason()), Color::kRed};
   page.Add("Accepts work", Paint(accepting, session.colors()));
+  const bool newest = info.store_format() == info.newest_store_format();
+  page.Add("Store format", absl::StrCat(info.store_format(),
+                                        newest ? ""
+                                               : absl::StrCat(", of ", info.newest_store_format(),
+                                                              ": berth cluster finalize")));
   page.Add("Revision", absl::StrCat(info.revision()));
   page.Add("Nodes", Counts(info.nodes()));
   page.Add("Jobs", Counts(info.jobs()));
@@ -89,6 +94,27 @@ ExitCode Reload(Session& session, bool dry_run) {
   return ExitCode::kOk;
 }
 
+ExitCode Finalize(Session& session, bool dry_run) {
+  v1::FinalizeUpgradeRequest request;
+  request.set_dry_run(dry_run);
+  const absl::StatusOr<v1::FinalizeUpgradeResponse> response =
+      session.Call(&v1::ClusterService::StubInterface::FinalizeUpgrade, request);
+  if (!response.ok()) return session.Finish(response.status());
+  if (session.options.format == Format::kJson) {
+    session.out() << JsonOf(*response) << "\n";
+  } else if (session.options.format == Format::kYaml) {
+    session.out() << WriteYaml(*response);
+  } else if (response->format_before() == response->format()) {
+    session.out() << "the store has format " << response->format() << " already\n";
+  } else {
+    session.out() << (dry_run ? "would go" : "went") << " from store format "
+                  << response->format_before() << " to " << response->format()
+                  << (dry_run ? "; no older berthd could open it then\n"
+                              : "; no older berthd can open it now\n");
+  }
+  return ExitCode::kOk;
+}
+
 ExitCode Version(Session& session, bool client_only) {
   session.out() << "berth " << kBerthVersion << "\n";
   if (client_only) return ExitCode::kOk;
@@ -109,6 +135,11 @@ void AddClusterCommands(CLI::App& app, Session& session) {
       AddCommand(noun, session, "reload", "let the server read its configuration again",
                  [dry_run](Session& s) { return Reload(s, *dry_run); });
   reload->add_flag("--dry-run", *dry_run, "only tell what would change");
+  auto finalize_dry_run = std::make_shared<bool>(false);
+  CLI::App* finalize =
+      AddCommand(noun, session, "finalize", "after an upgrade: no way back to the version before",
+                 [finalize_dry_run](Session& s) { return Finalize(s, *finalize_dry_run); });
+  finalize->add_flag("--dry-run", *finalize_dry_run, "only tell what would change");
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
                                  [client_only](Session& s) { return Version(s, *client_only); });

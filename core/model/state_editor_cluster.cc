@@ -114,7 +114,10 @@ void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
 // Anew: the devices have other positions, or shares take another part of them than before.
 void StateEditor::CountHolds(Node& node) {
   node.allocated = node.reserved = node.leaving = Resources{};
-  node.devices_used = node.devices_reserved = node.devices_leaving = DeviceUse{};
+  for (DeviceUse* use : {&node.devices_used, &node.devices_reserved, &node.devices_leaving}) {
+    use->whole = DeviceSet{};
+    use->shared.clear();
+  }
   for (TaskKey key : node.tasks) {
     const Job& job = state_.jobs_.At(key.job);
     const Task& task = job.tasks[key.task];

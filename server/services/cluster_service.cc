@@ -42,6 +42,8 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   v1::ClusterInfo& info = *response;
   info.set_version(kBerthVersion);
   info.set_cluster_id(context_.store->ClusterId());
+  info.set_store_format(context_.store->Format());
+  info.set_newest_store_format(kStoreFormat);
   ToProto(start_, info.mutable_start_time());
   const std::string paused = context_.loop->PausedReason();
   info.set_accepting_work(paused.empty());
@@ -83,6 +85,26 @@ grpc::ServerUnaryReactor* ClusterService::ReloadConfig(grpc::CallbackServerConte
     }
   }
   reply.Finish(changes.status());
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerContext* context,
+                                                          const v1::FinalizeUpgradeRequest* request,
+                                                          v1::FinalizeUpgradeResponse* response) {
+  Reply<v1::FinalizeUpgradeResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const uint32_t before = context_.store->Format();
+  response->set_format_before(before);
+  response->set_format(kStoreFormat);
+  if (request->dry_run() || before == kStoreFormat) {
+    reply.Finish(absl::OkStatus());
+    return reactor;
+  }
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [](Turn& turn, v1::FinalizeUpgradeResponse&) {
+          turn.UseNewestFormat();
+          return absl::OkStatus();
+        });
   return reactor;
 }
 

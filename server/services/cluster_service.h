@@ -27,6 +27,9 @@ class ClusterService final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* ReloadConfig(grpc::CallbackServerContext* context,
                                          const v1::ReloadConfigRequest* request,
                                          v1::ReloadConfigResponse* response) override;
+  grpc::ServerUnaryReactor* FinalizeUpgrade(grpc::CallbackServerContext* context,
+                                            const v1::FinalizeUpgradeRequest* request,
+                                            v1::FinalizeUpgradeResponse* response) override;
 
  private:
   const ServiceContext& context_;

@@ -89,7 +89,9 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
   auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points at it
   *submit->add_jobs() = request->job();
   ReadView view(*context_.loop);
-  if (absl::Status status = CheckSubmission(view, *submit, context_.limits); !status.ok()) {
+  if (absl::Status status =
+          CheckSubmission(view, *submit, context_.limits, context_.store->Format());
+      !status.ok()) {
     reply.Finish(AsFieldsOfJob(status));
     return reactor;
   }

@@ -126,7 +126,9 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
-  if (absl::Status status = CheckSubmission(view, *request, context_.limits); !status.ok()) {
+  if (absl::Status status =
+          CheckSubmission(view, *request, context_.limits, context_.store->Format());
+      !status.ok()) {
     reply.Finish(status);
     return reactor;
   }

@@ -185,6 +185,25 @@ void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int
   CheckExtended(path, request, tasks, totals, findings);
 }
 
+void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,
+                 Findings& findings) {
+  constexpr uint32_t kFormatOfParts = 6;
+  if (store_format >= kFormatOfParts) return;
+  const auto refuse = [&](const FieldPath& field) {
+    findings.Refused(field,
+                     absl::StrCat("needs store format ", kFormatOfParts, ", this cluster's is ",
+                                  store_format, " until `berth cluster finalize`"));
+  };
+  if (request.scratch_bytes() != 0) refuse({path, "scratch_bytes"});
+  for (int i = 0; i < request.devices_size(); ++i) {
+    const v1::DeviceRequest& device = request.devices(i);
+    const FieldPath device_path(path, "devices", i);
+    if (AsksByMemory(device)) refuse({device_path, "memory_bytes"});
+    if (device.oversubscribe()) refuse({device_path, "oversubscribe"});
+    if (!device.min_compute_capability().empty()) refuse({device_path, "min_compute_capability"});
+  }
+}
+
 void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& findings) {
   int named = 0;
   for (const auto& [name, total] : totals) {

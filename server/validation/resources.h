@@ -34,6 +34,10 @@ bool AsksByMemory(const v1::DeviceRequest& device);
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
                   ResourceTotals& totals, Findings& findings);
 
+// What a store of an older format must not hold, as an older version of berthd would misread it.
+void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,
+                 Findings& findings);
+
 // The totals of a job: at most kMaxTotal each, at most kMaxNamedKinds kinds.
 void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& findings);
 

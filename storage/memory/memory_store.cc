@@ -73,6 +73,7 @@ void MemoryStore::Put(const Batch& batch) {
     }
   }
   log_.emplace(batch.sequence, batch.log);
+  if (batch.newest_format) format_ = kStoreFormat;
   last_sequence_ = batch.sequence;
 }
 

@@ -4,6 +4,7 @@
 #define BERTH_STORAGE_MEMORY_MEMORY_STORE_H_
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,7 +19,8 @@ namespace berth {
 // Thread-safe.
 class MemoryStore final : public Store {
  public:
-  explicit MemoryStore(std::string cluster_id = "memory") : cluster_id_(std::move(cluster_id)) {}
+  explicit MemoryStore(std::string cluster_id = "memory", uint32_t format = kStoreFormat)
+      : cluster_id_(std::move(cluster_id)), format_(format) {}
 
   // Asked before each Append; an error is returned by it, and nothing is written. It must follow
   // the contract: RESOURCE_EXHAUSTED may be followed by success, any other error ends this store
@@ -30,6 +32,7 @@ class MemoryStore final : public Store {
           visit) override ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence() const override ABSL_LOCKS_EXCLUDED(mutex_);
   std::string ClusterId() const override { return cluster_id_; }
+  uint32_t Format() const override { return format_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override
@@ -57,6 +60,7 @@ class MemoryStore final : public Store {
   void Put(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string cluster_id_;
+  std::atomic<uint32_t> format_;
   mutable absl::Mutex mutex_;
   AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // all but the log
   std::map<uint64_t, AllRecords> bases_ ABSL_GUARDED_BY(mutex_);  // by sequence

@@ -94,7 +94,8 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
-  meta.set_format_version(kStoreFormat);
+  format_ = meta.format_version();
+  meta.clear_format_version();
   meta_rest_ = meta.SerializeAsString();
   return absl::OkStatus();
 }
@@ -110,18 +111,20 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
   if (wals_->acknowledged() > 0) return LostBatches();
   if (place_.read_only) return absl::NotFoundError(place_.directory + ": an empty store");
   pb::Meta meta;
-  meta.set_format_version(kStoreFormat);
   if (cluster_id_.empty()) cluster_id_ = env_->GenerateUniqueId();
   meta.set_cluster_id(cluster_id_);
   codec::SetTime(absl::Now(), meta.mutable_created());
   meta_rest_ = meta.SerializeAsString();
   pending_.Clear();
-  pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey), EncodeMeta(0, last_hash_));
+  pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey),
+               EncodeMeta(0, last_hash_, kStoreFormat));
   return Write(database);
 }
 
-std::string RocksDbStore::EncodeMeta(uint64_t sequence, const ChainHash& hash) const {
+std::string RocksDbStore::EncodeMeta(uint64_t sequence, const ChainHash& hash,
+                                     uint32_t format) const {
   pb::Meta changing;
+  changing.set_format_version(format);
   changing.set_last_sequence(sequence);
   changing.set_last_hash(ChainHashBytes(hash));
   return meta_rest_ + changing.SerializeAsString();
@@ -257,16 +260,19 @@ absl::Status RocksDbStore::Append(const std::vector<const Batch*>& batches) {
   if (!database.ok()) return database.status();
   uint64_t sequence = last_sequence_.load();
   ChainHash hash = last_hash_;
+  uint32_t format = format_;
   pending_.Clear();
   for (const Batch* batch : batches) {
+    if (batch->newest_format) format = kStoreFormat;
     absl::Status status = AddBatch(**database, *batch, ++sequence, &hash);
     if (!status.ok()) return status;
   }
   pending_.Put((*database)->Family(RecordKind::kMeta), ToSlice(kStoreKey),
-               EncodeMeta(sequence, hash));
+               EncodeMeta(sequence, hash, format));
   if (absl::Status status = Write(**database); !status.ok()) return status;
   last_hash_ = hash;
   last_sequence_ = sequence;
+  format_ = format;
   wals_->Acknowledge(sequence);
   return absl::OkStatus();
 }

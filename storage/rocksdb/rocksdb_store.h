@@ -23,11 +23,6 @@
 
 namespace berth {
 
-// Of the records and the log together. A greater one is refused; a smaller one is converted when
-// opened. 2: nominations, reservations, evictions, usage; nothing in 1 reads otherwise.
-inline constexpr uint32_t kStoreFormat = 6;        // shares by memory, or oversubscribed
-inline constexpr uint32_t kOldestStoreFormat = 5;  // before, devices were counted in whole numbers
-
 // How much of the log's end is checked against the chain when the store is opened. fsck checks all
 // of it.
 inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
@@ -56,6 +51,7 @@ class RocksDbStore final : public Store {
       absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>
           visit) override;
   uint64_t LastSequence() const override { return last_sequence_.load(); }
+  uint32_t Format() const override { return format_; }
   std::string ClusterId() const override { return cluster_id_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override;
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
@@ -89,7 +85,7 @@ class RocksDbStore final : public Store {
 
   absl::Status ReadMeta(const Database& database);
   absl::Status MakeMeta(const Database& database);
-  std::string EncodeMeta(uint64_t sequence, const ChainHash& hash) const;
+  std::string EncodeMeta(uint64_t sequence, const ChainHash& hash, uint32_t format) const;
   absl::Status VerifyTail(const Database& database) const;
   absl::Status VerifyFrom(const Database& database, uint64_t first, LogVisitor visit) const;
   absl::Status LoadKind(const Database& database, RecordKind kind, RecordVisitor visit) const;
@@ -117,6 +113,7 @@ class RocksDbStore final : public Store {
   std::string
       meta_rest_;  // encoded fields of Meta that do not change, and those that are not known
   std::atomic<uint64_t> last_sequence_{0};
+  std::atomic<uint32_t> format_{kStoreFormat};
   ChainHash last_hash_{};
   bool full_ = false;            // the last write found no space
   rocksdb::WriteBatch pending_;  // used again

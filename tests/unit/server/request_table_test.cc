@@ -23,6 +23,7 @@ class FakeTurn final : public Turn {
   Membership& membership() override { return membership_; }
   void TakeBackJobs(JobId) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
+  void UseNewestFormat() override {}
   void PutCold(JobId, ColdPart) override {}
   void OnDurable(Effect) override {}
 

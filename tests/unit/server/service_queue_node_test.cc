@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
@@ -242,6 +243,60 @@ TEST_CASE("service: the cluster tells of itself") {
   CHECK(info.nodes().at("READY") == 0);
   CHECK(info.accepting_work());
   CHECK(info.revision() >= 2);
+}
+
+TEST_CASE("service: what an older version would misread waits until the upgrade is final") {
+  ServiceWorld world({}, 5);
+  world.CreateQueue("q");
+  const auto finalize = [&](bool dry_run) {
+    v1::FinalizeUpgradeRequest request;
+    request.set_dry_run(dry_run);
+    v1::FinalizeUpgradeResponse response;
+    REQUIRE(
+        Call(*world.cluster, &v1::ClusterService::Stub::FinalizeUpgrade, request, &response).ok());
+    return response;
+  };
+  v1::SubmitJobsRequest submit;
+  *submit.add_jobs() = SmallJob("part", "q");
+  v1::ResourceRequest& resources =
+      *submit.mutable_jobs(0)->mutable_spec()->mutable_groups(0)->mutable_resources();
+  v1::DeviceRequest& gpu = *resources.add_devices();
+  gpu.set_kind("gpu");
+  const auto refused = [&](absl::string_view field) {
+    v1::SubmitJobsResponse response;
+    const absl::Status status = world.Submit(submit, &response);
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK(absl::StrContains(status.message(), field));
+    CHECK(absl::StrContains(status.message(), "berth cluster finalize"));
+  };
+  gpu.set_memory_bytes(1 << 30);
+  refused("devices[0].memory_bytes");
+  gpu.set_count(1);
+  gpu.set_min_compute_capability("9.0");
+  refused("devices[0].min_compute_capability");
+  gpu.clear_min_compute_capability();
+  gpu.set_count(0);
+  gpu.set_share(0.5);
+  gpu.set_oversubscribe(true);
+  refused("devices[0].oversubscribe");
+  gpu.clear_oversubscribe();
+  resources.set_scratch_bytes(1);
+  refused("scratch_bytes");
+
+  CHECK(finalize(true).format_before() == 5);
+  CHECK(world.store().Format() == 5);
+  world.Restart();
+  refused("scratch_bytes");
+  CHECK(finalize(false).format() == kStoreFormat);
+  CHECK(world.store().Format() == kStoreFormat);
+  CHECK(finalize(false).format_before() == kStoreFormat);
+  v1::SubmitJobsResponse response;
+  CHECK(world.Submit(submit, &response).ok());
+  v1::ClusterInfo info;
+  REQUIRE(Call(*world.cluster, &v1::ClusterService::Stub::GetClusterInfo,
+               v1::GetClusterInfoRequest(), &info)
+              .ok());
+  CHECK(info.store_format() == info.newest_store_format());
 }
 
 }  // namespace berth::testing

@@ -28,7 +28,8 @@ class BorrowedStore;
 class ServiceWorld {
  public:
   // `change` may alter the configuration before the start.
-  explicit ServiceWorld(const std::function<void(config::v1::Server&)>& change = {});
+  explicit ServiceWorld(const std::function<void(config::v1::Server&)>& change = {},
+                        uint32_t store_format = kStoreFormat);
   ~ServiceWorld();
 
   void Restart();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
 #include "core/model/state_editor.h"
 #include "storage/fsck.h"
@@ -57,14 +58,15 @@ void CheckSix(const ClusterState& state) {
   CHECK(state.queues().At(kRootQueue).allocated[gpu] == 8 * kWhole + 1500);
 }
 
-TEST_CASE("a store of format 5 is whole, opens, and goes on in the newest") {
+// In its own format, so that an older version may go on with it, until it is told to change.
+TEST_CASE("a store of format 5 is whole, opens, and goes on in its format until it is finalized") {
   TempDirectory directory;
   const std::string data = CopyOf(5, directory);
   std::ostringstream report;
   REQUIRE(Fsck(data, report).ok());
   CHECK_THAT(report.str(), Contains("6 jobs, 5 job statuses, 7 tasks, 7 requests") &&
                                Contains("fold       the log's events give the same state"));
-  for (const uint64_t batch : {20, 21}) {
+  for (const uint64_t batch : {20, 21, 22}) {
     RocksDbOptions options;
     options.directory = data;
     auto store = RocksDbStore::Open(options);
@@ -76,11 +78,15 @@ TEST_CASE("a store of format 5 is whole, opens, and goes on in the newest") {
     CHECK(CheckConsistency(state).ok());
     CheckSix(state);
     CHECK((*store)->LastSequence() == batch - 1);
-    const Batch next{.sequence = batch, .records = {}, .log = TurnOf(batch)};
+    CHECK((*store)->Format() == (batch < 22 ? 5 : kStoreFormat));
+    const Batch next{
+        .sequence = batch, .records = {}, .log = TurnOf(batch), .newest_format = batch == 21};
     REQUIRE((*store)->Append({&next}).ok());
+    CHECK((*store)->Format() == (batch < 21 ? 5 : kStoreFormat));
   }
   std::ostringstream after;
   CHECK(Fsck(data, after).ok());
+  CHECK_THAT(after.str(), Contains(absl::StrCat("format ", kStoreFormat)));
 }
 
 }  // namespace
