@@ -1,0 +1,166 @@
+// Which image of a layout a tag is, and layouts that are broken or mean harm.
+#include "clients/images/oci_layout.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "tests/unit/images/image_world.h"
+#include "tests/unit/images/layout_builder.h"
+
+namespace berth {
+namespace {
+
+using namespace testing;  // NOLINT
+
+const std::vector<std::vector<TarEntry>> kLayers = {{{.name = "a", .content = "alpha"}}};
+
+// The digest of what the tag stands for, or the words of the refusal.
+std::string Find(const LayoutBuilder& layout, const std::string& tag,
+                 const std::string& architecture = "amd64") {
+  const auto image = ReadOciImage(layout.path(), tag, architecture);
+  return image.ok() ? image->descriptor.digest() : std::string(image.status().message());
+}
+
+bool Says(const std::string& words, const std::string& part) {
+  INFO(words);
+  CHECK(absl::StrContains(words, part));
+  return absl::StrContains(words, part);
+}
+
+std::string AddAmd64(LayoutBuilder& layout, const std::string& config, const std::string& more) {
+  return layout.AddImage(kLayers, config, more, "amd64");
+}
+
+TEST_CASE("a tag names one image of a layout") {
+  const TemporaryDirectory files;
+  LayoutBuilder layout(files.path());
+  const std::string first = AddAmd64(layout, R"({"Env":["V=1"]})", layout.Tag("1"));
+  const std::string one = layout.manifest_digest;
+  layout.WriteIndex({first});
+  CHECK(Find(layout, "") == one);
+  CHECK(Find(layout, "1") == one);
+  const std::string second = AddAmd64(layout, R"({"Env":["V=2"]})", layout.Tag("h:5/team/x:2"));
+  const std::string two = layout.manifest_digest;
+  layout.WriteIndex({first, second});
+  CHECK(Find(layout, "2") == two);
+  CHECK(Find(layout, "h:5/team/x:2") == two);
+  Says(Find(layout, "x"), "there is no tag x in the OCI layout");
+  Says(Find(layout, ""), "there is no tag latest");
+  Says(Find(layout, ""), "which has: 1, h:5/team/x:2");
+  const std::string other = AddAmd64(layout, "{}", layout.Tag("y:2"));
+  layout.WriteIndex({first, second, other});
+  Says(Find(layout, "2"), "may be each of: h:5/team/x:2, y:2");
+  layout.WriteIndex({first, AddAmd64(layout, "{}", layout.Tag("latest"))});
+  CHECK(Find(layout, "") == layout.manifest_digest);
+}
+
+TEST_CASE("an index of several platforms gives this node's") {
+  const TemporaryDirectory files;
+  LayoutBuilder layout(files.path());
+  const std::string arm =
+      layout.AddImage(kLayers, "{}", layout.Platform("linux", "arm64"), "arm64");
+  const std::string arm_digest = layout.manifest_digest;
+  const std::string amd = AddAmd64(layout, "{}", layout.Platform("linux", "amd64"));
+  const std::string amd_digest = layout.manifest_digest;
+  const std::string proof =
+      layout.AddBlob(kManifestType, "{}", layout.Platform("unknown", "unknown"));
+  const std::string index = layout.AddIndex({proof, arm, amd}, layout.Tag("1"));
+  layout.WriteIndex({index});
+  CHECK(Find(layout, "1") == amd_digest);
+  CHECK(Find(layout, "", "arm64") == arm_digest);
+  Says(Find(layout, "1", "riscv64"), "has no image for linux/riscv64, only for: linux/amd64");
+  layout.WriteIndex({arm, amd});  // without names
+  CHECK(Find(layout, "", "arm64") == arm_digest);
+  // Each one in another: bounded.
+  std::string nested = index;
+  for (int i = 0; i < 3; ++i) nested = layout.AddIndex({nested});
+  layout.WriteIndex({nested});
+  Says(Find(layout, ""), "more than 3 indexes in each other");
+}
+
+TEST_CASE("an image for another machine is refused") {
+  const TemporaryDirectory files;
+  LayoutBuilder layout(files.path());
+  layout.WriteIndex({layout.AddImage(kLayers, "{}", "", "arm64")});
+  Says(Find(layout, ""), "the image is for linux/arm64, this node is linux/amd64");
+  layout.WriteIndex({layout.AddBlob("application/vnd.docker.distribution.manifest.v2+json", "{}")});
+  Says(Find(layout, ""), "copy it with skopeo copy --format oci");
+}
+
+TEST_CASE("digests are names of blobs and nothing else") {
+  const TemporaryDirectory files;
+  const std::string hex(64, 'a');
+  CHECK(*BlobPath("/l", "sha256:" + hex) == "/l/blobs/sha256/" + hex);
+  for (const std::string& bad :
+       {std::string(""), hex, "sha256:" + hex + "a", "sha256:" + hex.substr(1) + "A",
+        "sha256:" + hex.substr(1) + "/", "sha512:" + hex, std::string("sha256:../../../etc/shadow"),
+        "sha256:" + std::string(64, '.'), "sha256:" + hex.substr(1) + std::string(1, '\0')}) {
+    CHECK(absl::IsInvalidArgument(BlobPath("/l", bad).status()));
+    LayoutBuilder layout(files.path());
+    layout.WriteIndex({layout.Descriptor(kManifestType, "sha256:../../../etc/shadow", 5)});
+    Says(Find(layout, ""), "is no digest");
+  }
+}
+
+TEST_CASE("damage is named") {
+  const TemporaryDirectory files;
+  LayoutBuilder layout(files.path());
+  layout.WriteIndex({AddAmd64(layout, "{}", "")});
+  REQUIRE(Find(layout, "") == layout.manifest_digest);
+  const std::string layer = layout.layer_digests[0];
+  const std::string file = layout.BlobFile(layer);
+  SECTION("a layer of another size") {
+    std::ofstream(file, std::ios::app) << "x";
+    Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is damaged: it has ");
+  }
+  SECTION("a layer of another content") {
+    std::ofstream(file, std::ios::in | std::ios::out) << "z";
+    const auto image = ReadOciImage(files.path(), "", "amd64");
+    REQUIRE(image.ok());
+    const absl::Status status = VerifyLayers(files.path(), *image);
+    CHECK(absl::IsDataLoss(status));
+    Says(std::string(status.message()), "blob " + layer);
+  }
+  SECTION("no layer") {
+    unlink(file.c_str());
+    Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is missing");
+  }
+  SECTION("a link in place of a layer") {
+    unlink(file.c_str());
+    REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
+    Says(Find(layout, ""), "is a link");
+  }
+  SECTION("a FIFO in place of a manifest holds up nobody") {
+    unlink(layout.BlobFile(layout.manifest_digest).c_str());
+    REQUIRE(mkfifo(layout.BlobFile(layout.manifest_digest).c_str(), 0600) == 0);
+    Says(Find(layout, ""), "is no regular file");
+  }
+  SECTION("another manifest") {
+    std::ofstream(layout.BlobFile(layout.manifest_digest), std::ios::app) << " ";
+    Says(Find(layout, ""), "blob " + layout.manifest_digest + " of " + files.path() +
+                               " is damaged: its content has another digest");
+  }
+}
+
+TEST_CASE("an index that is none, or too large, is refused") {
+  const TemporaryDirectory files;
+  LayoutBuilder layout(files.path());
+  Says(Find(layout, ""), "index.json is missing");
+  const auto with = [&](const std::string& text) {
+    std::ofstream(files.path() + "/index.json") << text;
+    return Find(layout, "");
+  };
+  Says(with("[]"), "is not as the OCI image specification wants it");
+  Says(with("{\"manifests\":[{\"size\":\"much\"}]}"), "is not as the OCI image specification");
+  Says(with(std::string(100'000, '[')), "is not as the OCI image specification");
+  Says(with("{}"), "which has: no tags");
+  Says(with(std::string((4 << 20) + 1, ' ')), "is too large");
+  Says(with(R"({"manifests":[{"mediaType":"a\u0000b\n","digest":"x"}]})"), R"(a\x00\x62\n)");
+}
+
+}  // namespace
+}  // namespace berth
