@@ -103,6 +103,16 @@ void CheckWithin(const char* what, const google::protobuf::Duration& duration, a
       absl::StrCat(what, ": ", absl::FormatDuration(low), "..", absl::FormatDuration(high)));
 }
 
+void CheckImages(const config::v1::Images& images, Problems* problems) {
+  CheckPath("images.umoci", images.umoci(), problems);
+  CheckPath("images.cache", images.cache(), problems);
+  CheckWithin("images.unpackTimeout", images.unpack_timeout(), absl::Seconds(1), absl::Hours(24),
+              problems);
+  if (images.cache_bytes() < 0 || images.max_image_bytes() < 0 || images.max_image_files() < 0)
+    Add(problems,
+        "images.cacheSize, images.maxImageSize, images.maxImageFiles: must not be negative");
+}
+
 void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
   const config::v1::Hooks& hooks = config.hooks();
   CheckPath("scratchDirectory", config.scratch_directory(), problems);
@@ -116,6 +126,7 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
   CheckPath("images.crun", config.images().crun(), problems);
   for (const std::string& path : config.images().binds())
     CheckPath("images.binds", path + " ", problems);
+  CheckImages(config.images(), problems);
   if (config.cgroups().max_processes() < 0)
     Add(problems, "cgroups.maxProcesses: must not be negative");
 }

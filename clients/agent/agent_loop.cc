@@ -49,6 +49,16 @@ std::string DevicesText(const v1::NodeInventory& inventory) {
   return text;
 }
 
+// Of those that an earlier agent left. None outlives the machine's boot.
+std::set<TaskId> LiveTasks(const AgentLogic::Recovered& recovered) {
+  std::set<TaskId> live;
+  if (recovered.rebooted) return live;
+  for (const auto& [id, record] : recovered.journal.tasks) {
+    if (record.phase() != agent::v1::TaskRecord::ENDED) live.insert(id);
+  }
+  return live;
+}
+
 std::string UuidsText(const Devices& devices) {
   std::set<std::string> uuids;
   for (const v1::Device& device : devices) uuids.insert(device.uuid());
@@ -139,14 +149,16 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   isolation_ = *std::move(isolation);
   mig_ = devices_.found.mig;
   isolation_->SetInstances(mig_);
-  auto runner = ProcessRunner::Create({.state_directory = state,
-                                       .supervisor = supervisor,
-                                       .first_port = config_.first_port(),
-                                       .last_port = config_.last_port(),
-                                       .log_file_bytes = config_.log_file_bytes(),
-                                       .log_files = config_.log_files(),
-                                       .context = context,
-                                       .isolation = isolation_});
+  auto runner = ProcessRunner::Create(
+      {.state_directory = state,
+       .supervisor = supervisor,
+       .image_program = std::filesystem::path(supervisor).parent_path() / "berth-image",
+       .first_port = config_.first_port(),
+       .last_port = config_.last_port(),
+       .log_file_bytes = config_.log_file_bytes(),
+       .log_files = config_.log_files(),
+       .context = context,
+       .isolation = isolation_});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
@@ -194,6 +206,7 @@ absl::Status AgentLoop::Run() {
   recovered.rebooted = rebooted_;
   if (!rebooted_) recovered.lease_deadline = ProcessRunner::ReadLease(config_.state_directory());
   logic_->Begin(Now(), recovered);
+  runner_->CleanImages(LiveTasks(recovered));
   StartThreads();
   while (!stopping_ && logic_->fatal().ok()) {
     HandleTasks();

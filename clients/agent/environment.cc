@@ -133,8 +133,8 @@ Reference ReferenceAt(const std::string& text, size_t at) {
 
 Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
                              const EnvironmentContext& context) {
-  Environment env;
-  env["PATH"] = kPath;
+  Environment env = context.image;
+  env.emplace("PATH", kPath);
   env["USER"] = context.user;
   env["LOGNAME"] = context.user;
   env["HOME"] = context.home;

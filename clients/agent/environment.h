@@ -30,6 +30,7 @@ struct EnvironmentContext {
   std::string scratch = {}, tmp = {};  // directories of the task's own; empty: not named
   std::string hostfile = {};           // empty: in task_directory
   std::string task_directory;  // absolute: unique on this machine, also with several agents on it
+  Environment image = {};      // of the task's image: what all else overrides, but for PATH
 };
 
 // The user's own variables (launch.env) override all but BERTH_TASK_DIR, by which the agent finds

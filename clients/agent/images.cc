@@ -3,11 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "berth/agent/v1/image.pb.h"
+#include "clients/agent/supervisor/spec.h"
 
 namespace berth {
 namespace {
@@ -69,28 +74,67 @@ bool IsDirectory(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool IsLayout(const std::string& path) { return access((path + "/oci-layout").c_str(), F_OK) == 0; }
+
+// Where the name leads; "" if that is no directory.
+absl::StatusOr<std::string> PathInStore(const std::string& directory, absl::string_view name) {
+  std::string path = directory;
+  bool there = true;
+  for (const absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part.empty() || part[0] == '.' || part.find('\0') != absl::string_view::npos)
+      return absl::InvalidArgumentError(absl::StrCat("image ", name, ": this is no name"));
+    absl::StrAppend(&path, "/", part);
+    there = there && IsDirectory(path);
+  }
+  return there ? path : "";
+}
+
+absl::Status NoSuchImage(const std::string& directory, const std::string& name) {
+  const bool tagged = name.rfind(':') != std::string::npos && !absl::EndsWith(name, ":");
+  return absl::NotFoundError(absl::StrCat(
+      "image ", name, " is not in this node's ", directory, "; skopeo copy docker://REGISTRY/",
+      name, " oci:", directory, "/", name, tagged ? "" : ":latest", " puts it there"));
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> FindImage(const std::string& directory, const std::string& name) {
+absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name) {
   if (directory.empty()) {
-    return absl::NotFoundError(absl::StrCat("image ", name, ": this node has no images"));
+    return absl::NotFoundError(
+        absl::StrCat("image ", name, ": this node has no images (images.directory of its agent)"));
   }
-  std::string path = directory;
-  for (const absl::string_view part : absl::StrSplit(name, '/')) {
-    if (part.empty() || part[0] == '.' || part.find('\0') != absl::string_view::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("image ", name, ": this is no name"));
-    }
-    absl::StrAppend(&path, "/", part);
-    if (!IsDirectory(path)) {
-      return absl::NotFoundError(
-          absl::StrCat("image ", name, " is not in this node's ", directory));
-    }
+  auto path = PathInStore(directory, name);
+  if (!path.ok()) return path.status();
+  if (!path->empty() && IsLayout(*path))
+    return FoundImage{.rootfs = "", .layout = *path, .tag = ""};
+  if (!path->empty())
+    return FoundImage{.rootfs = IsDirectory(*path + "/rootfs") ? *path + "/rootfs" : *path,
+                      .layout = "",
+                      .tag = ""};
+  const size_t colon = name.rfind(':');
+  if (colon == std::string::npos || name.find('/', colon) != std::string::npos)
+    return NoSuchImage(directory, name);
+  path = PathInStore(directory, absl::string_view(name).substr(0, colon));
+  if (!path.ok() || path->empty() || !IsLayout(*path)) return NoSuchImage(directory, name);
+  return FoundImage{.rootfs = "", .layout = *path, .tag = name.substr(colon + 1)};
+}
+
+absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link) {
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(absl::StrCat(cache, "/used/", link), error);
+  if (error) return absl::NotFoundError("the task's image is not unpacked");
+  const std::string entry = absl::StrCat(cache, "/", target.filename().string());
+  std::string text;
+  agent::v1::UnpackedImage record;
+  if (ReadWholeFile(entry + "/image", &text) != 0 || !record.ParseFromString(text))
+    return absl::DataLossError(absl::StrCat(entry, " is damaged: remove it"));
+  TaskImage image{
+      .rootfs = entry + "/rootfs", .env = {}, .working_directory = record.working_directory()};
+  for (const std::string& variable : record.env()) {
+    const size_t equals = variable.find('=');
+    image.env[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
-  if (access((path + "/oci-layout").c_str(), F_OK) == 0) {
-    return absl::NotFoundError(absl::StrCat(
-        "image ", name, " is an OCI layout that is not unpacked: its files must be in rootfs/"));
-  }
-  return IsDirectory(path + "/rootfs") ? path + "/rootfs" : path;
+  return image;
 }
 
 // No capabilities, and none to be gained; only the processes and the mounts are apart.

@@ -1,9 +1,11 @@
-// Tasks in images: the node's store of unpacked root file systems, and what crun is told.
+// Tasks in images: the node's store, and what crun is told.
 //
-// An image is a directory below images.directory, named exactly as the job names it; its files are
-// in NAME/rootfs or, without that, in NAME. It is shared by all tasks and read-only. Inside, a task
-// has /tmp, /run/berth/work (where it starts), /run/berth/scratch and /run/berth/hostfile of its
-// own, the node's network, its own processes, and the devices that it was given.
+// An image is a directory below images.directory, named exactly as the job names it, with its files
+// in NAME/rootfs or, without that, in NAME; or an OCI layout there: NAME, or the tag TAG of the
+// layout NAME if the job says NAME:TAG. A layout is unpacked into the cache (clients/images) when a
+// task is prepared. An image is shared by all tasks and read-only. Inside, a task has /tmp,
+// /run/berth/work (where it starts), /run/berth/scratch and /run/berth/hostfile of its own, the
+// node's network, its own processes, and the devices that it was given.
 #ifndef BERTH_CLIENTS_AGENT_IMAGES_H_
 #define BERTH_CLIENTS_AGENT_IMAGES_H_
 
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "clients/agent/environment.h"
 #include "clients/agent/task_users.h"
 
 namespace berth {
@@ -19,10 +22,23 @@ inline constexpr char kImageWork[] = "/run/berth/work";
 inline constexpr char kImageScratch[] = "/run/berth/scratch";
 inline constexpr char kImageHostfile[] = "/run/berth/hostfile";
 
-// The image's root file system. INVALID_ARGUMENT for a name that leads elsewhere ("..", "/x"),
-// NOT_FOUND for one that is not there, and for an image layout that nobody has unpacked. Links are
-// not followed.
-absl::StatusOr<std::string> FindImage(const std::string& directory, const std::string& name);
+// One of the two.
+struct FoundImage {
+  std::string rootfs;
+  std::string layout, tag;  // an OCI layout, and the tag in it; no tag: the layout's own
+};
+// INVALID_ARGUMENT for a name that leads elsewhere ("..", "/x"), NOT_FOUND for one that is not
+// there. Links are not followed.
+absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name);
+
+// What a task in an image starts from.
+struct TaskImage {
+  std::string rootfs;
+  Environment env;                // of the image itself
+  std::string working_directory;  // likewise; empty: none
+};
+// The image of the cache to which CACHE/used/LINK points. NOT_FOUND if there is no such link.
+absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link);
 
 struct Bind {
   std::string source, destination;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
-#include "clients/agent/images.h"
 
 namespace berth {
 namespace {
@@ -23,6 +23,12 @@ namespace {
 constexpr int64_t kDefaultHookMs = 60'000;
 constexpr char kRuntimePath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr char kDefaultCrun[] = "/usr/bin/crun";
+constexpr char kDefaultUmoci[] = "/usr/bin/umoci";
+constexpr int64_t kDefaultUnpackMs = 3'600'000;
+constexpr int64_t kDefaultImageFiles = 4'000'000;
+constexpr int64_t kDefaultImageBytes = int64_t{64} << 30;
+constexpr int64_t kDefaultCacheBytes = int64_t{256} << 30;
+constexpr int64_t kDefaultMinFreeBytes = int64_t{256} << 20;  // of health.minFree
 
 int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
   const int64_t ms = d.seconds() * 1000 + d.nanos() / 1'000'000;
@@ -143,9 +149,74 @@ absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   if (!user.ok() || launch.image().empty()) return user;
   if (geteuid() != 0)
     return absl::FailedPreconditionError("only an agent that is root can run images");
+  return user;
+}
+
+std::string Isolation::ImageCache() const {
+  const std::string& cache = config_.images().cache();
+  return cache.empty() ? state_directory_ + "/images" : cache;
+}
+
+// The same machine may have several agents.
+std::string Isolation::ImageLink(const TaskId& id) const {
+  return absl::StrCat(config_.node_name(), "-", ToString(id));
+}
+
+// Twice what the node is drained for: images must not be what brings it there.
+agent::v1::ImageRequest Isolation::ImageDefaults() const {
+  const config::v1::Images& images = config_.images();
+  const auto or_else = [](int64_t given, int64_t otherwise) {
+    return given > 0 ? given : otherwise;
+  };
+  agent::v1::ImageRequest request;
+  request.set_cache(ImageCache());
+  request.set_umoci(images.umoci().empty() ? kDefaultUmoci : images.umoci());
+  request.set_cache_bytes(or_else(images.cache_bytes(), kDefaultCacheBytes));
+  request.set_max_image_bytes(or_else(images.max_image_bytes(), kDefaultImageBytes));
+  request.set_max_image_files(or_else(images.max_image_files(), kDefaultImageFiles));
+  request.set_timeout_ms(Milliseconds(images.unpack_timeout(), kDefaultUnpackMs));
+  request.set_min_free_bytes(2 * or_else(config_.health().min_free_bytes(), kDefaultMinFreeBytes));
+  return request;
+}
+
+absl::StatusOr<std::optional<agent::v1::ImageRequest>> Isolation::ImageToUnpack(
+    const TaskId& id, const v1::TaskLaunch& launch) const {
+  if (launch.image().empty()) return std::nullopt;
   const auto image = FindImage(config_.images().directory(), launch.image());
   if (!image.ok()) return image.status();
-  return user;
+  if (image->layout.empty()) return std::nullopt;
+  agent::v1::ImageRequest request = ImageDefaults();
+  request.set_layout(image->layout);
+  request.set_tag(image->tag);
+  request.set_link(ImageLink(id));
+  return request;
+}
+
+std::optional<agent::v1::ImageRequest> Isolation::ImageCleaning() const {
+  if (config_.images().directory().empty() || geteuid() != 0) return std::nullopt;
+  return ImageDefaults();
+}
+
+absl::StatusOr<TaskImage> Isolation::Image(const TaskId& id, const v1::TaskLaunch& launch) const {
+  auto linked = LinkedImage(ImageCache(), ImageLink(id));
+  if (!absl::IsNotFound(linked.status())) return linked;
+  const auto image = FindImage(config_.images().directory(), launch.image());
+  if (!image.ok()) return image.status();
+  if (image->rootfs.empty()) return linked.status();
+  return TaskImage{.rootfs = image->rootfs, .env = {}, .working_directory = ""};
+}
+
+void Isolation::KeepImagesOf(const std::set<TaskId>& tasks) const {
+  std::set<std::string> kept;
+  for (const TaskId& id : tasks) kept.insert(ImageLink(id));
+  std::error_code ignored;
+  for (const auto& link : std::filesystem::directory_iterator(ImageCache() + "/used", ignored)) {
+    const std::string name = link.path().filename();
+    absl::string_view id = name;  // "12-0-1", if it is one of this node
+    const bool ours = absl::ConsumePrefix(&id, config_.node_name() + "-") &&
+                      std::count(id.begin(), id.end(), '-') == 2;
+    if (ours && !kept.contains(name)) unlink(link.path().c_str());
+  }
 }
 
 absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& launch,
@@ -189,6 +260,7 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
     spec->var_tmp = directory + "/var-tmp";
   }
   spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory)};
+  if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
   FillHooks(hook_environment, spec);
   if (!launch.image().empty()) {
     absl::Status status = FillContainer(id, launch, directory, *user, spec);
@@ -230,9 +302,9 @@ void Isolation::FillHooks(const Environment& environment, SupervisorSpec* spec) 
 absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& launch,
                                     const std::string& directory, const TaskUser& user,
                                     const SupervisorSpec& spec) const {
-  const auto rootfs = FindImage(config_.images().directory(), launch.image());
-  if (!rootfs.ok()) return rootfs.status();
-  ContainerSpec container{.rootfs = *rootfs,
+  const auto image = Image(id, launch);
+  if (!image.ok()) return image.status();
+  ContainerSpec container{.rootfs = image->rootfs,
                           .argv = spec.argv,
                           .env = spec.env,
                           .working_directory = spec.directory,
@@ -284,6 +356,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
 
 void Isolation::Remove(const TaskId& id) const {
   if (!config_.scratch_directory().empty()) RemoveTree(Scratch(id, ""));
+  unlink((ImageCache() + "/used/" + ImageLink(id)).c_str());
 }
 
 }  // namespace berth

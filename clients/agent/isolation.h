@@ -8,15 +8,19 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "berth/agent/v1/image.pb.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/agent.pb.h"
 #include "clients/agent/control_groups.h"
 #include "clients/agent/device_nodes.h"
 #include "clients/agent/environment.h"
+#include "clients/agent/images.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_users.h"
 
@@ -32,6 +36,16 @@ class Isolation {
 
   // Whether the task can be run as it asks, and the user it would run as.
   absl::StatusOr<TaskUser> Check(const v1::TaskLaunch& launch) const;
+  // The image that must be unpacked before Fill, and what berth-image is told for that; nothing for
+  // a task without image or with an unpacked one.
+  absl::StatusOr<std::optional<agent::v1::ImageRequest>> ImageToUnpack(
+      const TaskId& id, const v1::TaskLaunch& launch) const;
+  // That the cache of images is cleaned up; nothing without images.
+  std::optional<agent::v1::ImageRequest> ImageCleaning() const;
+  // What a task in an image starts from.
+  absl::StatusOr<TaskImage> Image(const TaskId& id, const v1::TaskLaunch& launch) const;
+  // Images that tasks other than these use may go from now on. For what an earlier agent left.
+  void KeepImagesOf(const std::set<TaskId>& tasks) const;
   // The directories of a task, in `directory`, which is there.
   absl::Status MakeDirectories(const TaskId& id, const v1::TaskLaunch& launch,
                                const std::string& directory) const;
@@ -58,6 +72,9 @@ class Isolation {
   Isolation(const config::v1::Agent& config, std::string state_directory);
   absl::Status Init();
   std::string Scratch(const TaskId& id, const std::string& directory) const;
+  std::string ImageCache() const;
+  std::string ImageLink(const TaskId& id) const;
+  agent::v1::ImageRequest ImageDefaults() const;
   absl::Status FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
                          SupervisorSpec* spec) const;
   void FillHooks(const Environment& environment, SupervisorSpec* spec) const;

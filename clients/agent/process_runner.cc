@@ -134,6 +134,11 @@ absl::Status ProcessRunner::Init() {
   event.events = EPOLLIN;
   event.data.fd = inotify_fd_;
   epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, inotify_fd_, &event);
+  auto images = ImageUnpacker::Create(options_.image_program);
+  if (!images.ok()) return images.status();
+  images_ = *std::move(images);
+  event.data.fd = images_->fd();
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, images_->fd(), &event);
   return absl::OkStatus();
 }
 
@@ -171,8 +176,46 @@ void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool
     if (!port.ok()) return Refuse(id, port.status());
     event.port = *port;
   }
-  if (absl::Status status = MakeDirectory(id, launch); !status.ok()) return Refuse(id, status);
-  events_.push_back(std::move(event));
+  absl::Status status = MakeDirectory(id, launch);
+  if (status.ok()) status = MakeReady(id, launch, std::move(event));
+  if (!status.ok()) Refuse(id, status);
+}
+
+absl::Status ProcessRunner::MakeReady(const TaskId& id, const v1::TaskLaunch& launch,
+                                      TaskEvent prepared) {
+  auto image = options_.isolation->ImageToUnpack(id, launch);
+  if (!image.ok()) return image.status();
+  if (image->has_value()) {
+    unpacking_[id] = std::move(prepared);
+    images_->Begin(id, launch.image(), **std::move(image));
+    PollImages();  // it may have failed at once
+  } else {
+    events_.push_back(std::move(prepared));
+  }
+  return absl::OkStatus();
+}
+
+void ProcessRunner::PollImages() {
+  for (const ImageUnpacker::Result& result : images_->Poll()) {
+    const auto found = unpacking_.find(result.id);
+    if (found == unpacking_.end()) {
+      options_.isolation->Remove(result.id);  // discarded meanwhile: it keeps no image
+      continue;
+    }
+    TaskEvent prepared = std::move(found->second);
+    unpacking_.erase(found);
+    if (result.status.ok())
+      events_.push_back(std::move(prepared));
+    else
+      Refuse(result.id, result.status);
+  }
+}
+
+void ProcessRunner::CleanImages(const std::set<TaskId>& tasks) {
+  auto request = options_.isolation->ImageCleaning();
+  if (!request.has_value()) return;
+  options_.isolation->KeepImagesOf(tasks);
+  images_->CleanUp(*std::move(request));
 }
 
 void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
@@ -189,6 +232,8 @@ void ProcessRunner::RemoveAll(const TaskId& id) {
 }
 
 void ProcessRunner::Discard(const TaskId& id) {
+  images_->Forget(id);
+  unpacking_.erase(id);
   ports_.Release(id);
   RemoveAll(id);
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
@@ -201,9 +246,15 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   context.task_directory = Directory(id);
   absl::Status status = options_.isolation->FillContext(id, launch, &context);
   if (!status.ok()) return status;
-  const Environment environment = BuildEnvironment(id, launch, start, context);
   SupervisorSpec spec;
   spec.directory = launch.working_dir();
+  if (!launch.image().empty()) {
+    auto image = options_.isolation->Image(id, launch);
+    if (!image.ok()) return image.status();
+    if (spec.directory.empty()) spec.directory = image->working_directory;
+    context.image = std::move(image->env);
+  }
+  const Environment environment = BuildEnvironment(id, launch, start, context);
   for (const std::string& arg : launch.command())
     spec.argv.push_back(ExpandVariables(arg, environment));
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
@@ -360,6 +411,7 @@ absl::Duration ProcessRunner::PollInterval() const {
 std::vector<TaskEvent> ProcessRunner::Poll() {
   epoll_event ready[kMaxEvents];
   const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
+  PollImages();
   std::vector<TaskId> ended;
   for (int i = 0; i < count; ++i) {
     const auto found = by_pid_fd_.find(ready[i].data.fd);

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "clients/agent/environment.h"
+#include "clients/agent/image_unpacker.h"
 #include "clients/agent/interfaces.h"
 #include "clients/agent/isolation.h"
 #include "clients/agent/port_allocator.h"
@@ -36,6 +37,7 @@ class ProcessRunner final : public TaskRunner {
   struct Options {
     std::string state_directory;  // absolute, exists
     std::string supervisor;       // path of berth-supervisor
+    std::string image_program;    // path of berth-image
     int first_port = 20000;
     int last_port = 24999;
     int64_t log_file_bytes = int64_t{16} << 20;
@@ -54,6 +56,8 @@ class ProcessRunner final : public TaskRunner {
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
+  // After all that an earlier agent left was adopted: images are kept for these tasks only.
+  void CleanImages(const std::set<TaskId>& tasks);
   void SetLease(absl::Duration deadline) override;
   // Whether tasks that start from now on are told that they have no GPU.
   void SetHasGpus(bool has_gpus) { options_.context.has_gpus = has_gpus; }
@@ -98,6 +102,8 @@ class ProcessRunner final : public TaskRunner {
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
+  absl::Status MakeReady(const TaskId& id, const v1::TaskLaunch& launch, TaskEvent prepared);
+  void PollImages();
 
   Options options_;
   PortAllocator ports_;
@@ -107,7 +113,9 @@ class ProcessRunner final : public TaskRunner {
   std::map<TaskId, Live> live_;
   std::map<int, TaskId> by_watch_;
   std::map<int, TaskId> by_pid_fd_;
-  std::set<TaskId> recheck_;  // no descriptor tells of them: looked at each second
+  std::unique_ptr<ImageUnpacker> images_;
+  std::map<TaskId, TaskEvent> unpacking_;  // kPrepared of each, for when its image is there
+  std::set<TaskId> recheck_;               // no descriptor tells of them: looked at each second
   std::vector<TaskEvent> events_;
 };
 

@@ -248,14 +248,25 @@ TEST_CASE("images are looked up by name alone") {
   std::ofstream(store.path() + "/layout/oci-layout") << "{}";
   std::filesystem::create_symlink("/etc", store.path() + "/link");
   const auto find = [&](const std::string& name) { return FindImage(store.path(), name); };
-  CHECK(*find("team/torch:2") == store.path() + "/team/torch:2/rootfs");
-  CHECK(*find("plain") == store.path() + "/plain");
+  CHECK(find("team/torch:2")->rootfs == store.path() + "/team/torch:2/rootfs");
+  CHECK(find("plain")->rootfs == store.path() + "/plain");
   for (const char* name : {"", "/etc", "../etc", "plain/..", "plain//bin", "."})
     CHECK(absl::IsInvalidArgument(find(name).status()));
-  CHECK(absl::IsNotFound(find("link").status()));
-  CHECK(absl::StrContains(find("other").status().message(), "is not in this node's"));
-  CHECK(absl::StrContains(find("layout").status().message(), "not unpacked"));
+  for (const char* name : {"link", "link:1", "plain:1", "other", "other:1", ":1", "layout:1/x"})
+    CHECK(absl::IsNotFound(find(name).status()));
   CHECK(absl::IsNotFound(FindImage("", "x").status()));
+  CHECK(find("layout")->rootfs.empty());
+  CHECK(find("layout")->layout == store.path() + "/layout");
+  CHECK(find("layout")->tag.empty());
+  CHECK(find("layout:2.3")->layout == store.path() + "/layout");
+  CHECK(find("layout:2.3")->tag == "2.3");
+  const auto hint = [&](const std::string& name, const std::string& into) {
+    const std::string line =
+        absl::StrCat("skopeo copy docker://REGISTRY/", name, " oci:", store.path(), "/", into);
+    return absl::StrContains(find(name).status().message(), line + " puts it there");
+  };
+  CHECK(hint("other", "other:latest"));
+  CHECK(hint("team/other:1", "team/other:1"));
 }
 
 TEST_CASE("a container's configuration escapes what a job says") {

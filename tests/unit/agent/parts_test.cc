@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
@@ -73,6 +74,24 @@ TEST_CASE("a share of a GPU, and what MPS holds it to") {
   CHECK(env.at("BERTH_DEVICE_MEMORY_BYTES") == "42949672960");
   CHECK_FALSE(env.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
   CHECK(env.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == "0=40960M");
+}
+
+TEST_CASE("an image's own variables give way, but for its PATH") {
+  v1::TaskLaunch launch = Launch();
+  EnvironmentContext context = Context();
+  context.image = {
+      {"PATH", "/opt/bin"}, {"RANK", "9"}, {"HOME", "/x"}, {"OF", "image"}, {"A", "b"}};
+  launch.add_env()->set_name("OF");
+  launch.mutable_env(launch.env_size() - 1)->set_value("job");
+  Environment env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("PATH") == "/opt/bin");
+  CHECK(env.at("RANK") != "9");
+  CHECK(env.at("HOME") != "/x");
+  CHECK(env.at("OF") == "job");
+  CHECK(env.at("A") == "b");
+  context.image.erase("PATH");
+  env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(absl::StrContains(env.at("PATH"), "/usr/bin"));
 }
 
 TEST_CASE("the environment contract") {
@@ -261,8 +280,13 @@ TEST_CASE("configuration: defaults and what cannot work") {
     config.add_devices()->set_kind("gpu");
     config.mutable_devices(i)->set_uuid("same");
   }
+  config.mutable_images()->set_cache("images");
+  config.mutable_images()->set_max_image_files(-1);
+  config.mutable_images()->mutable_unpack_timeout()->set_seconds(25 * 3600);
   const std::string problems(CheckAgentConfig(config, 0).message());
-  for (const char* part : {"no user no-such-user", "firstPort", "uuid same stands twice"}) {
+  for (const char* part :
+       {"no user no-such-user", "firstPort", "uuid same stands twice", "images.cache: must be",
+        "images.unpackTimeout: 1s..24h", "images.maxImageFiles: must not be negative"}) {
     CAPTURE(problems);
     CHECK(problems.find(part) != std::string::npos);
   }

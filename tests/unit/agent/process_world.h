@@ -90,6 +90,7 @@ struct Fixture {
     ProcessRunner::Options options;
     options.state_directory = state.path();
     options.supervisor = ProgramBeside("berth-supervisor");
+    options.image_program = ProgramBeside("berth-image");
     options.isolation = MakeIsolation();
     options.first_port = 26000;
     options.last_port = 26999;

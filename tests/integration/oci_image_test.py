@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Tasks in images of OCI layouts, end to end: resolved, unpacked once, shared, refused when damaged, and whole whatever is
+killed. Needs root, crun, umoci and a static busybox; without, it is skipped.
+"""
+import gzip
+import hashlib
+import io
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import tarfile
+import unittest
+
+from google.protobuf import duration_pb2
+
+from berth_api import job_pb2, make_job, node_pb2
+from berth_harness import Cluster, alive, wait_until
+
+HYBRID = pathlib.Path("/sys/fs/cgroup/unified/cgroup.procs")
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+OCI = "application/vnd.oci.image."
+
+
+class Layout:
+    """An OCI layout, as `skopeo copy` writes it."""
+
+    def __init__(self, path):
+        self.path, self.manifests, self.layers = path, [], []
+        (path / "blobs" / "sha256").mkdir(parents=True)
+        (path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+
+    def blob(self, media_type, data):
+        digest = hashlib.sha256(data).hexdigest()
+        (self.path / "blobs" / "sha256" / digest).write_bytes(data)
+        return {"mediaType": OCI + media_type, "digest": f"sha256:{digest}", "size": len(data)}
+
+    def add(self, tag, config, busybox, **files):
+        tar = io.BytesIO()
+        with tarfile.open(fileobj=tar, mode="w") as archive:
+            archive.add(busybox, "bin/busybox")
+            for name in ("sh", "id", "sleep", "pwd", "touch", "cat", "ls", "env"):
+                link = tarfile.TarInfo(f"bin/{name}")
+                link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+                archive.addfile(link)
+            for name, text in files.items():
+                entry = tarfile.TarInfo(f"data/{name}")
+                entry.size, entry.mode = len(text), 0o644
+                archive.addfile(entry, io.BytesIO(text.encode()))
+        layer = self.blob("layer.v1.tar+gzip", gzip.compress(tar.getvalue()))
+        self.layers.append(layer)
+        sum_of_tar = "sha256:" + hashlib.sha256(tar.getvalue()).hexdigest()
+        whole = {"architecture": ARCHITECTURE, "os": "linux", "config": config,
+                 "rootfs": {"type": "layers", "diff_ids": [sum_of_tar]}}
+        manifest = {"schemaVersion": 2, "config": self.blob("config.v1+json", json.dumps(whole).encode()),
+                    "layers": [layer]}
+        entry = self.blob("manifest.v1+json", json.dumps(manifest).encode())
+        self.manifests.append({**entry, "annotations": {"org.opencontainers.image.ref.name": tag}})
+        (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": self.manifests}))
+        return "sha256-" + entry["digest"].removeprefix("sha256:")
+
+
+class OciImage(unittest.TestCase):
+    def setUp(self):
+        busybox = shutil.which("busybox")
+        for need, there in (("root", os.getuid() == 0), ("crun", os.path.exists("/usr/bin/crun")),
+                            ("umoci", os.path.exists("/usr/bin/umoci")), ("a static busybox", busybox)):
+            if not there:
+                self.skipTest(f"needs {need}")
+        self.busybox = busybox
+        self.cluster = Cluster({"lease": "6s", "heartbeatInterval": "1s"})
+        self.cluster.belongs_to(self)
+        self.cluster.server.start()
+        self.cluster.create_queue("q")
+        self.store = self.cluster.home / "store"
+        self.layout = Layout(self.store / "team" / "small")
+        self.state = pathlib.Path(f"/run{self.cluster.home}")  # not below /tmp; has the name that the harness looks for
+        self.state.mkdir(parents=True)
+        self.addCleanup(shutil.rmtree, self.state, ignore_errors=True)
+
+    def agent(self, hooks=None, **images):
+        images = {"directory": str(self.store), "crun": self.crun(), **images}
+        agent = self.cluster.add_agent("n1", stateDirectory=str(self.state), images=images, hooks=hooks or {})
+        self.cluster.wait_nodes(1)
+        return agent
+
+    def crun(self):
+        """Debian's crun does not run where hierarchies of both versions are mounted, unless one is out of its sight."""
+        if not HYBRID.exists():
+            return "/usr/bin/crun"
+        return self.script("crun-here", "exec unshare -m sh -c 'umount /sys/fs/cgroup/unified; exec /usr/bin/crun \"$@\"' "
+                                        "crun \"$@\"")
+
+    def script(self, name, text):
+        path = self.cluster.home / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def submit(self, job, image):
+        job.spec.groups[0].image = image
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=job.name, jobs=[job]), timeout=10)
+
+    def add(self, tag, config, **files):
+        return self.layout.add(tag, config, self.busybox, **files)
+
+    def cached(self):
+        return {path.name for path in (self.state / "images").glob("sha256-*")}
+
+    def used(self):
+        return list((self.state / "images" / "used").iterdir())
+
+    def logs(self, job):
+        return self.cluster.berth("job", "logs", job)
+
+    def test_configuration_tags_and_sharing(self):
+        one = self.add("1", {"Env": ["PATH=/bin", "FROM=image", "OF=image", "WORLD_SIZE=77"], "WorkingDir": "/data",
+                             "Entrypoint": ["/nothing"], "User": "0"}, which="one")
+        two = self.add("2", {"WorkingDir": "/"}, which="two")
+        prolog = self.cluster.home / "prolog"
+        self.agent(hooks={"prolog": ["/bin/sh", "-c", f"env >> {prolog}"]})
+        look = ("cat /data/which; echo; pwd; id -u; echo $PATH $FROM $OF $WORLD_SIZE; "
+                "touch /data/x || echo sealed; touch $BERTH_SCRATCH/x && echo own; ")
+        self.submit(make_job("first", "q", ["sh", "-c", look + "sleep 100000"], replicas=2, env={"OF": "job"}), "team/small:1")
+        self.submit(make_job("second", "q", ["/bin/sh", "-c", look + "sleep 100000"]), "team/small:2")
+        expected = {"first": "one\n/data\n65534\n/bin image job 2\nsealed\nown\n",
+                    "second": "two\n/run/berth/work\n65534\n/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 1\n"
+                              "sealed\nown\n"}
+        for name, text in expected.items():
+            self.cluster.wait_job(name, "RUNNING")
+            for task in range(2 if name == "first" else 1):
+                def said():
+                    out = self.cluster.berth("job", "logs", name, "--task", f"w-{task}")
+                    return "\n".join(line for line in out.splitlines() if "touch:" not in line) + "\n"
+                wait_until(lambda: said() == text or self.fail_later(said()), 20, f"what task {task} of {name} sees")
+        self.assertNotIn("image", [line.partition("=")[2] for line in prolog.read_text().splitlines()],
+                         "an image's variables reach no program of the node")
+        self.assertEqual(self.cached(), {one, two})
+        self.assertEqual(sorted(os.readlink(link) for link in self.used()), sorted([f"../{one}"] * 2 + [f"../{two}"]))
+        self.assertEqual(self.cluster.berth("exec", "first", "--", "cat", "/data/which"), "one")
+        for name in expected:
+            self.cluster.berth("job", "cancel", name)
+            self.cluster.wait_job(name, "CANCELLED")
+        self.assertEqual(self.used(), [], "tasks that ended keep no image")
+        self.assertEqual(self.cached(), {one, two})
+
+    @staticmethod
+    def fail_later(text):
+        raise LookupError(repr(text))
+
+    def refused(self, job, image, pattern):
+        self.submit(make_job(job, "q", ["true"]), image)
+
+        def message():
+            (task,) = self.cluster.api.tasks(job)
+            return task.message
+        wait_until(lambda: message() != "", 30, "the refusal")
+        self.assertRegex(message(), pattern)
+        self.cluster.berth("job", "cancel", job)
+
+    def test_refusals(self):
+        self.add("1", {}, which="one")
+        self.agent()
+        blob = self.layout.layers[0]["digest"]
+        file = self.layout.path / "blobs" / "sha256" / blob.removeprefix("sha256:")
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        self.refused("damaged", "team/small:1", f"image team/small:1: blob {blob} of .*/team/small is damaged")
+        self.assertEqual(self.cached(), set())
+        self.assertFalse((self.state / "images" / "new").exists())
+        self.refused("missing", "team/other:1",
+                     f"skopeo copy docker://REGISTRY/team/other:1 oci:{self.store}/team/other:1 puts it there")
+        self.refused("tag", "team/small:3", "there is no tag 3 in the OCI layout .*, which has: 1")
+
+    def slow_umoci(self):
+        """Says when it begins, and goes on when the test wants it."""
+        return self.script("umoci-here", f"echo $$ >> {self.cluster.home}/begun\n"
+                                         f"until [ -e {self.cluster.home}/go ]; do sleep 0.05; done\n"
+                                         "exec /usr/bin/umoci \"$@\"")
+
+    def unpackers(self):
+        path = self.cluster.home / "begun"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    def test_a_long_unpacking_stalls_nothing(self):
+        entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
+        self.agent(umoci=self.slow_umoci())
+        self.submit(make_job("boxed", "q", ["cat", "/data/which"]), "team/small:1")
+        wait_until(self.unpackers, 20, "it is being unpacked")
+        for i in range(4):  # past the lease
+            self.submit(make_job(f"plain-{i}", "q", ["sleep", "2"]), "")
+            self.cluster.wait_job(f"plain-{i}", "SUCCEEDED")
+        self.assertEqual(self.cached(), set())
+        (self.cluster.home / "go").touch()
+        self.cluster.wait_job("boxed", "SUCCEEDED")
+        self.assertEqual(self.logs("boxed"), "one")
+        self.assertEqual(self.cached(), {entry})
+        self.assertEqual(len(self.unpackers()), 1)
+
+    def test_an_unpacking_outlasts_the_task_that_wanted_it(self):
+        entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
+        self.agent(umoci=self.slow_umoci())
+        job = make_job("boxed", "q", ["cat", "/data/which"], prepare_timeout=duration_pb2.Duration(seconds=2))
+        self.submit(job, "team/small:1")
+        wait_until(self.unpackers, 20, "it is being unpacked")
+
+        def refusals():
+            return self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10).status.refusals
+        wait_until(lambda: refusals() > 0, 30, "the time to prepare has passed")
+        (self.cluster.home / "go").touch()
+        wait_until(lambda: self.cached() == {entry}, 20, "it was unpacked all the same")
+        wait_until(lambda: not self.used(), 20, "the task that is gone keeps no image")
+        self.cluster.wait_job("boxed", "SUCCEEDED", timeout_s=120)
+        self.assertEqual(self.logs("boxed"), "one")
+        self.assertEqual(len(self.unpackers()), 1)
+
+    def test_an_agent_killed_while_unpacking(self):
+        entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
+        agent = self.agent(umoci=self.slow_umoci())
+        self.submit(make_job("boxed", "q", ["cat", "/data/which"]), "team/small:1")
+        (unpacker,) = wait_until(self.unpackers, 20, "it is being unpacked")
+        agent.kill()
+        self.assertTrue(alive(unpacker), "an agent's end does not end what it unpacks")
+        agent.start()
+        self.cluster.wait_nodes(1)
+        (self.cluster.home / "go").touch()
+        self.cluster.wait_job("boxed", "SUCCEEDED")
+        self.assertEqual(self.logs("boxed"), "one")
+        self.assertEqual(len(self.unpackers()), 1)
+        self.assertEqual(self.cached(), {entry})
+        wait_until(lambda: not self.used(), 20, "nothing keeps the image")
+
+    def test_all_killed_while_unpacking(self):
+        entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
+        agent = self.agent(umoci=self.slow_umoci())
+        self.submit(make_job("boxed", "q", ["cat", "/data/which"]), "team/small:1")
+        (unpacker,) = wait_until(self.unpackers, 20, "it is being unpacked")
+        agent.kill()
+        (program,) = (pid for pid in self.cluster.processes()
+                      if b"berth-image" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(program, signal.SIGKILL)
+        wait_until(lambda: not alive(unpacker), 20, "umoci ends with who started it")
+        self.assertEqual(self.cached(), set())
+        (self.cluster.home / "go").touch()
+        agent.start()
+        self.cluster.wait_nodes(1)
+        self.cluster.wait_job("boxed", "SUCCEEDED")
+        self.assertEqual(self.cached(), {entry})
+        self.assertFalse((self.state / "images" / "new").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
