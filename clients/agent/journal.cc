@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "clients/agent/crc32c.h"
+#include "support/crc32c.h"
 
 namespace berth {
 namespace {

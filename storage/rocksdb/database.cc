@@ -30,6 +30,17 @@ absl::Status CheckFamilies(const DatabasePlace& place, const Families& known) {
   return absl::OkStatus();
 }
 
+bool IsLocked(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  return status.IsIOError() && (absl::StrContains(text, "While lock file") ||
+                                absl::StrContains(text, "lock hold by current process"));
+}
+
+absl::Status InUse(const rocksdb::Status& status, const DatabasePlace& place) {
+  return absl::UnavailableError(
+      absl::StrCat(place.directory, ": in use by another process (", status.ToString(), ")"));
+}
+
 }  // namespace
 
 absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place) {
@@ -41,6 +52,16 @@ absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place)
   if (status.IsCorruption()) return absl::DataLossError(text);
   if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
   return absl::InternalError(text);
+}
+
+DirectoryLock::DirectoryLock(const DatabasePlace& place) : env_(place.env) {
+  if (place.read_only || !env_->FileExists(place.directory).ok()) return;
+  const rocksdb::Status locked = env_->LockFile(place.directory + "/LOCK", &lock_);
+  if (!locked.ok()) status_ = IsLocked(locked) ? InUse(locked, place) : ToStatus(locked, place);
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (lock_ != nullptr) env_->UnlockFile(lock_);
 }
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabasePlace& place) {
@@ -57,11 +78,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabasePlace& pl
           : rocksdb::DB::Open(settings, place.directory, known, &database->families_, &raw);
   database->db_.reset(raw);
   if (status.ok()) return database;
-  if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
-    return absl::UnavailableError(
-        absl::StrCat(place.directory, ": in use by another process (", status.ToString(), ")"));
-  }
-  return ToStatus(status, place);
+  return IsLocked(status) ? InUse(status, place) : ToStatus(status, place);
 }
 
 Database::~Database() {

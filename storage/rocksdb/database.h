@@ -30,6 +30,25 @@ struct DatabasePlace {
 // RESOURCE_EXHAUSTED, the rest INTERNAL.
 absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place);
 
+// No other process has the database open as long as it lives; RocksDB takes the same lock, so that
+// it has to be gone by then. Without a directory there is nothing to lock; with `read_only` the
+// caller has the lock.
+class DirectoryLock {
+ public:
+  explicit DirectoryLock(const DatabasePlace& place);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+  // UNAVAILABLE: another process has it.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  rocksdb::Env* const env_;
+  rocksdb::FileLock* lock_ = nullptr;
+  absl::Status status_;
+};
+
 // Thread-safe, as RocksDB is.
 class Database {
  public:

@@ -45,14 +45,52 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions options) {
   std::unique_ptr<RocksDbStore> store(new RocksDbStore(std::move(options)));
-  if (absl::Status status = store->wals_->Check(); !status.ok()) return status;
-  auto database = Database::Open(store->place_);
+  if (absl::Status status = store->CheckLogs(); !status.ok()) return status;
+  auto database = store->OpenDatabase();
   if (!database.ok()) return database.status();
   if (!store->place_.read_only) store->env_->DeleteFile(store->place_.directory + kRoomName);
   if (absl::Status status = store->ReadMeta(**database); !status.ok()) return status;
   if (absl::Status status = store->VerifyTail(**database); !status.ok()) return status;
   store->Set(*std::move(database));
   return store;
+}
+
+// Not while another process writes them, and before RocksDB changes anything.
+absl::Status RocksDbStore::CheckLogs() {
+  const DirectoryLock lock(place_);
+  if (!lock.status().ok()) return lock.status();
+  absl::Status status = wals_->Check();
+  if (status.ok()) return wals_->Mend(place_.read_only);
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat(status.message(), MissingBatches()));
+}
+
+// RocksDB names the write-ahead log that it cannot read, but not where.
+absl::StatusOr<std::unique_ptr<Database>> RocksDbStore::OpenDatabase() {
+  auto database = Database::Open(place_);
+  const std::string damage = absl::IsDataLoss(database.status()) ? wals_->Damage() : "";
+  if (damage.empty()) return database;
+  return absl::DataLossError(absl::StrCat(database.status().message(), " [", damage, "]"));
+}
+
+// ": 7 batches are missing, after batch 193", as far as that can be seen without changing anything.
+std::string RocksDbStore::MissingBatches() const {
+  DatabasePlace looking = place_;
+  looking.read_only = true;
+  const auto database = Database::Open(looking);
+  std::string value;
+  pb::Meta meta;
+  if (!database.ok() ||
+      !(*database)
+           ->db()
+           .Get(rocksdb::ReadOptions(), (*database)->Family(RecordKind::kMeta), ToSlice(kStoreKey),
+                &value)
+           .ok() ||
+      !meta.ParseFromString(value) || meta.last_sequence() >= wals_->acknowledged()) {
+    return "";
+  }
+  return absl::StrCat(": ", wals_->acknowledged() - meta.last_sequence(),
+                      " batches are missing, after batch ", meta.last_sequence());
 }
 
 absl::StatusOr<std::shared_ptr<const Database>> RocksDbStore::Get() const {
@@ -324,6 +362,9 @@ absl::Status RocksDbStore::Reopen(size_t bytes) {
   if (auto open = Get(); open.ok()) old = *open;
   Set(nullptr);
   while (!old.expired()) absl::SleepFor(absl::Milliseconds(1));  // readers finish their page
+  if (absl::Status status = wals_->Mend(/*read_only=*/false); !status.ok()) {
+    return absl::IsResourceExhausted(status) ? DiskFull() : status;
+  }
   absl::StatusOr<std::shared_ptr<const Database>> database = Database::Open(place_);
   if (absl::IsResourceExhausted(database.status())) return DiskFull();
   if (!database.ok()) return database.status();
@@ -366,8 +407,11 @@ absl::Status RocksDbStore::DiskFull() const {
 }
 
 absl::Status RocksDbStore::LostBatches() const {
-  return Damaged(absl::StrCat("the last batch is ", last_sequence_.load(), ", but ", kWalListName,
-                              " says that batch ", wals_->acknowledged(), " was acknowledged"));
+  const uint64_t last = last_sequence_.load(), acknowledged = wals_->acknowledged();
+  return Damaged(absl::StrCat("the last batch is ", last, ", but batch ", acknowledged,
+                              " was acknowledged (", kAckedName, ", ", kWalListName,
+                              "): ", acknowledged - last, " batches are missing at the end of ",
+                              wals_->Newest()));
 }
 
 absl::Status RocksDbStore::Damaged(absl::string_view reason) const {

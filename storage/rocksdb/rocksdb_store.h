@@ -83,6 +83,10 @@ class RocksDbStore final : public Store {
   absl::StatusOr<std::shared_ptr<const Database>> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Set(std::shared_ptr<const Database> database) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What comes before the database is opened, and opening it.
+  absl::Status CheckLogs();
+  absl::StatusOr<std::unique_ptr<Database>> OpenDatabase();
+  std::string MissingBatches() const;
   absl::Status ReadMeta(const Database& database);
   absl::Status MakeMeta(const Database& database);
   std::string EncodeMeta(uint64_t sequence, const ChainHash& hash, uint32_t format) const;

@@ -7,9 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "storage/rocksdb/wal_tail.h"
 
 namespace berth {
 namespace {
@@ -24,10 +26,19 @@ bool IsWalName(absl::string_view name) {
          name.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
+// 12 of "000012.log".
+uint64_t NumberOf(absl::string_view name) {
+  uint64_t number = 0;
+  absl::ConsumeSuffix(&name, ".log");
+  return absl::SimpleAtoi(name, &number) ? number : 0;
+}
+
 }  // namespace
 
 WalList::WalList(std::shared_ptr<rocksdb::FileSystem> file_system, std::string directory)
-    : file_system_(std::move(file_system)), directory_(std::move(directory)) {}
+    : file_system_(std::move(file_system)),
+      directory_(std::move(directory)),
+      acked_(file_system_, PathOf(kAckedName)) {}
 
 std::string WalList::PathOf(absl::string_view name) const {
   return absl::StrCat(directory_, "/", name);
@@ -59,14 +70,78 @@ absl::Status WalList::Check() {
   for (const std::string& name : present) {
     if (IsWalName(name)) names_.insert(name);  // made, but not listed yet when the process died
   }
-  next_note_ = acknowledged_ + 1;
+  const uint64_t listed = last_.batch;
+  last_ = acked_.Read();
+  last_.batch = std::max(last_.batch, listed);
+  next_note_ = last_.batch + 1;
+  return CheckLength();
+}
+
+// The last log that something was acknowledged in may be gone since then, its content being in
+// tables.
+absl::Status WalList::CheckLength() const {
+  uint64_t bytes = 0;
+  for (const std::string& name : names_) {
+    if (NumberOf(name) != last_.log) continue;
+    const IOStatus asked = file_system_->GetFileSize(PathOf(name), IOOptions(), &bytes, nullptr);
+    if (!asked.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat(directory_, ": ", name, " has no length: ", asked.ToString()));
+    }
+    if (bytes >= last_.bytes) continue;
+    return absl::DataLossError(absl::StrCat(
+        directory_, ": damaged: the write-ahead log ", name, " ends at byte ", bytes, ", but ",
+        last_.bytes, " bytes of it were acknowledged, up to batch ", last_.batch));
+  }
   return absl::OkStatus();
+}
+
+std::vector<std::string> WalList::Names() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names(names_.begin(), names_.end());
+  std::sort(names.begin(), names.end(),
+            [](const auto& a, const auto& b) { return NumberOf(a) < NumberOf(b); });
+  return names;
+}
+
+uint64_t WalList::AcknowledgedBytes(absl::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  return NumberOf(name) == last_.log ? last_.bytes : 0;
+}
+
+absl::Status WalList::Mend(bool read_only) {
+  const std::vector<std::string> names = Names();
+  if (names.empty()) return absl::OkStatus();
+  absl::Status status = CutUnsyncedTail(*file_system_, directory_, names.back(),
+                                        AcknowledgedBytes(names.back()), read_only);
+  for (const std::string& name : names) {
+    if (!status.ok() || read_only) break;
+    const IOStatus synced = SyncFile(*file_system_, PathOf(name));
+    if (synced.ok()) continue;
+    const std::string text = absl::StrCat(PathOf(name), ": ", synced.ToString());
+    status = synced.IsNoSpace() ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+  }
+  return status;
+}
+
+std::string WalList::Newest() const {
+  absl::MutexLock lock(&mutex_);
+  return last_.log > 0 ? absl::StrFormat("%06d.log", last_.log) : "the write-ahead log";
+}
+
+std::string WalList::Damage() const {
+  std::vector<std::string> found;
+  for (const std::string& name : Names()) {
+    std::string damage = DamageOf(*file_system_, PathOf(name));
+    if (!damage.empty()) found.push_back(std::move(damage));
+  }
+  return absl::StrJoin(found, "; ");
 }
 
 absl::Status WalList::Parse(const std::string& text) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
   absl::string_view first = lines.empty() ? absl::string_view() : lines.front();
-  bool good = absl::ConsumePrefix(&first, kBatchWord) && absl::SimpleAtoi(first, &acknowledged_);
+  bool good = absl::ConsumePrefix(&first, kBatchWord) && absl::SimpleAtoi(first, &last_.batch);
   for (size_t i = 1; i < lines.size(); ++i) {
     good = good && IsWalName(lines[i]);
     names_.emplace(lines[i]);
@@ -94,37 +169,41 @@ IOStatus WalList::Remove(absl::string_view path) {
   return status;
 }
 
+void WalList::Synced(absl::string_view path, uint64_t bytes) {
+  const uint64_t number = NumberOf(absl::StripPrefix(path, PathOf("")));
+  absl::MutexLock lock(&mutex_);
+  if (number < last_.log)
+    return;  // what comes before the newest is closed, and known to the MANIFEST
+  last_.log = number;
+  last_.bytes = bytes;
+}
+
 void WalList::Acknowledge(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
-  acknowledged_ = sequence;
+  last_.batch = sequence;
+  acked_.Write(last_);
   if (sequence < next_note_ || !Write().ok()) return;
   next_note_ = sequence + std::min(sequence, kAcknowledgedStep);
 }
 
 uint64_t WalList::acknowledged() const {
   absl::MutexLock lock(&mutex_);
-  return acknowledged_;
-}
-
-IOStatus WalList::SyncDirectory() const {
-  std::unique_ptr<rocksdb::FSDirectory> directory;
-  IOStatus status = file_system_->NewDirectory(directory_, IOOptions(), &directory, nullptr);
-  return status.ok() ? directory->Fsync(IOOptions(), nullptr) : status;
+  return last_.batch;
 }
 
 // The directory is synced before, too: a file that is listed is there, whatever happens.
 IOStatus WalList::Write() {
   const std::string text =
-      absl::StrCat(kBatchWord, acknowledged_, "\n", absl::StrJoin(names_, "\n"), "\n");
+      absl::StrCat(kBatchWord, last_.batch, "\n", absl::StrJoin(names_, "\n"), "\n");
   const std::string aside = PathOf(absl::StrCat(kWalListName, ".new"));
-  IOStatus status = SyncDirectory();
+  IOStatus status = SyncDirectory(*file_system_, directory_);
   if (status.ok()) {
     status = rocksdb::WriteStringToFile(file_system_.get(), text, aside, /*should_sync=*/true);
   }
   if (status.ok()) {
     status = file_system_->RenameFile(aside, PathOf(kWalListName), IOOptions(), nullptr);
   }
-  return status.ok() ? SyncDirectory() : status;
+  return status.ok() ? SyncDirectory(*file_system_, directory_) : status;
 }
 
 }  // namespace berth

@@ -1,5 +1,6 @@
 #include "storage/rocksdb/watched_file_system.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -25,20 +26,22 @@ IOStatus QuotaAsNoSpace(IOStatus status) {
   return is_quota ? IOStatus::NoSpace(status.getState()) : status;
 }
 
+// `wals`: null, but for a log file that was made now.
 class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   WatchedFile(std::unique_ptr<FSWritableFile> file, std::string name,
-              std::shared_ptr<DiskTroubles> troubles)
+              std::shared_ptr<DiskTroubles> troubles, std::shared_ptr<WalList> wals)
       : FSWritableFileOwnerWrapper(std::move(file)),
         name_(std::move(name)),
-        troubles_(std::move(troubles)) {}
+        troubles_(std::move(troubles)),
+        wals_(std::move(wals)) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
-    return Wrote(target()->Append(data, options, debug));
+    return Appended(target()->Append(data, options, debug), data.size());
   }
   IOStatus Append(const Slice& data, const IOOptions& options, const DataVerificationInfo& info,
                   IODebugContext* debug) override {
-    return Wrote(target()->Append(data, options, info, debug));
+    return Appended(target()->Append(data, options, info, debug), data.size());
   }
   IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
                             IODebugContext* debug) override {
@@ -58,10 +61,12 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
     return Wrote(target()->Close(options, debug));
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
-    return Synced(target()->Sync(options, debug));
+    const uint64_t size = size_.load();
+    return AllSynced(Synced(target()->Sync(options, debug)), size);
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
-    return Synced(target()->Fsync(options, debug));
+    const uint64_t size = size_.load();
+    return AllSynced(Synced(target()->Fsync(options, debug)), size);
   }
   IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
                      IODebugContext* debug) override {
@@ -80,8 +85,19 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
     return status;
   }
 
+  IOStatus Appended(IOStatus status, size_t bytes) {
+    if (status.ok()) size_ += bytes;
+    return Wrote(std::move(status));
+  }
+  IOStatus AllSynced(IOStatus status, uint64_t size) {
+    if (status.ok() && wals_ != nullptr) wals_->Synced(name_, size);
+    return status;
+  }
+
   const std::string name_;
   const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<WalList> wals_;
+  std::atomic<uint64_t> size_{0};
 };
 
 class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
@@ -132,7 +148,7 @@ std::string DiskTroubles::NoSpace() const {
   return no_space_;
 }
 
-IOStatus WatchedFileSystem::Watch(const std::string& name, IOStatus status,
+IOStatus WatchedFileSystem::Watch(const std::string& name, bool is_new, IOStatus status,
                                   std::unique_ptr<FSWritableFile>* file) {
   if (status.ok() && wals_->Covers(name)) status = wals_->Add(name);
   status = QuotaAsNoSpace(std::move(status));
@@ -140,7 +156,8 @@ IOStatus WatchedFileSystem::Watch(const std::string& name, IOStatus status,
     troubles_->Note(status, name, /*was_sync=*/false);
     return status;
   }
-  *file = std::make_unique<WatchedFile>(std::move(*file), name, troubles_);
+  *file = std::make_unique<WatchedFile>(std::move(*file), name, troubles_,
+                                        is_new && wals_->Covers(name) ? wals_ : nullptr);
   return status;
 }
 
@@ -148,21 +165,23 @@ IOStatus WatchedFileSystem::NewWritableFile(const std::string& name,
                                             const rocksdb::FileOptions& options,
                                             std::unique_ptr<FSWritableFile>* file,
                                             IODebugContext* debug) {
-  return Watch(name, target()->NewWritableFile(name, options, file, debug), file);
+  return Watch(name, /*is_new=*/true, target()->NewWritableFile(name, options, file, debug), file);
 }
 
 IOStatus WatchedFileSystem::ReopenWritableFile(const std::string& name,
                                                const rocksdb::FileOptions& options,
                                                std::unique_ptr<FSWritableFile>* file,
                                                IODebugContext* debug) {
-  return Watch(name, target()->ReopenWritableFile(name, options, file, debug), file);
+  return Watch(name, /*is_new=*/false, target()->ReopenWritableFile(name, options, file, debug),
+               file);
 }
 
 IOStatus WatchedFileSystem::ReuseWritableFile(const std::string& name, const std::string& old_name,
                                               const rocksdb::FileOptions& options,
                                               std::unique_ptr<FSWritableFile>* file,
                                               IODebugContext* debug) {
-  return Watch(name, target()->ReuseWritableFile(name, old_name, options, file, debug), file);
+  return Watch(name, /*is_new=*/false,
+               target()->ReuseWritableFile(name, old_name, options, file, debug), file);
 }
 
 IOStatus WatchedFileSystem::DeleteFile(const std::string& name, const IOOptions& options,

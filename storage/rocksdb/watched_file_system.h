@@ -58,7 +58,7 @@ class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* debug) override;
 
  private:
-  rocksdb::IOStatus Watch(const std::string& name, rocksdb::IOStatus status,
+  rocksdb::IOStatus Watch(const std::string& name, bool is_new, rocksdb::IOStatus status,
                           std::unique_ptr<rocksdb::FSWritableFile>* file);
 
   const std::shared_ptr<DiskTroubles> troubles_;

@@ -21,7 +21,7 @@ using rocksdb::IOStatus;
 
 namespace fs = std::filesystem;
 
-constexpr size_t kTornBytes = 512;
+constexpr size_t kSector = 512;
 
 // "bases/" of "bases/1.sst" and of "bases/"; "" of "CURRENT".
 std::string ParentOf(absl::string_view name) {
@@ -66,8 +66,14 @@ class RecordedDisk::Model {
         inode_of_[step.file] = inodes_.size();
         inodes_.push_back({});
         return Change({.name = step.name, .inode = inodes_.size() - 1});
+      case Kind::kReopen:
+        inode_of_[step.file] = now_.at(step.name);
+        return;
       case Kind::kAppend:
         inodes_[inode_of_.at(step.file)].data += step.data;
+        return;
+      case Kind::kOverwrite:
+        inodes_[inode_of_.at(step.file)].overwrites.push_back({step.size, step.data});
         return;
       case Kind::kTruncate: {
         Inode& inode = inodes_[inode_of_.at(step.file)];
@@ -77,6 +83,8 @@ class RecordedDisk::Model {
       }
       case Kind::kSync: {
         Inode& inode = inodes_[inode_of_.at(step.file)];
+        for (const Overwrite& overwrite : inode.overwrites) Apply(overwrite, &inode.data);
+        inode.overwrites.clear();
         inode.synced = inode.data.size();
         return;
       }
@@ -109,9 +117,11 @@ class RecordedDisk::Model {
       const Inode& file = inodes_[inode];
       const size_t kept = Part(file.data.size() - file.synced, cut, random);
       std::string data = file.data.substr(0, file.synced + kept);
-      if (cut == PowerCut::kTorn && kept > 0 && random.Below(2) == 0) {
-        const size_t torn = std::min(kept, static_cast<size_t>(1 + random.Below(kTornBytes)));
-        std::fill(data.end() - static_cast<ptrdiff_t>(torn), data.end(), '\0');
+      if (cut == PowerCut::kTorn && random.Below(2) == 0) Tear(file.synced, &data, random);
+      for (const Overwrite& overwrite : file.overwrites) {
+        if (overwrite.offset > data.size()) continue;  // what is there was not kept either
+        const size_t written = Part(overwrite.data.size(), cut, random);
+        Apply({overwrite.offset, overwrite.data.substr(0, written)}, &data);
       }
       image.files.emplace(name, std::move(data));
     }
@@ -119,9 +129,14 @@ class RecordedDisk::Model {
   }
 
  private:
+  struct Overwrite {
+    uint64_t offset = 0;
+    std::string data;
+  };
   struct Inode {
     std::string data;
     size_t synced = 0;
+    std::vector<Overwrite> overwrites = {};  // since the last sync; not in `data` yet
   };
   struct Entry {  // a name that comes, goes, or both
     std::string name = {};
@@ -132,6 +147,19 @@ class RecordedDisk::Model {
   static void Apply(const Entry& entry, std::map<std::string, size_t>* names) {
     if (!entry.gone.empty()) names->erase(entry.gone);
     if (!entry.name.empty()) (*names)[entry.name] = entry.inode;
+  }
+  static void Apply(const Overwrite& overwrite, std::string* data) {
+    data->resize(std::max<size_t>(data->size(), overwrite.offset + overwrite.data.size()));
+    std::copy(overwrite.data.begin(), overwrite.data.end(),
+              data->begin() + static_cast<ptrdiff_t>(overwrite.offset));
+  }
+  // Sectors are written whole or not at all. The one in which what was synced ends has zeros after
+  // it until then.
+  static void Tear(size_t synced, std::string* data, Random& random) {
+    const size_t first = synced / kSector, sectors = data->size() / kSector - first + 1;
+    const size_t begin = std::max(synced, (first + random.Below(sectors)) * kSector);
+    if (begin < data->size())
+      std::fill(data->begin() + static_cast<ptrdiff_t>(begin), data->end(), '\0');
   }
   void Change(Entry entry) {
     Apply(entry, &now_);
@@ -182,6 +210,32 @@ class RecordedDisk::File final : public rocksdb::FSWritableFileOwnerWrapper {
     return target()->Truncate(size, options, debug);
   }
   // Noted once it is through: what is synced is safe then, and not before.
+  IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
+    if (disk_->failing()) return IOStatus::IOError("told to fail");
+    IOStatus status = target()->Sync(options, debug);
+    disk_->Note({.kind = Kind::kSync, .file = number_});
+    return status;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return Sync(options, debug);
+  }
+
+ private:
+  const uint32_t number_;
+  RecordedDisk* const disk_;
+};
+
+class RecordedDisk::RandomFile final : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  RandomFile(std::unique_ptr<rocksdb::FSRandomRWFile> file, uint32_t number, RecordedDisk* disk)
+      : FSRandomRWFileOwnerWrapper(std::move(file)), number_(number), disk_(disk) {}
+
+  IOStatus Write(uint64_t offset, const rocksdb::Slice& data, const IOOptions& options,
+                 IODebugContext* debug) override {
+    disk_->Note(
+        {.kind = Kind::kOverwrite, .file = number_, .data = data.ToString(), .size = offset});
+    return target()->Write(offset, data, options, debug);
+  }
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
     IOStatus status = target()->Sync(options, debug);
     disk_->Note({.kind = Kind::kSync, .file = number_});
@@ -241,7 +295,8 @@ size_t RecordedDisk::steps() const {
 
 bool RecordedDisk::Durable(size_t step) const {
   absl::MutexLock lock(&mutex_);
-  return steps_.at(step).kind != Kind::kAppend;
+  const Kind kind = steps_.at(step).kind;
+  return kind != Kind::kAppend && kind != Kind::kOverwrite && kind != Kind::kReopen;
 }
 
 uint64_t RecordedDisk::MarkBefore(size_t step) const {
@@ -250,8 +305,9 @@ uint64_t RecordedDisk::MarkBefore(size_t step) const {
 }
 
 std::string RecordedDisk::Describe(size_t step) const {
-  static constexpr const char* kNames[] = {"create", "append", "truncate",       "sync",
-                                           "rename", "delete", "make directory", "sync directory"};
+  static constexpr const char* kNames[] = {"create",         "reopen",        "append", "overwrite",
+                                           "truncate",       "sync",          "rename", "delete",
+                                           "make directory", "sync directory"};
   absl::MutexLock lock(&mutex_);
   if (step >= steps_.size()) return "the end";
   const Step& at = steps_[step];
@@ -285,10 +341,20 @@ void RecordedDisk::Note(Step step) {
   steps_.push_back(std::move(step));
 }
 
-uint32_t RecordedDisk::NewFile(const std::string& name) {
+uint32_t RecordedDisk::NewFile(Kind kind, const std::string& name) {
   absl::MutexLock lock(&mutex_);
-  steps_.push_back({.kind = Kind::kCreate, .file = files_, .name = name, .mark = mark_});
+  steps_.push_back({.kind = kind, .file = files_, .name = name, .mark = mark_});
   return files_++;
+}
+
+void RecordedDisk::FailSyncs(bool fail) {
+  absl::MutexLock lock(&mutex_);
+  failing_ = fail;
+}
+
+bool RecordedDisk::failing() const {
+  absl::MutexLock lock(&mutex_);
+  return failing_;
 }
 
 IOStatus RecordedDisk::NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -297,7 +363,7 @@ IOStatus RecordedDisk::NewWritableFile(const std::string& name, const rocksdb::F
   std::string mine;
   IOStatus status = target()->NewWritableFile(name, options, file, debug);
   if (!status.ok() || !Mine(name, &mine)) return status;
-  *file = std::make_unique<File>(std::move(*file), NewFile(mine), this);
+  *file = std::make_unique<File>(std::move(*file), NewFile(Kind::kCreate, mine), this);
   return status;
 }
 
@@ -346,10 +412,17 @@ IOStatus RecordedDisk::CreateDirIfMissing(const std::string& name, const IOOptio
   return CreateDir(name, options, debug);
 }
 
-IOStatus RecordedDisk::ReopenWritableFile(const std::string&, const rocksdb::FileOptions&,
-                                          std::unique_ptr<rocksdb::FSWritableFile>*,
-                                          IODebugContext*) {
-  return IOStatus::NotSupported("the recorded disk");
+IOStatus RecordedDisk::ReopenWritableFile(const std::string& name,
+                                          const rocksdb::FileOptions& options,
+                                          std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                          IODebugContext* debug) {
+  std::string mine;
+  const bool exists = fs::exists(name);
+  IOStatus status = target()->ReopenWritableFile(name, options, file, debug);
+  if (!status.ok() || !Mine(name, &mine)) return status;
+  const uint32_t number = NewFile(exists ? Kind::kReopen : Kind::kCreate, mine);
+  *file = std::make_unique<File>(std::move(*file), number, this);
+  return status;
 }
 
 IOStatus RecordedDisk::ReuseWritableFile(const std::string&, const std::string&,
@@ -359,9 +432,14 @@ IOStatus RecordedDisk::ReuseWritableFile(const std::string&, const std::string&,
   return IOStatus::NotSupported("the recorded disk");
 }
 
-IOStatus RecordedDisk::NewRandomRWFile(const std::string&, const rocksdb::FileOptions&,
-                                       std::unique_ptr<rocksdb::FSRandomRWFile>*, IODebugContext*) {
-  return IOStatus::NotSupported("the recorded disk");
+IOStatus RecordedDisk::NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                       IODebugContext* debug) {
+  std::string mine;
+  IOStatus status = target()->NewRandomRWFile(name, options, file, debug);
+  if (!status.ok() || !Mine(name, &mine)) return status;
+  *file = std::make_unique<RandomFile>(std::move(*file), NewFile(Kind::kReopen, mine), this);
+  return status;
 }
 
 IOStatus RecordedDisk::LinkFile(const std::string&, const std::string&, const IOOptions&,

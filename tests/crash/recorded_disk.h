@@ -33,7 +33,7 @@ enum class PowerCut : uint8_t {
   kLeast,  // nothing
   kMost,   // all of it
   kSome,   // of each file and directory a beginning
-  kTorn,   // likewise, and some of these files end with zeros where bytes were to be
+  kTorn,   // likewise, and some of these files end with zeros where sectors were to be
 };
 
 // Files by path below the disk's directory; a directory ends with '/'.
@@ -50,6 +50,9 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
 
   // A mark between steps, for the test: what had been acknowledged by then, say.
   void Mark(uint64_t mark) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Syncs of files fail from now on, and what they were of is not safe: who then closes the files
+  // and opens them again finds what a program wrote that was killed before it synced.
+  void FailSyncs(bool fail) ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t steps() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The disk does something durable in this step: a sync, or a name that comes, goes or changes.
@@ -76,27 +79,30 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
                               rocksdb::IODebugContext* debug) override;
   rocksdb::IOStatus CreateDirIfMissing(const std::string& name, const rocksdb::IOOptions& options,
                                        rocksdb::IODebugContext* debug) override;
-  // Nobody uses them yet: what they leave is not modelled.
   rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                        std::unique_ptr<rocksdb::FSWritableFile>* file,
                                        rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  // Nobody uses them yet: what they leave is not modelled.
   rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name,
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
                                       rocksdb::IODebugContext* debug) override;
-  rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
-                                    rocksdb::IODebugContext* debug) override;
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
                              const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override;
 
  private:
   class File;
+  class RandomFile;
   class Directory;
   enum class Kind : uint8_t {
     kCreate,
+    kReopen,
     kAppend,
+    kOverwrite,
     kTruncate,
     kSync,
     kRename,
@@ -109,15 +115,16 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
     uint32_t file = 0;      // of kCreate to kSync: numbered as they are made
     std::string name = {};  // below the directory; of directories with '/' at the end
     std::string to = {};    // of kRename
-    std::string data = {};  // of kAppend
-    uint64_t size = 0;      // of kTruncate
+    std::string data = {};  // of kAppend and kOverwrite
+    uint64_t size = 0;      // of kTruncate; of kOverwrite where it begins
     uint64_t mark = 0;      // as it was before the step
   };
   class Model;
 
   // Below the directory, and what it is called there.
   bool Mine(const std::string& path, std::string* name) const;
-  uint32_t NewFile(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  uint32_t NewFile(Kind kind, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool failing() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Note(Step step) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string directory_;
@@ -126,6 +133,7 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
   std::vector<Step> steps_ ABSL_GUARDED_BY(mutex_);
   uint32_t files_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t mark_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace berth

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "clients/agent/crc32c.h"
+#include "support/crc32c.h"
 #include "tests/unit/agent/fakes.h"
 
 namespace berth {

@@ -42,6 +42,11 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     failing_ = std::move(suffix);
     fail_no_space_ = no_space;
   }
+  // Writes in place fail from now on.
+  void FailOverwrites(bool fail) {
+    absl::MutexLock lock(&mutex_);
+    fail_overwrites_ = fail;
+  }
   // From now on nothing reaches the disk, and everything pretends to have worked.
   void CutPower() {
     absl::MutexLock lock(&mutex_);
@@ -67,6 +72,13 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     absl::MutexLock lock(&mutex_);
     synced_[name] = 0;
     *file = std::make_unique<File>(std::move(*file), name, this);
+    return status;
+  }
+  rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = target()->NewRandomRWFile(name, options, file, debug);
+    if (status.ok()) *file = std::make_unique<RandomFile>(std::move(*file), this);
     return status;
   }
   rocksdb::IOStatus GetFreeSpace(const std::string&, const rocksdb::IOOptions&, uint64_t* free,
@@ -129,6 +141,24 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     uint64_t size_ = 0;
   };
 
+  class RandomFile final : public rocksdb::FSRandomRWFileOwnerWrapper {
+   public:
+    RandomFile(std::unique_ptr<rocksdb::FSRandomRWFile> file, FaultFileSystem* faults)
+        : FSRandomRWFileOwnerWrapper(std::move(file)), faults_(faults) {}
+
+    rocksdb::IOStatus Write(uint64_t offset, const rocksdb::Slice& data,
+                            const rocksdb::IOOptions& options,
+                            rocksdb::IODebugContext* debug) override {
+      absl::MutexLock lock(&faults_->mutex_);
+      if (faults_->fail_overwrites_) return rocksdb::IOStatus::IOError("injected");
+      return faults_->power_ ? target()->Write(offset, data, options, debug)
+                             : rocksdb::IOStatus::OK();
+    }
+
+   private:
+    FaultFileSystem* const faults_;
+  };
+
   bool quota_used_up() {
     absl::MutexLock lock(&mutex_);
     return quota_used_up_;
@@ -155,6 +185,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   bool fail_no_space_ ABSL_GUARDED_BY(mutex_) = false;
   bool power_ ABSL_GUARDED_BY(mutex_) = true;
   bool quota_used_up_ ABSL_GUARDED_BY(mutex_) = false;
+  bool fail_overwrites_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, uint64_t> synced_ ABSL_GUARDED_BY(mutex_);  // bytes, by file
 };
 

@@ -170,6 +170,7 @@ class RawDatabase {
  public:
   explicit RawDatabase(const std::string& directory) {
     fs::remove(directory + "/" + std::string(kWalListName));
+    fs::remove(directory + "/" + std::string(kAckedName));
     rocksdb::DB* raw = nullptr;
     const rocksdb::Status status =
         rocksdb::DB::Open(rocksdb::DBOptions(), directory, ColumnFamilies(), &families_, &raw);

@@ -108,22 +108,72 @@ TEST_CASE("wals: the list follows what the database makes and deletes") {
   CHECK(OpenAt(path).value()->LastSequence() == 300);
 }
 
+TEST_CASE("wals: a log file that lost its content is missed, by the counter that is not synced") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 40);
+  const std::string log = path + "/" + LogFiles(path)[0];
+  const uint64_t size = fs::file_size(log);
+  SECTION("a byte") { fs::resize_file(log, size - 1); }
+  SECTION("half of it") { fs::resize_file(log, size / 2); }
+  const uint64_t left = fs::file_size(log);
+  CheckRefused(path,
+               absl::StrCat("the write-ahead log ", LogFiles(path)[0], " ends at byte ", left,
+                            ", but ", size, " bytes of it were acknowledged, up to batch 40"));
+  if (left == size - 1) CheckRefused(path, ": 1 batches are missing, after batch 39");
+  CHECK(LogFiles(path).size() == 1);  // nothing was changed
+  fs::remove(path + "/ACKED");        // as a power cut may leave it
+  if (left == size - 1) CHECK(OpenAt(path).value()->LastSequence() == 39);
+}
+
 TEST_CASE("wals: a log file that lost its content is missed, up to the last batch noted") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 40);
   CHECK_THAT(ListOf(path), Contains("batch 32\n"));  // noted as it doubles
   fs::resize_file(path + "/" + LogFiles(path)[0], 0);
-  CheckRefused(path, "the last batch is 0, but WALS says that batch 32 was acknowledged");
+  fs::remove(path + "/ACKED");
+  CheckRefused(path, "the last batch is 0, but batch 32 was acknowledged");
+  CheckRefused(path, "32 batches are missing");
 }
 
-TEST_CASE("wals: a torn end is what a crash leaves, if it was not noted as acknowledged") {
+TEST_CASE("wals: a record that a flipped bit makes look incomplete is missed") {
   TempDirectory directory;
   const std::string path = directory / "a";
-  AppendUpTo(*OpenAt(path).value(), 33);
+  AppendUpTo(*OpenAt(path).value(), 39);
   const std::string log = path + "/" + LogFiles(path)[0];
-  fs::resize_file(log, fs::file_size(log) - 3);
-  CHECK(OpenAt(path).value()->LastSequence() == 32);
+  const auto last = static_cast<std::streamoff>(fs::file_size(log));
+  AppendUpTo(*OpenAt(path).value(), 40);
+  const std::string newest = path + "/" + LogFiles(path).back();
+  REQUIRE(newest != log);
+  std::fstream(newest, std::ios::in | std::ios::out | std::ios::binary).seekp(5).put('\x7f');
+  CHECK(last > 0);
+  CheckRefused(path, "the last batch is 39, but batch 40 was acknowledged");
+  CheckRefused(path, absl::StrCat("1 batches are missing at the end of ",
+                                  fs::path(newest).filename().string()));
+}
+
+TEST_CASE("wals: a counter of a log file that is in tables by now does no harm") {
+  TempDirectory directory;
+  const std::string path = directory / "a";
+  AppendUpTo(*OpenAt(path).value(), 5);
+  AckedFile(rocksdb::FileSystem::Default(), path + "/ACKED")
+      .Write({.batch = 5, .log = 3, .bytes = 12345678});
+  AppendUpTo(*OpenAt(path).value(), 6);
+  CHECK(OpenAt(path).value()->LastSequence() == 6);
+}
+
+TEST_CASE("wals: a copy of the directory is as good as it was") {
+  TempDirectory directory;
+  const std::string path = directory / "a", copy = directory / "copy";
+  AppendUpTo(*OpenAt(path).value(), 20);
+  fs::copy(path, copy);
+  AppendUpTo(*OpenAt(path).value(), 30);
+  AppendUpTo(*OpenAt(copy).value(), 25);
+  CHECK(OpenAt(copy).value()->LastSequence() == 25);
+  // Its files put back without its counter, beside one that has gone on.
+  fs::copy(path + "/ACKED", copy + "/ACKED", fs::copy_options::overwrite_existing);
+  CHECK(absl::IsDataLoss(OpenAt(copy).status()));
 }
 
 TEST_CASE("wals: a store without list is taken as it is, and gets one") {
@@ -193,6 +243,7 @@ TEST_CASE("wals: a list that cannot be written keeps the log file from being use
   CHECK_THAT(ListOf(directory.path()), Contains("batch 0\n000007.log"));
   CHECK(WalList(faults, directory.path()).Check().ok());
   list.Acknowledge(10);
+  CHECK(WalList(faults, directory.path()).Check().ok());
   CHECK_THAT(ListOf(directory.path()), Contains("batch 10\n000007.log"));
 }
 

@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as in iSCSI. Crc32c(0, "123456789") ==
 // 0xe3069283.
-#ifndef BERTH_CLIENTS_AGENT_CRC32C_H_
-#define BERTH_CLIENTS_AGENT_CRC32C_H_
+#ifndef BERTH_SUPPORT_CRC32C_H_
+#define BERTH_SUPPORT_CRC32C_H_
 
 #include <array>
 #include <cstdint>
@@ -29,4 +29,4 @@ inline uint32_t Crc32c(uint32_t crc, absl::string_view data) {
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_AGENT_CRC32C_H_
+#endif  // BERTH_SUPPORT_CRC32C_H_
