@@ -385,6 +385,28 @@ absl::Status CheckTopology(const ClusterState& state) {
   return status;
 }
 
+// Each node stands there under what it has now (CheckFree); here that nothing else does. A listed
+// time that is not in its job's or node's facts is one, too.
+absl::Status CheckNothingElse(const ClusterState& state) {
+  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0;
+  state.nodes().ForEach([&](NodeId id, const Node& node) {
+    leaving += state.free().Has(id) && node.leaving_tasks > 0 ? 1 : 0;
+    backing_off += node.status.backoff_until > state.passed_time() ? 1 : 0;
+  });
+  state.jobs().ForEach([&](JobId, const Job& job) {
+    jobs_due += job.has_timer ? 1 : 0;
+    jobs_short += ShortSince(job) != absl::InfiniteFuture() ? 1 : 0;
+  });
+  if (state.free().soon().size() != leaving) {
+    return Differs("what is free once released lists ", state.free().soon().size(), " nodes, not ",
+                   leaving);
+  }
+  if (state.timers().size() != jobs_due) return Differs("number of timers");
+  if (state.short_jobs().size() != jobs_short) return Differs("number of jobs below their minimum");
+  if (state.backoffs().size() != backing_off) return Differs("number of back-offs");
+  return absl::OkStatus();
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -435,6 +457,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckPending(state, sums));
   status.Update(CheckDependents(state));
   status.Update(CheckShapes(state, sums));
+  status.Update(CheckNothingElse(state));
   status.Update(CheckLists(state, sums));
   status.Update(CheckTopology(state));
   return status;

@@ -1,0 +1,90 @@
+// CheckConsistency finds what stands in an index and should not: an entry of before, or a second
+// one.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "core/model/free_index.h"
+#include "tests/unit/core/model_world.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// No editor would make such a state.
+template <class Index>
+Index& Forced(const Index& index) {
+  return const_cast<Index&>(index);
+}
+
+// Two nodes; on the first one of two tasks is being released.
+struct Releasing : World {
+  Releasing() {
+    REQUIRE(Try(TasksBound{job, true, {{0, first, Devices({0})}, {1, first, Devices({1})}}}).ok());
+    REQUIRE(Report(job, 0, ReportState::kRunning).ok());
+    REQUIRE(Report(job, 1, ReportState::kRunning).ok());
+    REQUIRE(Try(TasksReleased{job, {0}, false, ReleaseReason::kCancelled}).ok());
+    REQUIRE(state.free().soon().size() == 1);
+    REQUIRE(CheckConsistency(state).ok());
+  }
+
+  const NodeId first = AddNode("n0", 4), second = AddNode("n1", 4);
+  const QueueId queue = AddQueue("q");
+  const JobId job = Submit(JobOf("j", queue, {GroupOfGpus("w", 2, 1)}));
+};
+
+TEST_CASE("consistency: stale entries of what is free once released") {
+  Releasing world;
+  auto& soon = Forced(world.state.free().soon());
+  const FreeIndex::Key now = *soon.begin();
+  std::string found;
+  SECTION("the node under what it had before, too") {
+    soon.insert({now.room + 1, now.node});
+    found = "what is free once released lists 2 nodes, not 1";
+  }
+  SECTION("the node under what it had before, alone") {
+    soon.erase(now);
+    soon.insert({now.room + 1, now.node});
+    found = "what is free once released of node n0";
+  }
+  SECTION("a node on which nothing is being released") {
+    soon.insert({FreeIndex::Room(3, 1), world.second});
+    found = "what is free once released lists 2 nodes, not 1";
+  }
+  SECTION("a node that is none") {
+    soon.insert({FreeIndex::Room(3, 1), NodeId{99}});
+    found = "what is free once released lists 2 nodes, not 1";
+  }
+  const absl::Status status = CheckConsistency(world.state);
+  CHECK_THAT(std::string(status.message()), Contains(found));
+}
+
+TEST_CASE("consistency: stale entries of the free index") {
+  Releasing world;
+  auto& nodes = Forced(world.state.free().nodes());
+  const FreeIndex::Key now = *nodes.begin();
+  nodes.insert({now.room + 1, now.node});
+  CHECK_FALSE(CheckConsistency(world.state).ok());
+}
+
+TEST_CASE("consistency: times that belong to nothing") {
+  Releasing world;
+  std::string found;
+  SECTION("a timer") {
+    Forced(world.state.timers()).insert({At(5), world.job});
+    found = "number of timers";
+  }
+  SECTION("a job below its minimum") {
+    Forced(world.state.short_jobs()).insert({At(5), world.job});
+    found = "number of jobs below their minimum";
+  }
+  SECTION("a back-off") {
+    Forced(world.state.backoffs()).insert({At(5), world.second});
+    found = "number of back-offs";
+  }
+  const absl::Status status = CheckConsistency(world.state);
+  CHECK_THAT(std::string(status.message()), Contains(found));
+}
+
+}  // namespace
+}  // namespace berth
