@@ -11,6 +11,7 @@
 #include "server/app.h"
 #include "server/config.h"
 #include "storage/fsck.h"
+#include "storage/restore.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
@@ -28,12 +29,20 @@ struct Flags {
   std::string data;
   std::string log_level;
   std::string fsck;
+  std::string restore;
 };
 
 int Fail(const absl::Status& status) {
   FlushLog();
   std::cerr << "berthd: " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? kExitUsage : 1;
+}
+
+// What is damaged does not mend itself: says how to go on.
+int FailOn(const std::string& directory, const absl::Status& status) {
+  const int code = Fail(status);
+  if (absl::IsDataLoss(status)) std::cerr << "berthd: " << HowToRestore(directory) << "\n";
+  return code;
 }
 
 // Every agent and every client is a descriptor.
@@ -92,7 +101,7 @@ int Serve(const Flags& flags) {
   const Reloader::Read reread =
       flags.config.empty() ? Reloader::Read() : [&flags] { return ConfigFrom(flags); };
   absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store, reread);
-  if (!app.ok()) return Fail(app.status());
+  if (!app.ok()) return FailOn(config->data_directory(), app.status());
   LogInfo("berthd is ready", {{"listen", config->listen()},
                               {"port", (*app)->port()},
                               {"http", config->http_listen()},
@@ -110,7 +119,17 @@ int Serve(const Flags& flags) {
 }
 
 int CheckStore(const std::string& directory) {
-  if (absl::Status status = Fsck(directory, std::cout); !status.ok()) return Fail(status);
+  const absl::Status status = Fsck(directory, std::cout);
+  return status.ok() ? 0 : FailOn(directory, status);
+}
+
+// The backup itself is damaged, if anything is: there is no other place to go back to.
+int RestoreStore(const Flags& flags) {
+  const absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
+  if (!config.ok()) return Fail(config.status());
+  const absl::Status status = Restore(flags.restore, config->data_directory(), std::cout);
+  if (!status.ok()) return Fail(status);
+  std::cout << "restored   " << config->data_directory() << "\n";
   return 0;
 }
 
@@ -123,6 +142,10 @@ void AddOptions(CLI::App& cli, Flags* flags) {
   cli.add_option("--log-level", flags->log_level, "trace, debug, info, warn or error");
   cli.add_option("--fsck", flags->fsck,
                  "check the store in DIR and exit; berthd must not be running")
+      ->type_name("DIR");
+  cli.add_option("--restore", flags->restore,
+                 "check the backup in DIR, copy it to the directory of the store, which is not "
+                 "there or empty, and exit")
       ->type_name("DIR");
   cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
 }
@@ -139,6 +162,7 @@ int RunDaemon(int argc, char** argv) {
     const int code = cli.exit(error);
     return code == 0 ? 0 : kExitUsage;
   }
+  if (!flags.restore.empty()) return RestoreStore(flags);
   return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);
 }
 

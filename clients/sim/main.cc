@@ -12,6 +12,7 @@
 #include "clients/sim/scenario_runner.h"
 #include "clients/sim/update.h"
 #include "clients/sim/verify.h"
+#include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
 
 namespace berth {
@@ -101,6 +102,7 @@ int Verify(const std::string& directory, const std::string& format) {
   const auto offline = OfflineStore::Open(directory);
   if (!offline.ok()) {
     std::cerr << offline.status().message() << "\n";
+    if (absl::IsDataLoss(offline.status())) std::cerr << HowToRestore(directory) << "\n";
     return kBroken;
   }
   const absl::StatusOr<sim::v1::VerifyResult> result = VerifyLog((*offline)->store());

@@ -1,0 +1,123 @@
+#include "storage/restore.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <ostream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "storage/fsck.h"
+#include "storage/rocksdb/rocksdb_store.h"
+
+namespace berth {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLock[] = "LOCK";
+
+absl::Status ToStatus(const std::error_code& error, const fs::path& path) {
+  if (!error) return absl::OkStatus();
+  const std::string text = absl::StrCat(path.string(), ": ", error.message());
+  return error == std::errc::no_space_on_device ? absl::ResourceExhaustedError(text)
+                                                : absl::InternalError(text);
+}
+
+absl::Status Sync(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+  const std::error_code error(errno, std::generic_category());
+  if (descriptor >= 0) close(descriptor);
+  return synced ? absl::OkStatus() : ToStatus(error, path);
+}
+
+// Looks only: the backup may be where nothing can be written.
+bool InUse(const fs::path& backup) {
+  const int descriptor = open((backup / kLock).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool locked = fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(descriptor);
+  return locked;
+}
+
+absl::Status CheckPlaces(const fs::path& backup, const fs::path& directory, const fs::path& aside) {
+  std::error_code error;
+  if (!fs::exists(backup / "CURRENT", error)) {
+    return absl::NotFoundError(absl::StrCat(backup.string(), ": no store there"));
+  }
+  if (InUse(backup)) {
+    return absl::UnavailableError(
+        absl::StrCat(backup.string(),
+                     ": in use by another process: a backup is a copy that stands "
+                     "still"));
+  }
+  if (fs::exists(directory, error) && (!fs::is_directory(directory) || !fs::is_empty(directory))) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        directory.string(), ": not empty, and nothing is overwritten: move it away first"));
+  }
+  if (!fs::exists(aside, error)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(aside.string(), ": left by a restore that was interrupted: delete it first"));
+}
+
+// Files and directories; a store has nothing else.
+absl::Status CopyTree(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directory(to, from, error);
+  if (error) return ToStatus(error, to);
+  for (fs::directory_iterator entry(from, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path target = to / entry->path().filename();
+    if (entry->path().filename() == kLock) continue;
+    absl::Status copied;
+    if (entry->is_directory()) {
+      copied = CopyTree(entry->path(), target);
+    } else {
+      fs::copy_file(entry->path(), target, error);
+      copied = error ? ToStatus(error, target) : Sync(target);
+    }
+    if (!copied.ok()) return copied;
+  }
+  return error ? ToStatus(error, from) : Sync(to);
+}
+
+// Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end.
+absl::Status Fill(const fs::path& backup, const fs::path& aside, std::ostream& report) {
+  absl::Status status = CopyTree(backup, aside);
+  if (status.ok()) status = RocksDbStore::Open({.directory = aside.string()}).status();
+  return status.ok() ? Fsck(aside.string(), report) : status;
+}
+
+}  // namespace
+
+absl::Status Restore(const std::string& backup, const std::string& directory,
+                     std::ostream& report) {
+  const fs::path place = std::string(absl::StripSuffix(directory, "/"));
+  const fs::path aside = place.string() + ".restoring";
+  if (absl::Status status = CheckPlaces(backup, place, aside); !status.ok()) return status;
+  absl::Status status = Fill(backup, aside, report);
+  std::error_code error;
+  if (status.ok()) {
+    fs::rename(aside, place, error);  // over an empty directory, if there is one
+    status = ToStatus(error, place);
+  }
+  if (status.ok()) return Sync(fs::absolute(place).parent_path());
+  fs::remove_all(aside, error);
+  return {status.code(), absl::StrCat(backup, ": not restored: ", status.message())};
+}
+
+std::string HowToRestore(const std::string& directory) {
+  return absl::StrCat("to go back to the last backup: mv ", directory, " ", directory,
+                      ".damaged && berthd --restore BACKUP --data ", directory,
+                      " (what was acknowledged after the backup is gone then)");
+}
+
+}  // namespace berth

@@ -1,0 +1,112 @@
+// Going back to a backup: it is checked, and takes the place of nothing.
+#include "storage/restore.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "storage/keys.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/random_cluster.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+const bool kQuiet = StartLog("error", "").ok();
+
+// A store of 40 batches, with a base, and nobody who has it open.
+struct World {
+  World() {
+    auto store = RocksDbStore::Open({.directory = backup}).value();
+    RandomCluster cluster(5);
+    while (store->LastSequence() < 40) {
+      const auto batch = cluster.Turn(store->LastSequence() + 1, 8);
+      if (batch.has_value()) REQUIRE(store->Append({&*batch}).ok());
+      if (store->LastSequence() == 20) REQUIRE(store->KeepBase().ok());
+    }
+  }
+  absl::Status Restored() {
+    std::ostringstream report;
+    return Restore(backup, place, report);
+  }
+  fs::path Log() const {
+    for (const auto& entry : fs::directory_iterator(backup)) {
+      if (entry.path().extension() == ".log") return entry.path();
+    }
+    return {};
+  }
+
+  TempDirectory directory;
+  const std::string backup = directory / "backup", place = directory / "store";
+};
+
+TEST_CASE("restore: the store is what it was, and goes on") {
+  World world;
+  SECTION("where nothing was") {}
+  SECTION("in an empty directory") { fs::create_directory(world.place); }
+  const absl::Status status = world.Restored();
+  INFO(status);
+  REQUIRE(status.ok());
+  const auto store = RocksDbStore::Open({.directory = world.place}).value();
+  CHECK(store->LastSequence() == 40);
+  CHECK(store->Bases().value() == std::vector<uint64_t>{20});
+  CHECK(RocksDbStore::Open({.directory = world.backup}).value()->ClusterId() == store->ClusterId());
+  CHECK_FALSE(fs::exists(world.place + ".restoring"));
+}
+
+TEST_CASE("restore: a snapshot that ends with what a power cut leaves is mended, in the copy") {
+  World world;
+  const uint64_t size = fs::file_size(world.Log());
+  fs::resize_file(world.Log(), size + 4096);  // with zeros
+  REQUIRE(world.Restored().ok());
+  CHECK(fs::file_size(world.Log()) == size + 4096);
+  CHECK(RocksDbStore::Open({.directory = world.place}).value()->LastSequence() == 40);
+}
+
+TEST_CASE("restore: nothing is overwritten") {
+  World world;
+  fs::create_directory(world.place);
+  std::ofstream(world.place + "/file") << "mine";
+  const absl::Status status = world.Restored();
+  CHECK(absl::IsAlreadyExists(status));
+  CHECK_THAT(std::string(status.message()),
+             Contains(world.place) && Contains("nothing is overwritten"));
+  CHECK(fs::file_size(world.place + "/file") == 4);
+}
+
+TEST_CASE("restore: what is no whole backup is refused, and leaves nothing") {
+  World world;
+  std::string reason;
+  SECTION("none at all") {
+    fs::remove_all(world.backup);
+    reason = "no store there";
+  }
+  SECTION("its log cut off") {
+    fs::resize_file(world.Log(), fs::file_size(world.Log()) - 100);
+    reason = "batches are missing";
+  }
+  SECTION("a flipped byte") {
+    std::fstream(world.Log(), std::ios::in | std::ios::out | std::ios::binary).seekp(300).put('?');
+    reason = "no valid record at byte ";
+  }
+  const absl::Status status = world.Restored();
+  CHECK_THAT(std::string(status.message()), Contains(reason));
+  CHECK_FALSE(status.ok());
+  CHECK_FALSE(fs::exists(world.place));
+  CHECK_FALSE(fs::exists(world.place + ".restoring"));
+}
+
+TEST_CASE("restore: the command that is named names the directory") {
+  CHECK_THAT(HowToRestore("/var/lib/berth"),
+             Contains("mv /var/lib/berth /var/lib/berth.damaged && "
+                      "berthd --restore BACKUP --data /var/lib/berth"));
+}
+
+}  // namespace
+}  // namespace berth
