@@ -17,9 +17,12 @@ inline constexpr NvmlResult kNvmlDriverNotLoaded = 9;
 inline constexpr NvmlResult kNvmlTimeout = 10;
 inline constexpr NvmlResult kNvmlFunctionNotFound = 13;
 inline constexpr NvmlResult kNvmlGpuIsLost = 15;
+inline constexpr NvmlResult kNvmlInUse = 19;
 
 using NvmlDevice = struct NvmlDeviceHandle*;
 using NvmlEventSet = struct NvmlEventSetHandle*;
+using NvmlGpuInstance = struct NvmlGpuInstanceHandle*;
+using NvmlComputeInstance = struct NvmlComputeInstanceHandle*;
 
 // nvmlPciInfo_t. Functions of version 2 fill only what stands before bus_id.
 struct NvmlPciInfo {
@@ -52,6 +55,52 @@ struct NvmlAttributes {
   unsigned long long memory_mebibytes;
 };
 static_assert(sizeof(NvmlAttributes) == 40);
+
+// nvmlGpuInstancePlacement_t, in slices of memory.
+struct NvmlPlacement {
+  unsigned start;
+  unsigned size;
+};
+static_assert(sizeof(NvmlPlacement) == 8);
+
+// nvmlGpuInstanceProfileInfo_v2_t: the first version has no name.
+struct NvmlGpuInstanceProfile {
+  unsigned version;
+  unsigned id;  // for the calls below; not the number by which it is asked for
+  unsigned peer_to_peer;
+  unsigned slices;  // of compute
+  unsigned most_instances;
+  unsigned multiprocessors;
+  unsigned copy_engines;
+  unsigned decoders;
+  unsigned encoders;
+  unsigned jpeg;
+  unsigned ofa;
+  unsigned long long memory_mebibytes;
+  char name[96];
+};
+static_assert(sizeof(NvmlGpuInstanceProfile) == 152);
+inline constexpr unsigned kNvmlGpuInstanceProfileVersion =
+    sizeof(NvmlGpuInstanceProfile) | 2u << 24;
+// Profiles are asked for by number; drivers know fewer or more of them.
+inline constexpr unsigned kNvmlGpuInstanceProfiles = 32;
+
+// nvmlComputeInstanceProfileInfo_t
+struct NvmlComputeInstanceProfile {
+  unsigned id;
+  unsigned slices;
+  unsigned most_instances;
+  unsigned multiprocessors;
+  unsigned copy_engines;
+  unsigned decoders;
+  unsigned encoders;
+  unsigned jpeg;
+  unsigned ofa;
+};
+static_assert(sizeof(NvmlComputeInstanceProfile) == 36);
+inline constexpr unsigned kNvmlComputeInstanceProfiles = 8;
+inline constexpr unsigned kNvmlSharedEngines = 0;
+inline constexpr unsigned kNvmlMaxInstances = 32;  // of one kind on one GPU; more than any has
 
 struct NvmlUtilization {
   unsigned gpu;     // percent of the time

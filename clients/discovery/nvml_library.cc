@@ -166,6 +166,80 @@ NvmlResult NvmlLibrary::Attributes(NvmlDevice mig, NvmlAttributes* attributes) c
   return Call("nvmlDeviceGetAttributes_v2", nullptr, mig, attributes);
 }
 
+// Asked with room for none, it tells how many there are.
+NvmlResult NvmlLibrary::ComputeProcesses(NvmlDevice mig, unsigned* count) const {
+  *count = 0;
+  const NvmlResult result =
+      Call("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+           mig, count, static_cast<void*>(nullptr));
+  return result == kNvmlInsufficientSize ? kNvmlSuccess : result;
+}
+
+NvmlResult NvmlLibrary::InstanceProfile(NvmlDevice device, unsigned number,
+                                        NvmlGpuInstanceProfile* profile) const {
+  *profile = {};
+  profile->version = kNvmlGpuInstanceProfileVersion;
+  return Call("nvmlDeviceGetGpuInstanceProfileInfoV", nullptr, device, number, profile);
+}
+
+NvmlResult NvmlLibrary::Placements(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                                   std::vector<NvmlPlacement>* placements) const {
+  placements->assign(kNvmlMaxInstances, {});
+  unsigned count = kNvmlMaxInstances;
+  const NvmlResult result = Call("nvmlDeviceGetGpuInstancePossiblePlacements_v2", nullptr, device,
+                                 profile.id, placements->data(), &count);
+  placements->resize(result == kNvmlSuccess ? std::min(count, kNvmlMaxInstances) : 0);
+  return result;
+}
+
+NvmlResult NvmlLibrary::Instances(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                                  std::vector<NvmlGpuInstance>* instances) const {
+  instances->assign(kNvmlMaxInstances, nullptr);
+  unsigned count = kNvmlMaxInstances;
+  const NvmlResult result =
+      Call("nvmlDeviceGetGpuInstances", nullptr, device, profile.id, instances->data(), &count);
+  instances->resize(result == kNvmlSuccess ? std::min(count, kNvmlMaxInstances) : 0);
+  return result;
+}
+
+NvmlResult NvmlLibrary::MakeInstance(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                                     NvmlPlacement placement, NvmlGpuInstance* instance) const {
+  return Call("nvmlDeviceCreateGpuInstanceWithPlacement", nullptr, device, profile.id,
+              static_cast<const NvmlPlacement*>(&placement), instance);
+}
+
+NvmlResult NvmlLibrary::DestroyInstance(NvmlGpuInstance instance) const {
+  return Call("nvmlGpuInstanceDestroy", nullptr, instance);
+}
+
+NvmlResult NvmlLibrary::ComputeProfile(NvmlGpuInstance instance, unsigned number,
+                                       NvmlComputeInstanceProfile* profile) const {
+  *profile = {};
+  return Call("nvmlGpuInstanceGetComputeInstanceProfileInfo", nullptr, instance, number,
+              kNvmlSharedEngines, profile);
+}
+
+NvmlResult NvmlLibrary::ComputeInstances(NvmlGpuInstance instance,
+                                         const NvmlComputeInstanceProfile& profile,
+                                         std::vector<NvmlComputeInstance>* instances) const {
+  instances->assign(kNvmlMaxInstances, nullptr);
+  unsigned count = kNvmlMaxInstances;
+  const NvmlResult result = Call("nvmlGpuInstanceGetComputeInstances", nullptr, instance,
+                                 profile.id, instances->data(), &count);
+  instances->resize(result == kNvmlSuccess ? std::min(count, kNvmlMaxInstances) : 0);
+  return result;
+}
+
+NvmlResult NvmlLibrary::MakeComputeInstance(NvmlGpuInstance instance,
+                                            const NvmlComputeInstanceProfile& profile) const {
+  NvmlComputeInstance made = nullptr;
+  return Call("nvmlGpuInstanceCreateComputeInstance", nullptr, instance, profile.id, &made);
+}
+
+NvmlResult NvmlLibrary::DestroyComputeInstance(NvmlComputeInstance instance) const {
+  return Call("nvmlComputeInstanceDestroy", nullptr, instance);
+}
+
 NvmlResult NvmlLibrary::EccMode(NvmlDevice device, bool* enabled) const {
   unsigned current = 0;
   unsigned pending = 0;

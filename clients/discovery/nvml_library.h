@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "clients/discovery/nvml_api.h"
@@ -47,6 +48,28 @@ class NvmlLibrary {
   NvmlResult MigDevice(NvmlDevice device, unsigned slot, NvmlDevice* mig) const;
   NvmlResult MigIds(NvmlDevice mig, unsigned* gpu_instance, unsigned* compute_instance) const;
   NvmlResult Attributes(NvmlDevice mig, NvmlAttributes* attributes) const;
+  // Processes that use it for computing.
+  NvmlResult ComputeProcesses(NvmlDevice mig, unsigned* count) const;
+
+  // Dividing a GPU (MIG). Profiles by number below kNvmlGpuInstanceProfiles; those that the GPU
+  // does not have answer kNvmlNotSupported or kNvmlInvalidArgument.
+  NvmlResult InstanceProfile(NvmlDevice device, unsigned number,
+                             NvmlGpuInstanceProfile* profile) const;
+  NvmlResult Placements(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                        std::vector<NvmlPlacement>* placements) const;
+  NvmlResult Instances(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                       std::vector<NvmlGpuInstance>* instances) const;
+  NvmlResult MakeInstance(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
+                          NvmlPlacement placement, NvmlGpuInstance* instance) const;
+  NvmlResult DestroyInstance(NvmlGpuInstance instance) const;
+  // The same of compute instances, of which a GPU instance needs one for programs to run in it.
+  NvmlResult ComputeProfile(NvmlGpuInstance instance, unsigned number,
+                            NvmlComputeInstanceProfile* profile) const;
+  NvmlResult ComputeInstances(NvmlGpuInstance instance, const NvmlComputeInstanceProfile& profile,
+                              std::vector<NvmlComputeInstance>* instances) const;
+  NvmlResult MakeComputeInstance(NvmlGpuInstance instance,
+                                 const NvmlComputeInstanceProfile& profile) const;
+  NvmlResult DestroyComputeInstance(NvmlComputeInstance instance) const;
 
   NvmlResult EccMode(NvmlDevice device, bool* enabled) const;
   NvmlResult EccErrors(NvmlDevice device, int type, unsigned long long* count) const;

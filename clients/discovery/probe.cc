@@ -45,12 +45,12 @@ std::vector<std::string> Arguments(const std::string& program, const DiscoverOpt
 
 class Probe {
  public:
-  absl::Status Start(const std::string& program, const DiscoverOptions& options) {
+  absl::Status Start(std::vector<std::string> arguments) {
     if (!out_.Open() || !err_.Open())
       return absl::UnavailableError(absl::StrCat("pipe: ", strerror(errno)));
     SpawnSetup setup;
     setup.Describe(-1, out_.write.get(), err_.write.get());
-    std::vector<std::string> arguments = Arguments(program, options);
+    const std::string program = arguments.front();
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -134,41 +134,63 @@ std::string NoiseLine(const std::string& noise) {
   return "";
 }
 
-absl::StatusOr<Machine> Judge(int status, const Probe& probe, const std::string& subject) {
+// For messages: "GPU-1: dividing it crashed", "GPU-1: not divided after 1m".
+struct Work {
+  std::string subject;
+  absl::string_view doing;
+  absl::string_view done;
+};
+
+// What it answered, if it ended well.
+absl::StatusOr<std::string> Judge(int status, const Probe& probe, const Work& work) {
   if (WIFSIGNALED(status)) {
-    return absl::InternalError(absl::StrCat(
-        subject, ": reading it crashed: ", strsignal(WTERMSIG(status)), NoiseLine(probe.noise)));
+    return absl::InternalError(absl::StrCat(work.subject, ": ", work.doing, " it crashed: ",
+                                            strsignal(WTERMSIG(status)), NoiseLine(probe.noise)));
   }
   const int code = WEXITSTATUS(status);
-  if (code == 0) {
-    absl::StatusOr<Machine> machine = DecodeMachine(probe.answer);
-    if (machine.ok()) return machine;
-    return absl::InternalError(absl::StrCat(subject, ": ", machine.status().message()));
-  }
+  if (code == 0) return probe.answer;
   if (code > kFirstErrorExit && code <= kLastErrorExit) {
     return absl::Status(static_cast<absl::StatusCode>(code - kFirstErrorExit),
                         absl::StrCat(probe.answer, NoiseLine(probe.noise)));
   }
-  return absl::InternalError(
-      absl::StrCat(subject, ": the probe ended with exit code ", code, NoiseLine(probe.noise)));
+  return absl::InternalError(absl::StrCat(work.subject, ": the probe ended with exit code ", code,
+                                          NoiseLine(probe.noise)));
+}
+
+absl::StatusOr<std::string> Run(std::vector<std::string> arguments, const Work& work,
+                                absl::Duration timeout, const std::atomic<bool>* stop) {
+  const auto deadline = Clock::now() + absl::ToChronoMilliseconds(timeout);
+  Probe probe;
+  if (absl::Status status = probe.Start(std::move(arguments)); !status.ok()) return status;
+  const bool collected = probe.Collect(deadline, stop);
+  if (stop != nullptr && *stop) return absl::CancelledError("stopped");
+  if (!collected && probe.answer.size() > kMaxWireBytes)
+    return absl::InternalError(absl::StrCat(work.subject, ": the probe's answer is too long"));
+  const absl::optional<int> status = collected ? probe.Wait(deadline) : absl::nullopt;
+  if (status) return Judge(*status, probe, work);
+  return absl::DeadlineExceededError(
+      absl::StrCat(work.subject, ": not ", work.done, " after ", absl::FormatDuration(timeout)));
 }
 
 }  // namespace
 
 absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
                                  absl::Duration timeout, const std::atomic<bool>* stop) {
-  const std::string subject = Subject(options);
-  const auto deadline = Clock::now() + absl::ToChronoMilliseconds(timeout);
-  Probe probe;
-  if (absl::Status status = probe.Start(program, options); !status.ok()) return status;
-  const bool collected = probe.Collect(deadline, stop);
-  if (stop != nullptr && *stop) return absl::CancelledError("stopped");
-  if (!collected && probe.answer.size() > kMaxWireBytes)
-    return absl::InternalError(absl::StrCat(subject, ": the probe's answer is too long"));
-  const absl::optional<int> status = collected ? probe.Wait(deadline) : absl::nullopt;
-  if (status) return Judge(*status, probe, subject);
-  return absl::DeadlineExceededError(
-      absl::StrCat(subject, ": not read after ", absl::FormatDuration(timeout)));
+  const Work work = {Subject(options), "reading", "read"};
+  const absl::StatusOr<std::string> answer = Run(Arguments(program, options), work, timeout, stop);
+  if (!answer.ok()) return answer.status();
+  absl::StatusOr<Machine> machine = DecodeMachine(*answer);
+  if (machine.ok()) return machine;
+  return absl::InternalError(absl::StrCat(work.subject, ": ", machine.status().message()));
+}
+
+absl::Status RunDivision(const std::string& program, const std::string& nvml_library,
+                         const std::string& uuid, const std::vector<GpuPart>& parts,
+                         absl::Duration timeout, const std::atomic<bool>* stop) {
+  std::vector<std::string> arguments = {program, kDivideFlag, uuid};
+  if (!nvml_library.empty()) arguments.insert(arguments.end(), {kNvmlFlag, nvml_library});
+  for (const GpuPart& part : parts) arguments.insert(arguments.end(), {kPartFlag, ToString(part)});
+  return Run(std::move(arguments), {uuid, "dividing", "divided"}, timeout, stop).status();
 }
 
 }  // namespace berth::discovery

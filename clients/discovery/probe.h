@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "clients/discovery/discover.h"
 #include "clients/discovery/machine.h"
+#include "clients/discovery/nvml_divide.h"
 
 namespace berth::discovery {
 
@@ -21,6 +23,13 @@ inline constexpr absl::Duration kProbeTimeout = absl::Seconds(60);
 // became true.
 absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
                                  absl::Duration timeout, const std::atomic<bool>* stop = nullptr);
+
+// Divides a GPU anew by `nvml_library` (empty: libnvidia-ml.so.1) in the same way. Errors: those of
+// DivideGpu and of a driver that does not start, and of the probe as above: then how far it came
+// must be looked at.
+absl::Status RunDivision(const std::string& program, const std::string& nvml_library,
+                         const std::string& uuid, const std::vector<GpuPart>& parts,
+                         absl::Duration timeout, const std::atomic<bool>* stop = nullptr);
 
 // The probe's side: main of berth-probe. Machine or message on standard output; noise of libraries
 // on standard error.

@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "clients/discovery/nvml_divide.h"
 #include "clients/discovery/nvml_library.h"
 #include "clients/discovery/nvml_watch.h"
 #include "clients/discovery/probe.h"
@@ -76,6 +79,30 @@ bool ReadArguments(int argc, char** argv, DiscoverOptions* options) {
   return argc % 2 == 1;
 }
 
+int Answer(const absl::Status& failed) {
+  WriteAll(failed.message());
+  return kFirstErrorExit + static_cast<int>(failed.code());
+}
+
+// A driver takes about a second an instance, nearly none of it CPU time.
+int Divide(int argc, char** argv) {
+  LockDown(false);
+  std::string uuid;
+  std::string name = kNvmlLibraryName;
+  std::vector<GpuPart> parts;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const absl::string_view flag = argv[i];
+    if (flag == kDivideFlag) uuid = argv[i + 1];
+    if (flag == kNvmlFlag) name = argv[i + 1];
+    if (flag != kPartFlag) continue;
+    if (!ParsePart(argv[i + 1], &parts.emplace_back())) return 2;
+  }
+  const auto library = NvmlLibrary::Open(name);
+  if (!library.ok()) return Answer(library.status());
+  const absl::Status divided = DivideGpu(**library, uuid, parts);
+  return divided.ok() ? 0 : Answer(divided);
+}
+
 // Whether a report is wanted now; an XID that comes meanwhile is taken in. -1: nobody listens.
 int Wanted(NvmlWatch* watch) {
   const bool waited = watch->Wait(kWatchStep);
@@ -112,6 +139,7 @@ int Watch(const std::string& name) {
 
 int ProbeMain(int argc, char** argv) {
   if (argc == 3 && absl::string_view(argv[1]) == kWatchFlag) return Watch(argv[2]);
+  if (argc >= 3 && absl::string_view(argv[1]) == kDivideFlag) return Divide(argc, argv);
   DiscoverOptions options;
   if (!ReadArguments(argc, argv, &options)) {
     fputs("berth-probe is started by berth-agent; see berth-agent --discover\n", stderr);
@@ -120,8 +148,7 @@ int ProbeMain(int argc, char** argv) {
   LockDown(!options.from.empty());
   const absl::StatusOr<Machine> machine = Discover(options);
   if (machine.ok()) return WriteAll(EncodeMachine(*machine)) ? 0 : 1;
-  WriteAll(machine.status().message());
-  return kFirstErrorExit + static_cast<int>(machine.status().code());
+  return Answer(machine.status());
 }
 
 }  // namespace berth::discovery

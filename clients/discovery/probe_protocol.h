@@ -12,6 +12,11 @@ inline constexpr char kNvmlFlag[] = "--nvml";
 // end with a code as below.
 inline constexpr char kWatchFlag[] = "--watch";
 
+// Instead: --divide UUID [--nvml LIBRARY] --part 3g.40gb@0 ... divides a GPU anew. Nothing is on
+// standard output then, unless it fails.
+inline constexpr char kDivideFlag[] = "--divide";
+inline constexpr char kPartFlag[] = "--part";
+
 // Exit 0: the machine is on standard output. This plus an absl::StatusCode: the message is.
 inline constexpr int kFirstErrorExit = 100;
 inline constexpr int kLastErrorExit = 116;

@@ -4,12 +4,15 @@
 //   "init"      nvmlInit fails     "count"  counting fails
 //   "handle"    GPU 1 cannot be opened, as a GPU that fell off the bus
 //   "lost"      GPU 1 opens, and is lost from then on
+//   "a100"      the GPUs are NVIDIA A100-SXM4-80GB
 // The file that BERTH_FAKE_NVML_STATE names changes it while it runs, by lines "WHAT GPU VALUE",
 // the last of which counts:
 //   ecc, pending, failed, action, replays, crc    what the GPU tells
 //   lost 1 1       is lost from now on            gone 1 1    NVML shows it no more
 //   mig 1 1        is divided like GPU 2; mig 2 0: not any more
 //   hang 0 1       reports hang                   xid 0 79    one such event; each line is one
+//   busy 2 1       processes use its instances    stuck 2 1   they cannot be destroyed
+//   room 2 3       no more than so many can be made           slow 2 500  that takes so many ms
 // Compiled with BERTH_FAKE_NVML_OLD it is a driver of ten years ago: no fabric, no MIG, no types of
 // link peers, PCI records of version 2.
 #include <unistd.h>
@@ -22,9 +25,12 @@
 #include <string>
 
 #include "clients/discovery/nvml_api.h"
+#include "tests/unit/discovery/fake/fake_mig.h"
 
 using berth::discovery::kNvmlEventXid;
 using berth::discovery::kNvmlGpuIsLost;
+using berth::discovery::kNvmlInsufficientSize;
+using berth::discovery::kNvmlInUse;
 using berth::discovery::kNvmlInvalidArgument;
 using berth::discovery::kNvmlNotFound;
 using berth::discovery::kNvmlNotSupported;
@@ -32,12 +38,15 @@ using berth::discovery::kNvmlSuccess;
 using berth::discovery::kNvmlTimeout;
 using berth::discovery::kNvmlUnsignedLongLong;
 using berth::discovery::NvmlAttributes;
+using berth::discovery::NvmlComputeInstanceProfile;
 using berth::discovery::NvmlEvent;
 using berth::discovery::NvmlFabricInfo;
 using berth::discovery::NvmlFabricInfoV2;
 using berth::discovery::NvmlField;
+using berth::discovery::NvmlGpuInstanceProfile;
 using berth::discovery::NvmlMemory;
 using berth::discovery::NvmlPciInfo;
+using berth::discovery::NvmlPlacement;
 using berth::discovery::NvmlUtilization;
 
 namespace {
@@ -87,6 +96,13 @@ bool Lost(Handle handle) {
 }
 bool Divided(Handle handle) { return Told("mig", GpuOf(handle), GpuOf(handle) == 2 ? 1 : 0) != 0; }
 
+std::string ProfileOf(Handle mig) {
+  if (mig < fake_mig::kFirstHandle) return "3g.40gb";
+  fake_mig::Layout layout(fake_mig::GpuOfHandle(mig));
+  const fake_mig::Instance* one = layout.Find(fake_mig::IdOf(mig));
+  return one == nullptr ? "" : one->profile;
+}
+
 void Fill(unsigned bus, NvmlPciInfo* info) {
   std::snprintf(info->bus_id_legacy, sizeof info->bus_id_legacy, "0000:%02X:00.0", bus);
   info->domain = 0;
@@ -111,7 +127,11 @@ extern "C" {
 int nvmlInit_v2() { return Is("init") ? 9 : kNvmlSuccess; }
 int nvmlShutdown() { return kNvmlSuccess; }
 const char* nvmlErrorString(int result) {
-  return result == 9 ? "Driver Not Loaded" : result == 15 ? "GPU is lost" : "Unknown Error";
+  return result == 9    ? "Driver Not Loaded"
+         : result == 15 ? "GPU is lost"
+         : result == 19 ? "In use by another client"
+         : result == 23 ? "Insufficient Resources"
+                        : "Unknown Error";
 }
 int nvmlSystemGetDriverVersion(char* buffer, unsigned length) {
   return Write("555.42.06", buffer, length);
@@ -128,7 +148,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* device) {
 }
 int nvmlDeviceGetName(Handle device, char* buffer, unsigned length) {
   if (Lost(device)) return kNvmlGpuIsLost;
-  return Write(IsMig(device) ? "NVIDIA Fake MIG 3g.40gb" : "NVIDIA Fake", buffer, length);
+  std::string name = Is("a100") ? "NVIDIA A100-SXM4-80GB" : "NVIDIA Fake";
+  if (IsMig(device)) name += " MIG " + ProfileOf(device);
+  return Write(name, buffer, length);
 }
 int nvmlDeviceGetUUID(Handle device, char* buffer, unsigned length) {
   if (Lost(device)) return kNvmlGpuIsLost;
@@ -204,22 +226,136 @@ int nvmlDeviceGetMaxMigDeviceCount(Handle, unsigned* count) {
   return kNvmlSuccess;
 }
 int nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned slot, Handle* mig) {
-  if (slot != 0 && slot != 3) return kNvmlNotFound;
+  const fake_mig::Layout layout(GpuOf(device));
+  for (const fake_mig::Instance& one : layout.instances) {
+    if (!one.compute || slot-- > 0) continue;
+    *mig = fake_mig::HandleOf(GpuOf(device), one.id);
+    return kNvmlSuccess;
+  }
+  if (layout.there() || (slot != 0 && slot != 3)) return kNvmlNotFound;
   *mig = (GpuOf(device) == 2 ? 100 : 100 * (device + 1)) + slot;
   return kNvmlSuccess;
 }
 int nvmlDeviceGetGpuInstanceId(Handle mig, unsigned* id) {
-  *id = static_cast<unsigned>(mig % 100 + 1);
+  const bool made = mig >= fake_mig::kFirstHandle;
+  *id = static_cast<unsigned>(made ? fake_mig::IdOf(mig) : mig % 100 + 1);
   return kNvmlSuccess;
 }
 int nvmlDeviceGetComputeInstanceId(Handle, unsigned* id) {
   *id = 0;
   return kNvmlSuccess;
 }
-int nvmlDeviceGetAttributes_v2(Handle, NvmlAttributes* attributes) {
+int nvmlDeviceGetAttributes_v2(Handle mig, NvmlAttributes* attributes) {
   *attributes = {};
   attributes->gpu_instance_slices = attributes->compute_instance_slices = 3;
   attributes->memory_mebibytes = 40448;
+  if (mig < fake_mig::kFirstHandle) return kNvmlSuccess;
+  const fake_mig::Profile* profile = fake_mig::ByName(ProfileOf(mig));
+  if (profile == nullptr) return kNvmlInvalidArgument;
+  attributes->gpu_instance_slices = attributes->compute_instance_slices = profile->compute;
+  attributes->memory_mebibytes = profile->mebibytes;
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(Handle mig, unsigned* count, void*) {
+  const unsigned gpu = mig < fake_mig::kFirstHandle ? 2 : fake_mig::GpuOfHandle(mig);
+  *count = static_cast<unsigned>(Told("busy", gpu, 0));
+  return *count == 0 ? kNvmlSuccess : kNvmlInsufficientSize;
+}
+int nvmlDeviceGetGpuInstanceProfileInfoV(Handle, unsigned number, NvmlGpuInstanceProfile* info) {
+  if (info->version != 0x02000098) return 25;  // argument version mismatch
+  const fake_mig::Profile* profile = fake_mig::ByNumber(number);
+  if (profile == nullptr) return number < 10 ? kNvmlNotSupported : kNvmlInvalidArgument;
+  info->id = profile->id;
+  info->slices = profile->compute;
+  info->most_instances = profile->most;
+  info->memory_mebibytes = profile->mebibytes;
+  std::snprintf(info->name, sizeof info->name, "MIG %s", profile->name);
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetGpuInstancePossiblePlacements_v2(Handle, unsigned id, NvmlPlacement* placements,
+                                                  unsigned* count) {
+  const fake_mig::Profile* profile = fake_mig::ById(id);
+  if (profile == nullptr) return kNvmlInvalidArgument;
+  if (*count < profile->starts.size()) return kNvmlInsufficientSize;
+  *count = 0;
+  for (const unsigned start : profile->starts) placements[(*count)++] = {start, profile->memory};
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetGpuInstances(Handle device, unsigned id, Handle* instances, unsigned* count) {
+  const fake_mig::Profile* profile = fake_mig::ById(id);
+  if (profile == nullptr) return kNvmlInvalidArgument;
+  *count = 0;
+  for (const fake_mig::Instance& one : fake_mig::Layout(GpuOf(device)).instances) {
+    if (one.profile == profile->name)
+      instances[(*count)++] = fake_mig::HandleOf(GpuOf(device), one.id);
+  }
+  return kNvmlSuccess;
+}
+int nvmlDeviceCreateGpuInstanceWithPlacement(Handle device, unsigned id, const NvmlPlacement* place,
+                                             Handle* instance) {
+  const unsigned gpu = GpuOf(device);
+  usleep(static_cast<unsigned>(Told("slow", gpu, 0)) * 1000);
+  const fake_mig::Profile* profile = fake_mig::ById(id);
+  fake_mig::Layout layout(gpu);
+  if (profile == nullptr || place->size != profile->memory) return kNvmlInvalidArgument;
+  if (layout.instances.size() >= static_cast<size_t>(Told("room", gpu, 99))) return 23;
+  if (!layout.Fits(*profile, place->start)) return 23;  // insufficient resources
+  const size_t made = layout.NextId();
+  layout.instances.push_back({profile->name, place->start, made, false});
+  layout.Save();
+  *instance = fake_mig::HandleOf(gpu, made);
+  return kNvmlSuccess;
+}
+int nvmlGpuInstanceDestroy(Handle instance) {
+  fake_mig::Layout layout(fake_mig::GpuOfHandle(instance));
+  const fake_mig::Instance* one = layout.Find(fake_mig::IdOf(instance));
+  if (one == nullptr) return kNvmlInvalidArgument;
+  if (one->compute) return kNvmlInUse;
+  layout.instances.erase(layout.instances.begin() + (one - layout.instances.data()));
+  layout.Save();
+  return kNvmlSuccess;
+}
+int nvmlGpuInstanceGetComputeInstanceProfileInfo(Handle instance, unsigned number, unsigned,
+                                                 NvmlComputeInstanceProfile* info) {
+  const fake_mig::Profile* whole = fake_mig::ByName(ProfileOf(instance));
+  const fake_mig::Profile* profile = fake_mig::ByNumber(number);
+  if (whole == nullptr || profile == nullptr) return kNvmlInvalidArgument;
+  if (profile->compute > whole->compute) return kNvmlNotSupported;
+  info->id = number;
+  info->slices = profile->compute;
+  return kNvmlSuccess;
+}
+// Of a compute instance the handle is that of its instance; it is always as large as that.
+int nvmlGpuInstanceGetComputeInstances(Handle instance, unsigned number, Handle* parts,
+                                       unsigned* count) {
+  fake_mig::Layout layout(fake_mig::GpuOfHandle(instance));
+  const fake_mig::Instance* one = layout.Find(fake_mig::IdOf(instance));
+  if (one == nullptr) return kNvmlInvalidArgument;
+  const fake_mig::Profile* profile = fake_mig::ByNumber(number);
+  const bool whole = profile != nullptr && number < 7 &&
+                     profile->compute == fake_mig::ByName(one->profile)->compute;
+  *count = whole && one->compute ? 1 : 0;
+  if (*count == 1) parts[0] = instance;
+  return kNvmlSuccess;
+}
+int nvmlGpuInstanceCreateComputeInstance(Handle instance, unsigned number, Handle* part) {
+  fake_mig::Layout layout(fake_mig::GpuOfHandle(instance));
+  fake_mig::Instance* one = layout.Find(fake_mig::IdOf(instance));
+  const fake_mig::Profile* profile = fake_mig::ByNumber(number);
+  if (one == nullptr || profile == nullptr) return kNvmlInvalidArgument;
+  if (one->compute || profile->compute != fake_mig::ByName(one->profile)->compute) return 23;
+  one->compute = true;
+  layout.Save();
+  *part = instance;
+  return kNvmlSuccess;
+}
+int nvmlComputeInstanceDestroy(Handle part) {
+  fake_mig::Layout layout(fake_mig::GpuOfHandle(part));
+  fake_mig::Instance* one = layout.Find(fake_mig::IdOf(part));
+  if (one == nullptr) return kNvmlInvalidArgument;
+  if (Told("stuck", fake_mig::GpuOfHandle(part), 0) != 0) return kNvmlInUse;
+  one->compute = false;
+  layout.Save();
   return kNvmlSuccess;
 }
 int nvmlDeviceGetRemappedRows(Handle device, unsigned* corrected, unsigned* uncorrected,
