@@ -158,10 +158,11 @@ int nvmlDeviceGetUUID(Handle device, char* buffer, unsigned length) {
                length);
 }
 #ifdef BERTH_FAKE_NVML_OLD
-int nvmlDeviceGetPciInfo_v2(Handle device, NvmlPciInfo* info) {
+#define nvmlDeviceGetPciInfo nvmlDeviceGetPciInfo_v2
 #else
-int nvmlDeviceGetPciInfo_v3(Handle device, NvmlPciInfo* info) {
+#define nvmlDeviceGetPciInfo nvmlDeviceGetPciInfo_v3
 #endif
+int nvmlDeviceGetPciInfo(Handle device, NvmlPciInfo* info) {
   Fill(0x10 + GpuOf(device), info);
   return kNvmlSuccess;
 }
