@@ -226,6 +226,8 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckIsolation(config, &problems);
   CheckHealth(config.health(), &problems);
   CheckSharing(config.sharing(), &problems);
+  if (config.mig().reconfigure() && config.discovery().disabled())
+    Add(&problems, "mig.reconfigure: needs discovery, which discovery.disabled turns off");
   for (const v1::Device& device : config.devices()) {
     const bool mps = config.sharing().mode() == config::v1::Sharing::MPS && device.kind() == "gpu";
     if (mps && device.max_tasks() > kMostMpsTasks)
@@ -264,6 +266,7 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
       device.set_oversubscription(config.sharing().oversubscription());
   }
   inventory.set_scratch_bytes(config.scratch_bytes());
+  inventory.set_divides_gpus(config.mig().reconfigure());
   *inventory.mutable_extended() = config.extended();
   *inventory.mutable_labels() = config.labels();
   *inventory.mutable_taints() = config.taints();

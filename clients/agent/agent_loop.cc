@@ -195,6 +195,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
                           .keep_ended = FromProto(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());
+  logic_->SetGpuDivider(this);
   return absl::OkStatus();
 }
 
@@ -236,12 +237,15 @@ void AgentLoop::StartThreads() {
     Wake();
   });
   if (devices_.probe.empty()) return;
-  scout_ = std::make_unique<DeviceScout>(devices_.declared, devices_.probe,
-                                         [this](DeviceScout::Look look) {
-                                           absl::MutexLock lock(&mutex_);
-                                           look_ = std::move(look);
-                                           Wake();
-                                         });
+  const auto tell = [this](DeviceScout::Look look) {
+    absl::MutexLock lock(&mutex_);
+    // What came of a division is told once, even if nobody has heard it before the next look.
+    if (look_ && look_->divided && !look.divided) look.divided = std::move(look_->divided);
+    look_ = std::move(look);
+    Wake();
+  };
+  const auto around = [this](absl::FunctionRef<void()> call) { checks_->WithoutGpuWatch(call); };
+  scout_ = std::make_unique<DeviceScout>(devices_.declared, devices_.probe, tell, around);
 }
 
 void AgentLoop::Wake() {
@@ -262,7 +266,8 @@ void AgentLoop::LookAgain() {
 void AgentLoop::Wait() {
   const absl::Duration now = SystemClock().Steady();
   const absl::Duration wait = std::clamp(
-      std::min(logic_->NextWake() - now, runner_->PollInterval()), absl::ZeroDuration(), kMaxWait);
+      std::min({logic_->NextWake() - now, runner_->PollInterval(), division_.NextWake() - now}),
+      absl::ZeroDuration(), kMaxWait);
   timespec timeout = absl::ToTimespec(wait);
   pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}, {execs_->fd(), POLLIN, 0}};
   if (ppoll(fds, 3, &timeout, nullptr) < 0) return;  // interrupted
@@ -359,6 +364,7 @@ bool AgentLoop::NoteResult(const CheckResult& result) {
 }
 
 void AgentLoop::HandleDevices() {
+  HandleWish();
   if (look_again_.exchange(false) && scout_ != nullptr) scout_->LookNow();
   std::optional<DeviceScout::Look> look;
   {
@@ -366,6 +372,44 @@ void AgentLoop::HandleDevices() {
     look.swap(look_);
   }
   if (look) TakeLook(*std::move(look));
+}
+
+void AgentLoop::Divide(const v1::DivideGpu& wish) { wish_ = {link_->connection(), wish}; }
+
+// A wish of a connection that was given up since says nothing of what the server knows now.
+void AgentLoop::HandleWish() {
+  if (division_.Expired(SystemClock().Steady())) ApplyDevices();
+  const std::optional<Wish> wish = std::exchange(wish_, std::nullopt);
+  if (!wish || wish->connection != link_->connection()) return;
+  const auto in_use = [this](const std::string& uuid) { return logic_->DeviceInUse(uuid); };
+  const absl::StatusOr<GpuDivision::Step> step =
+      scout_ == nullptr
+          ? absl::FailedPreconditionError("this node does not look at its devices")
+          : division_.On(wish->message, {metrics_.inventory, mig_, in_use}, SystemClock().Steady());
+  if (!step.ok()) {
+    LogWarn("a GPU is not divided", {{"node", config_.node_name()}, {"reason", step.status()}});
+    return;
+  }
+  const bool divide = *step == GpuDivision::Step::kDivide;
+  LogInfo(divide ? "dividing a GPU anew" : "a GPU is held, to be divided anew",
+          {{"node", config_.node_name()},
+           {"gpu", wish->message.gpu()},
+           {"parts", wish->message.parts_size()}});
+  if (divide) scout_->Divide(wish->message);
+  ApplyDevices();
+}
+
+bool AgentLoop::NoteDivision(const DividedGpu& divided) {
+  division_.Ended();
+  std::map<std::string, std::string> failing;
+  if (divided.status.ok()) {
+    LogInfo("a GPU was divided anew", {{"node", config_.node_name()}, {"gpu", divided.gpu}});
+  } else {
+    LogWarn("a GPU could not be divided",
+            {{"node", config_.node_name()}, {"gpu", divided.gpu}, {"error", divided.status}});
+    failing[divided.gpu] = std::string(divided.status.message());
+  }
+  return health_.Set(kMigCheck, v1::NodeCondition::NOTE, failing);
 }
 
 // A look that failed changes nothing: the devices stay as they were seen last.
@@ -378,7 +422,9 @@ void AgentLoop::TakeLook(DeviceScout::Look look) {
       {.check = kDiscoveryCheck,
        .good = look.found.read,
        .message = look.found.lines.empty() ? "discovery failed" : look.found.lines.back()});
+  if (look.divided) changed |= NoteDivision(*look.divided);
   if (look.found.read) {
+    division_.Looked();
     std::erase_if(lines_, [&](const std::string& line) {
       const auto& now = look.found.lines;
       return std::find(now.begin(), now.end(), line) == now.end();
@@ -411,8 +457,12 @@ void AgentLoop::ApplyDevices() {
   v1::NodeInventory inventory = inventory_;
   for (v1::Device& device : *inventory.mutable_devices()) {
     const auto mig = mig_.find(device.uuid());
-    if (unfit.contains(device.uuid()) || (mig != mig_.end() && unfit.contains(mig->second.gpu)))
+    const std::string& gpu = mig == mig_.end() ? device.uuid() : mig->second.gpu;
+    if (unfit.contains(device.uuid()) || unfit.contains(gpu) || division_.Holds(gpu))
       device.set_unhealthy(true);
+    // Nor is it divided: it is a GPU that nobody can have.
+    if (unfit.contains(device.uuid()) && device.kind() == kMigKind && mig == mig_.end())
+      device.set_kind("gpu");
   }
   const std::string text = DevicesText(inventory);
   if (text == told_) return;

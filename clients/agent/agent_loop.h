@@ -18,6 +18,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "clients/agent/device_scout.h"
 #include "clients/agent/exec_host.h"
+#include "clients/agent/gpu_division.h"
 #include "clients/agent/gpu_metrics.h"
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/health_checks.h"
@@ -38,7 +39,7 @@ struct AgentDevices {
   DiscoveredDevices found = {};     // what it found
 };
 
-class AgentLoop final : public LinkEvents {
+class AgentLoop final : public LinkEvents, private GpuDivider {
  public:
   // Opens the state directory (one agent at a time: FAILED_PRECONDITION otherwise), journal and
   // runner. `config` is complete and checked.
@@ -78,6 +79,9 @@ class AgentLoop final : public LinkEvents {
   void HandleHealth();
   void HandleDevices();
   void TakeLook(DeviceScout::Look look);
+  void Divide(const v1::DivideGpu& wish) override;
+  void HandleWish();
+  bool NoteDivision(const DividedGpu& divided);
   void ApplyDevices();
   bool NoteResult(const CheckResult& result);
   void SaveKnown(const v1::NodeInventory& known);
@@ -106,6 +110,13 @@ class AgentLoop final : public LinkEvents {
   std::unique_ptr<AgentLogic> logic_;
   v1::NodeInventory inventory_;          // as it was found last
   std::map<std::string, MigPlace> mig_;  // likewise
+  // Of the server, on this connection, to be looked at once the logic has returned.
+  struct Wish {
+    uint64_t connection = 0;
+    v1::DivideGpu message;
+  };
+  std::optional<Wish> wish_;
+  GpuDivision division_;
   std::shared_ptr<Isolation> isolation_;
   std::string told_;             // of the devices that the server was told last: DevicesText
   v1::NodeInventory known_;      // what STATE/devices holds

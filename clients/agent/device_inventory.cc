@@ -35,7 +35,7 @@ v1::Device ToDevice(const discovery::Gpu& gpu) {
 
 v1::Device ToDevice(const discovery::MigInstance& mig, const discovery::Gpu& gpu) {
   v1::Device device = ToDevice(gpu);
-  device.set_kind("mig");
+  device.set_kind(kMigKind);
   device.set_uuid(mig.uuid);
   device.set_model(mig.profile);
   device.set_memory_bytes(mig.memory_bytes);
@@ -98,10 +98,16 @@ void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent*
     const std::string name = absl::StrCat(DeviceName(machine, i), " (", gpu.uuid, ")");
     if (declared.HasUuid(gpu.uuid) || declared.HasAddress(gpu.pci)) continue;
     if (!gpu.problem.empty()) lines->push_back(absl::StrCat(name, ": ", gpu.problem));
+    const bool divisible = gpu.mig_enabled && gpu.problem.empty() && config->mig().reconfigure();
+    if (divisible && Room(*config, name, lines)) {
+      *config->add_devices() = ToDevice(gpu);
+      config->mutable_devices(config->devices_size() - 1)->set_kind(kMigKind);
+    }
     if (gpu.mig_enabled && !gpu.mig.empty()) {
       AddInstances(gpu, declared, config, lines);
       continue;
     }
+    if (divisible) continue;
     if (gpu.mig_enabled)
       lines->push_back(absl::StrCat(name, " is in MIG mode and has no instances: not given out"));
     if (Room(*config, name, lines)) *config->add_devices() = ToDevice(gpu);
@@ -118,11 +124,11 @@ void AddNics(const Machine& machine, const Present& declared, config::v1::Agent*
 
 // Not as it was, but not gone: a GPU that is divided now, or was divided otherwise.
 bool DividedAnew(const v1::Device& device, const Machine& machine) {
-  if (device.kind() != "gpu" && device.kind() != "mig") return false;
+  if (device.kind() != "gpu" && device.kind() != kMigKind) return false;
   const auto address = discovery::ParsePciAddress(device.pci_bus_id());
   for (const discovery::Gpu& gpu : machine.gpus) {
     if (device.kind() == "gpu" && gpu.uuid == device.uuid()) return gpu.mig_enabled;
-    if (device.kind() == "mig" && address && gpu.pci == *address) return gpu.problem.empty();
+    if (device.kind() == kMigKind && address && gpu.pci == *address) return gpu.problem.empty();
   }
   return false;
 }

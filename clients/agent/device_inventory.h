@@ -16,12 +16,15 @@ namespace berth {
 
 // What discovery adds at most: what a node may register.
 inline constexpr int kMaxRegisteredDevices = 128;
+inline constexpr char kMigKind[] = "mig";
 
 // Adds the machine's GPUs, NPUs and NICs to config->devices(), and takes its host memory where the
 // configuration names none. What is declared stays as it is: a found device with the UUID or the
 // PCI address of a declared one is left out. One with a problem is registered as unhealthy; so is a
 // NIC whose port is down. A GPU that is divided by MIG cannot be given out whole: its instances are
-// registered instead, of kind "mig" with the profile for a model; without any it is unhealthy.
+// registered instead, of kind "mig" with the profile for a model; without any it is unhealthy. If
+// the configuration allows to divide it anew it is registered, too: of kind "mig", unhealthy, as
+// nobody can have it whole.
 // Gives what an operator should know, one line each.
 std::vector<std::string> AddDiscovered(const discovery::Machine& machine,
                                        config::v1::Agent* config);

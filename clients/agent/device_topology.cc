@@ -116,7 +116,10 @@ v1::DeviceTopology TopologyBuilder::Take() && {
 v1::DeviceTopology TopologyOf(const Machine& machine,
                               const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
   std::map<std::string, int> registered;
-  for (int i = 0; i < devices.size(); ++i) registered.emplace(devices[i].uuid(), i);
+  // Not GPUs that are divided, of which nobody gets a link.
+  for (int i = 0; i < devices.size(); ++i) {
+    if (devices[i].kind() != "mig") registered.emplace(devices[i].uuid(), i);
+  }
   const std::vector<int> gpus =
       Positions(machine.gpus, registered, [](const auto& gpu) { return gpu.uuid; });
   const std::vector<int> nics =

@@ -179,6 +179,12 @@ void HealthChecks::LookAgain(bool forget) {
   forget_ |= forget;
 }
 
+void HealthChecks::WithoutGpuWatch(absl::FunctionRef<void()> call) {
+  absl::MutexLock lock(&gpu_mutex_);
+  gpu_watch_.Restart();
+  call();
+}
+
 void HealthChecks::Run() {
   const absl::Duration interval = Or(config_.interval(), absl::Seconds(30));
   for (;;) {
@@ -188,6 +194,7 @@ void HealthChecks::Run() {
     mutex_.AwaitWithTimeout(absl::Condition(&due), interval);
     if (stopping_) return;
     if (std::exchange(again_, false)) {
+      absl::MutexLock gpus(&gpu_mutex_);
       gpu_watch_.Restart();
       no_driver_ = false;
     }
@@ -218,8 +225,10 @@ HealthRound HealthChecks::Round() {
 
 // Whatever is ignored is left out here; the report is for the metrics, too.
 void HealthChecks::AskGpus(HealthRound* round) {
-  absl::StatusOr<discovery::GpuReport> report =
-      gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);
+  absl::StatusOr<discovery::GpuReport> report = [this] {
+    absl::MutexLock lock(&gpu_mutex_);
+    return gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);
+  }();
   // A driver that is not loaded is no fault here: discovery tells of GPUs that lack it.
   no_driver_ = absl::IsNotFound(report.status()) || absl::IsFailedPrecondition(report.status());
   if (no_driver_ || absl::IsCancelled(report.status())) return;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
@@ -56,6 +57,9 @@ class HealthChecks {
 
   // The next round comes at once, and looks anew which GPUs there are. `forget`: their XIDs, too.
   void LookAgain(bool forget);
+  // Runs `call` while nobody here looks at the GPUs: a driver does not divide one that somebody has
+  // open. Waits for a look that is under way. From any thread.
+  void WithoutGpuWatch(absl::FunctionRef<void()> call) ABSL_LOCKS_EXCLUDED(gpu_mutex_);
 
  private:
   void Run();
@@ -66,7 +70,8 @@ class HealthChecks {
   const Options options_;
   Tell tell_;
   GpuChecks gpu_checks_;
-  discovery::GpuWatch gpu_watch_;
+  absl::Mutex gpu_mutex_;
+  discovery::GpuWatch gpu_watch_ ABSL_GUARDED_BY(gpu_mutex_);
   bool no_driver_ = false;  // known until the next LookAgain
   std::set<std::string> ports_;
   absl::Mutex mutex_;

@@ -105,6 +105,14 @@ class ExecRunner {
   virtual void Clear() = 0;
 };
 
+// Divides GPUs (MIG).
+class GpuDivider {
+ public:
+  virtual ~GpuDivider() = default;
+  // May do so later; must not call back into the logic before it returns.
+  virtual void Divide(const v1::DivideGpu& wish) = 0;
+};
+
 // A place in the output of one task.
 class LogCursor {
  public:

@@ -101,6 +101,9 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
       return pump_.Cancel(message.cancel_log().request());
     case v1::ServerMessage::kOpenExec:
       return OpenExec(message.open_exec());
+    case v1::ServerMessage::kDivideGpu:
+      if (divider_ != nullptr) divider_->Divide(message.divide_gpu());
+      return;
     case v1::ServerMessage::kExecInput:
       if (execs_ != nullptr) execs_->Input(message.exec_input());
       return;

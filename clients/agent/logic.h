@@ -65,6 +65,8 @@ class AgentLogic {
   void OnTaskEvent(Instant now, const TaskEvent& event);
   // Before Begin: who runs commands inside tasks. Without, they are answered with an error.
   void SetExecRunner(ExecRunner* execs) { execs_ = execs; }
+  // Before Begin: who divides GPUs. Without, the server's wishes are passed over.
+  void SetGpuDivider(GpuDivider* divider) { divider_ = divider; }
   void OnExecOutput(v1::ExecOutput output);
   // All that is wrong with the node; told at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
@@ -79,6 +81,8 @@ class AgentLogic {
   bool registered() const { return state_ == State::kRegistered; }
   uint64_t epoch() const { return epoch_; }
   size_t live_tasks() const { return book_.live(); }
+  // Some task has the device, or waits for it.
+  bool DeviceInUse(const std::string& uuid) const { return book_.DeviceInUse(uuid); }
   // Why the last connection ended; for the log.
   const std::string& last_error() const { return last_error_; }
   // Not OK: the journal failed; end the process (tasks live on) and start again.
@@ -113,6 +117,7 @@ class AgentLogic {
   TaskBook book_;
   LogPump pump_;
   ExecRunner* execs_ = nullptr;
+  GpuDivider* divider_ = nullptr;
   v1::NodeInventory inventory_;
   std::optional<v1::NodeConditions> conditions_;  // absent: nobody has looked yet
 

@@ -313,6 +313,14 @@ void TaskBook::TakeDevices(const TaskId& id, const Entry& entry) {
   }
 }
 
+bool TaskBook::DeviceInUse(const std::string& uuid) const {
+  if (device_holders_.contains(uuid)) return true;
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const TaskId& id) {
+    const auto& uuids = tasks_.at(id).record.launch().device_uuids();
+    return std::find(uuids.begin(), uuids.end(), uuid) != uuids.end();
+  });
+}
+
 void TaskBook::ReleaseDevices(const TaskId& id) {
   for (auto held = device_holders_.begin(); held != device_holders_.end();) {
     held->second.erase(id);

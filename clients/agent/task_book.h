@@ -66,6 +66,8 @@ class TaskBook {
   bool Ended(const TaskId& id) const;  // or unknown
   bool Running(const TaskId& id) const;
   size_t live() const { return live_; }
+  // Some task has the device, or waits for it.
+  bool DeviceInUse(const std::string& uuid) const;
 
   // Drops ended tasks whose time is over, and tries again what the journal had no room for.
   void Tick(Instant now);

@@ -331,5 +331,50 @@ TEST_CASE("devices are looked at again when asked: what has vanished is told, wh
   CHECK(looks.back().found.vanished.empty());
 }
 
+// In one thread, one after the other: no look sees a GPU that is half divided.
+TEST_CASE("a GPU is divided, and what there is then is told with what came of it") {
+  FakeDriver driver;
+  driver.Say("");
+  TemporaryDirectory state;
+  config::v1::Agent config;
+  config.set_state_directory(state.path());
+  config.mutable_discovery()->set_nvml_library(BERTH_FAKE_NVML_LIBRARY);
+  config.mutable_mig()->set_reconfigure(true);
+  config.mutable_sharing()->set_mode(config::v1::Sharing::TIME_SLICING);
+  config.mutable_sharing()->set_max_tasks(4);
+  v1::DivideGpu wish;
+  wish.set_gpu("GPU-fake-3");
+  for (const int start : {0, 2, 4}) {
+    wish.add_parts()->set_profile("2g.20gb");
+    wish.mutable_parts(wish.parts_size() - 1)->set_start(start);
+  }
+  absl::Mutex mutex;
+  std::vector<DeviceScout::Look> looks;
+  DeviceScout scout(config, ProgramBeside("berth-probe"), [&](DeviceScout::Look look) {
+    absl::MutexLock lock(&mutex);
+    looks.push_back(std::move(look));
+  });
+  const auto divide = [&](size_t count) {
+    scout.Divide(wish);
+    const auto there = [&] { return looks.size() >= count; };
+    absl::MutexLock lock(&mutex);
+    REQUIRE(mutex.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(60)));
+    REQUIRE(looks.back().divided.has_value());
+    CHECK(looks.back().divided->gpu == "GPU-fake-3");
+    std::vector<std::string> models;
+    for (const v1::Device& device : looks.back().devices) {
+      if (device.kind() == "mig") models.push_back(device.model());
+      if (device.kind() == "gpu") CHECK(device.max_tasks() == 4);  // as at the start
+    }
+    return models;
+  };
+  CHECK(divide(1) == std::vector<std::string>{"NVIDIA Fake", "2g.20gb", "2g.20gb", "2g.20gb"});
+  CHECK(looks.back().divided->status.ok());
+  CHECK(looks.back().found.mig.size() == 3);
+  driver.Say("stuck 2 1\n");
+  CHECK(divide(2).size() == 4);
+  CHECK_THAT(std::string(looks.back().divided->status.message()), Contains("In use by another"));
+}
+
 }  // namespace
 }  // namespace berth::testing

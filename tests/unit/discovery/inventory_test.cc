@@ -173,6 +173,35 @@ TEST_CASE("a GPU that is divided by MIG is not given out; its instances are") {
   CHECK(Uuids(lost) == std::vector<std::string>{"GPU-0", "MIG-a unhealthy", "mlx5_0"});
 }
 
+TEST_CASE("a GPU that may be divided anew is registered beside its instances, never healthy") {
+  Machine machine = Two();
+  machine.gpus[1].mig_enabled = true;
+  config::v1::Agent config;
+  config.mutable_mig()->set_reconfigure(true);
+  CHECK(AddDiscovered(machine, &config).empty());
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "GPU-1 unhealthy", "mlx5_0"});
+  CHECK(config.devices(1).kind() == "mig");
+  CHECK(config.devices(1).model() == "H100");
+  machine.gpus[1].mig = {{.uuid = "MIG-a", .profile = "2g.20gb"}};
+  config.clear_devices();
+  AddDiscovered(machine, &config);
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "GPU-1 unhealthy", "MIG-a", "mlx5_0"});
+  CHECK(config.devices(1).pci_bus_id() == config.devices(2).pci_bus_id());
+
+  // Not one that is broken; and one that may not be divided any more has not vanished.
+  v1::NodeInventory known;
+  *known.add_devices() = config.devices(1);
+  machine.gpus[1].problem = "GPU is lost";
+  config.clear_devices();
+  AddDiscovered(machine, &config);
+  CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "MIG-a unhealthy", "mlx5_0"});
+  machine.gpus[1].problem.clear();
+  config.clear_devices();
+  config.clear_mig();
+  AddDiscovered(machine, &config);
+  CHECK(AddVanished(known, &config, &machine).empty());
+}
+
 TEST_CASE("a node has room for so many devices, and says what was left out") {
   Machine machine = Two();
   machine.nics.assign(kMaxRegisteredDevices, {});
