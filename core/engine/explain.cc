@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/engine/cycle.h"
+#include "core/engine/mig_division.h"
 #include "core/engine/remedies.h"
 #include "core/topology/domain_bound.h"
 #include "core/topology/domain_placer.h"
@@ -105,6 +107,11 @@ std::vector<WaitReason> ReasonsOf(ClusterState& state, const Policies& policies,
   return std::move(tried->blockers);
 }
 
+void AddMigNote(const ClusterState& state, const Job& job, WaitReason* reason) {
+  const std::string note = MigNote(state, job);
+  if (!note.empty()) absl::StrAppend(&reason->detail, reason->detail.empty() ? "" : "; ", note);
+}
+
 }  // namespace
 
 Explanation Explain(ClusterState& state, const Policies& policies, JobId id, Time now) {
@@ -112,6 +119,7 @@ Explanation Explain(ClusterState& state, const Policies& policies, JobId id, Tim
   const Job& job = state.jobs().At(id);
   explanation.reasons = ReasonsOf(state, policies, job, now);
   if (explanation.reasons.empty() || job.pending_class == ClassId{}) return explanation;
+  AddMigNote(state, job, &explanation.reasons.front());
   FindPosition(state, job, &explanation);
   AddConstraints(state, policies, job, now, &explanation);
   explanation.holders = HoldersOf(state, explanation.reasons.front());

@@ -1,0 +1,326 @@
+#include "core/engine/mig_division.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/engine/node_search.h"
+#include "core/engine/plan.h"
+
+namespace berth {
+namespace {
+
+// Drivers keep up to a tenth of a GPU's memory back: what an instance surely has.
+int64_t LeastMemory(const Device& gpu, const MigProfile& profile) {
+  return gpu.memory_bytes / kMigMemorySlices * profile.memory_slices / 10 * 9;
+}
+
+// The node as it would be with this GPU divided so; nullopt if it had too many devices. Devices
+// keep their positions; how they are connected is not known any more.
+std::optional<Node> Divided(const Node& node, const Interner& interner, const MigGpu& gpu,
+                            const std::vector<MigPart>& layout) {
+  const std::optional<ResourceKind> kind = interner.FindKind(kMigKind);
+  if (!kind.has_value()) return std::nullopt;
+  Node then = node;
+  std::vector<size_t> places;  // for instances: of the present ones first
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (gpu.instances.Has(i)) places.push_back(i);
+  }
+  while (places.size() < layout.size()) {
+    if (then.spec.devices.size() == kMaxDevicesPerNode) return std::nullopt;
+    places.push_back(then.spec.devices.size());
+    then.spec.devices.emplace_back();
+  }
+  const Device whole = node.spec.devices[gpu.device];
+  for (size_t i = 0; i < places.size(); ++i) {
+    Device& device = then.spec.devices[places[i]];
+    device = whole;
+    device.uuid = absl::StrCat(whole.uuid, "/", i);
+    if (i >= layout.size()) continue;  // unhealthy, as the GPU is
+    const MigProfile& profile = *gpu.geometry->Find(layout[i].profile);
+    device.model = profile.name;
+    device.memory_bytes = LeastMemory(whole, profile);
+    device.unhealthy = false;
+  }
+  then.layout = nullptr;
+  then.capacity[*kind] = 0;
+  const auto is_mig = [&](const auto& set) { return set.kind == *kind; };
+  std::erase_if(then.kinds, is_mig);
+  std::erase_if(then.alike, is_mig);
+  then.kinds.push_back({*kind, {}});
+  for (size_t i = 0; i < then.spec.devices.size(); ++i) {
+    if (then.spec.devices[i].kind != kMigKind) continue;
+    then.healthy -= DeviceSet::Of(i);
+    if (then.spec.devices[i].unhealthy) continue;
+    then.healthy.Add(i);
+    then.capacity[*kind] += kWhole;
+    then.kinds.back().devices.Add(i);
+    then.alike.push_back({.kind = *kind, .first = i, .devices = DeviceSet::Of(i)});
+  }
+  return then;
+}
+
+const DeviceRequest* MigRequest(const TaskShape& shape) {
+  for (const DeviceRequest& request : shape.devices) {
+    if (request.kind == kMigKind) return &request;
+  }
+  return nullptr;
+}
+
+// Profiles of the GPU that the request takes, as it names them; smallest first if it names none.
+std::vector<std::string> ProfilesFor(const DeviceRequest& request, const MigGeometry& geometry) {
+  std::vector<std::string> profiles;
+  for (const std::string& model : request.models) {
+    if (geometry.Find(model) != nullptr) profiles.push_back(model);
+  }
+  if (!request.models.empty()) return profiles;
+  for (const MigProfile& profile : geometry.profiles) profiles.push_back(profile.name);
+  return profiles;
+}
+
+// What a class lacks of one shape.
+struct Want {
+  ClassId of;
+  ShapeId shape;
+  const DeviceRequest* request = nullptr;
+  int64_t tasks = 0;      // 0: it only waits for the rest of its gang
+  bool hopeless = false;  // nothing there is could hold it, nor anything that GPUs can be made
+};
+
+class Search {
+ public:
+  Search(const ClusterState& state, const Policies& policies,
+         absl::Span<const MigDivision> under_way)
+      : state_(state), search_(state, policies) {
+    for (const MigDivision& division : under_way) Foresee(division);
+  }
+
+  std::optional<MigDivision> Run(absl::Span<const ClassId> classes,
+                                 absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
+    for (const ClassId id : classes) AddWants(id);
+    for (size_t i = 0; i < wants_.size(); ++i) {
+      if (wants_[i].tasks == 0) continue;
+      if (auto division = For(i, may)) return division;
+      wants_[i].hopeless = state_.pending().Class(wants_[i].of).never;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void Foresee(const MigDivision& division) {
+    const Node* node = state_.nodes().Find(division.node);
+    if (node == nullptr || !state_.free().Has(division.node)) return;
+    passed_over_.insert(division.node);
+    for (const MigGpu& gpu : MigGpusOf(*node)) {
+      if (node->spec.devices[gpu.device].uuid != division.gpu) continue;
+      if (auto then = Divided(*node, state_.interner(), gpu, division.layout))
+        foreseen_.emplace(division.node, *std::move(then));
+    }
+  }
+
+  int64_t FitsOn(ShapeId shape, const Node& node, int64_t bound) {
+    const Resources free = FreeOf(node);
+    return search_.FitsIn(shape, {node, free, TakenDevices(node)}, bound);
+  }
+
+  // Beside what there is room for anyway. Each shape is looked at alone.
+  void AddWants(ClassId id) {
+    const PendingClass* waiting = state_.pending().FindClass(id);
+    if (waiting == nullptr) return;
+    for (const DemandItem& item : waiting->demand.items) {
+      const DeviceRequest* request = MigRequest(state_.interner().Shape(item.shape).shape);
+      if (request == nullptr) continue;
+      int64_t missing = waiting->demand.gang ? item.count : 1;
+      for (const auto& [node, then] : foreseen_)
+        missing -= FitsOn(item.shape, then, std::max<int64_t>(missing, 0));
+      search_.ForEachWithRoom(item.shape, [&](NodeId node) {
+        if (!foreseen_.contains(node) && missing > 0)
+          missing -= search_.FitsFree(item.shape, node, missing);
+        return missing > 0;
+      });
+      wants_.push_back({id, item.shape, request, std::max<int64_t>(missing, 0)});
+    }
+  }
+
+  std::optional<MigDivision> For(size_t want,
+                                 absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
+    std::optional<MigDivision> best;
+    int64_t most = 0;
+    state_.nodes().ForEach([&](NodeId id, const Node& node) {
+      if (most >= wants_[want].tasks || passed_over_.contains(id) || !state_.free().Has(id)) return;
+      for (const MigGpu& gpu : MigGpusOf(node)) {
+        if (!IsIdle(state_, node, gpu) || !may(node, gpu)) continue;
+        Try(want, node, gpu, &most, &best);
+      }
+    });
+    return best;
+  }
+
+  void Try(size_t w, const Node& node, const MigGpu& gpu, int64_t* most,
+           std::optional<MigDivision>* best) {
+    const Want& want = wants_[w];
+    const int64_t now = FitsOn(want.shape, node, want.tasks);
+    for (const std::string& profile : ProfilesFor(*want.request, *gpu.geometry)) {
+      const std::vector<MigPart> layout = BestMigLayout(*gpu.geometry, DemandOf(w, profile, gpu));
+      if (TakesFromOthers(w, node, gpu, layout)) continue;
+      const std::optional<Node> then = Divided(node, state_.interner(), gpu, layout);
+      if (!then.has_value()) continue;
+      const int64_t more = FitsOn(want.shape, *then, want.tasks + now) - now;
+      if (more <= *most) continue;
+      *most = more;
+      *best = {node.id, node.spec.devices[gpu.device].uuid, layout, want.of};
+    }
+  }
+
+  // Of the want at hand `profile`, and what the others behind it name first.
+  std::vector<MigDemand> DemandOf(size_t want, const std::string& profile,
+                                  const MigGpu& gpu) const {
+    std::vector<MigDemand> demand;
+    const auto add = [&](const Want& one, const std::string& name) {
+      const int64_t count = std::min<int64_t>(one.tasks * one.request->count, kMigComputeSlices);
+      demand.push_back({name, static_cast<int>(count)});
+    };
+    add(wants_[want], profile);
+    for (size_t i = want + 1; i < wants_.size(); ++i) {
+      const auto profiles = ProfilesFor(*wants_[i].request, *gpu.geometry);
+      if (!profiles.empty()) add(wants_[i], profiles.front());
+    }
+    return demand;
+  }
+
+  bool TakesFromOthers(size_t want, const Node& node, const MigGpu& gpu,
+                       const std::vector<MigPart>& layout) const {
+    std::map<std::string, int> lost;
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      if (gpu.instances.Has(i)) ++lost[node.spec.devices[i].model];
+    }
+    for (const MigPart& part : layout) --lost[part.profile];
+    for (size_t i = 0; i < want; ++i) {
+      if (wants_[i].of == wants_[want].of || wants_[i].hopeless) continue;
+      for (const std::string& profile : ProfilesFor(*wants_[i].request, *gpu.geometry)) {
+        const auto found = lost.find(profile);
+        if (found != lost.end() && found->second > 0) return true;
+      }
+    }
+    return false;
+  }
+
+  const ClusterState& state_;
+  NodeSearch search_;
+  std::map<NodeId, Node> foreseen_;
+  std::set<NodeId> passed_over_;
+  std::vector<Want> wants_;
+};
+
+bool IsShortage(const BlockedVerdict& verdict) {
+  switch (static_cast<WaitCode>(verdict.code)) {
+    case WaitCode::kInsufficientResources:
+    case WaitCode::kNoMatchingNode:
+    case WaitCode::kNeverFits:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<MigGpu> MigGpusOf(const Node& node) {
+  std::vector<MigGpu> gpus;
+  if (!node.spec.divides_gpus) return gpus;
+  const auto& devices = node.spec.devices;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].kind != kMigKind) continue;
+    const MigGeometry* geometry = MigGeometryOf(devices[i].model, devices[i].memory_bytes);
+    if (geometry == nullptr) continue;
+    MigGpu gpu{.device = i, .instances = {}, .geometry = geometry};
+    for (size_t j = 0; j < devices.size(); ++j) {
+      const bool part =
+          devices[j].kind == kMigKind && j != i && devices[j].pci_bus_id == devices[i].pci_bus_id;
+      if (part) gpu.instances.Add(j);
+    }
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+bool IsIdle(const ClusterState& state, const Node& node, const MigGpu& gpu) {
+  if (TakenDevices(node).InUse().Overlaps(gpu.instances)) return false;
+  for (const auto& [job, reservation] : state.reservations()) {
+    for (const Placement& place : reservation.places) {
+      if (place.node == node.id && place.devices.Overlaps(gpu.instances)) return false;
+    }
+  }
+  return true;
+}
+
+bool HasLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
+  std::multiset<std::string> wanted, there;
+  for (const MigPart& part : layout) wanted.insert(part.profile);
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (gpu.instances.Has(i) && !node.spec.devices[i].unhealthy)
+      there.insert(node.spec.devices[i].model);
+  }
+  return wanted == there;
+}
+
+bool IsHeld(const Node& node, const MigGpu& gpu) {
+  return !gpu.instances.Empty() && !node.healthy.Overlaps(gpu.instances);
+}
+
+std::vector<ClassId> ClassesShortOfMig(const ClusterState& state) {
+  std::vector<std::pair<OrderKey, ClassId>> found;
+  const PendingIndex& pending = state.pending();
+  for (const auto* list : {&pending.short_of_room(), &pending.held_back()}) {
+    for (const auto& [queue, classes] : *list) {
+      for (const auto& [key, id] : classes) {
+        const PendingClass& waiting = pending.Class(id);
+        if (!IsShortage(*waiting.blocked)) continue;
+        const auto& items = waiting.demand.items;
+        const bool asks = std::any_of(items.begin(), items.end(), [&](const DemandItem& item) {
+          return MigRequest(state.interner().Shape(item.shape).shape) != nullptr;
+        });
+        if (asks) found.emplace_back(*waiting.jobs.begin(), id);
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<ClassId> classes;
+  for (const auto& [key, id] : found) classes.push_back(id);
+  return classes;
+}
+
+std::optional<MigDivision> NextMigDivision(
+    const ClusterState& state, const Policies& policies, absl::Span<const ClassId> classes,
+    absl::Span<const MigDivision> under_way,
+    absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
+  return Search(state, policies, under_way).Run(classes, may);
+}
+
+std::string MigNote(const ClusterState& state, const Job& job) {
+  const bool asks = std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& group) {
+    return MigRequest(state.interner().Shape(group.shape).shape) != nullptr;
+  });
+  if (!asks) return "";
+  std::string held;
+  bool forbidden = false, allowed = false;
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    allowed |= node.spec.divides_gpus;
+    const auto& devices = node.spec.devices;
+    forbidden |= !node.spec.divides_gpus &&
+                 std::any_of(devices.begin(), devices.end(),
+                             [](const Device& device) { return device.kind == kMigKind; });
+    for (const MigGpu& gpu : MigGpusOf(node)) {
+      if (held.empty() && IsHeld(node, gpu) && IsIdle(state, node, gpu))
+        held = absl::StrCat("a GPU of node ", node.spec.name, " is being divided anew");
+    }
+  });
+  if (!held.empty()) return held;
+  if (allowed || !forbidden) return "";
+  return "no node with GPUs in MIG mode lets them be divided anew (mig.reconfigure of its agent)";
+}
+
+}  // namespace berth
