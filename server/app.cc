@@ -136,12 +136,13 @@ void App::Wire() {
       loop_->Read([](const ClusterState& state, uint64_t) { return state.request_mix(); });
   mixes_ = std::make_unique<MixKeeper>(loop_.get(), price_executor_.get(), known);
   loop_->AddObserver(mixes_.get());
+  migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&event_log_);
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
-                    logs_.get(), watches_.get(), start_},
+                    logs_.get(), watches_.get(), migs_.get(), start_},
       &progress_);
   context_ = {.loop = loop_.get(),
               .store = store_.get(),
@@ -185,6 +186,7 @@ void App::RunLoop() {
   loop_thread_ = std::make_unique<LoopThread>(loop_.get(), &SystemClock(),
                                               DurationFrom(config_.coalescing_window()));
   loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
+  loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { KeepLog(); }); });
   Housekeeping();

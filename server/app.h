@@ -25,6 +25,7 @@
 #include "server/controllers/executor.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
+#include "server/controllers/mig_keeper.h"
 #include "server/controllers/mix_keeper.h"
 #include "server/event_log.h"
 #include "server/live.h"
@@ -110,6 +111,7 @@ class App {
   std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
       log_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<MigKeeper> migs_;
   std::unique_ptr<MixKeeper> mixes_;
   std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_: it runs for it
   std::unique_ptr<AgentGateway> gateway_;

@@ -262,6 +262,11 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
               AsDouble(counters.messages_sent.load()));
   out.Counter("agent_messages_dropped", "Messages for sessions that were gone.",
               AsDouble(counters.messages_dropped.load()));
+  const MigKeeper::Counters& migs = sources.migs->counters();
+  const std::string divisions =
+      "GPUs in MIG mode that were to be divided anew, by what came of it.";
+  out.Counter("gpu_divisions", divisions, AsDouble(migs.done.load()), {{"outcome", "done"}});
+  out.Counter("gpu_divisions", divisions, AsDouble(migs.failed.load()), {{"outcome", "failed"}});
   const DispatchCounters& dispatch = sources.dispatcher->counters();
   const std::string help = "Orders sent to agents.";
   out.Counter("dispatches", help, AsDouble(dispatch.prepares.load()), {{"order", "prepare"}});

@@ -18,6 +18,7 @@
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
+#include "server/controllers/mig_keeper.h"
 #include "server/loop.h"
 #include "server/watch_hub.h"
 
@@ -32,6 +33,7 @@ struct MetricSources {
   const LeaseKeeper* leases = nullptr;
   const LogRelay* logs = nullptr;
   const WatchHub* watches = nullptr;
+  const MigKeeper* migs = nullptr;
   Time start;
 };
 

@@ -1,0 +1,90 @@
+// MigKeeper: has GPUs in MIG mode divided anew for jobs that wait for instances which no GPU has.
+//
+//   a class has waited for kPatience, and a GPU that would help was idle for as long
+//     -> DivideGpu -> the agent registers the GPU's instances as not given out (they are "held")
+//     -> DivideGpu -> the agent divides it, and registers what there is then
+//
+// The state changes by these registrations alone. So what is placed on the GPU before it is held
+// is seen before it would be destroyed, and nothing here has to outlive the server: a new one sees
+// the jobs that wait, and the GPUs as they are. A GPU that was divided, or could not be, is left
+// alone for a while: kCoolDown, twice as long after each failure in a row. One GPU of a node at a
+// time; which, and how, says core/engine/mig_division.h.
+#ifndef BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
+#define BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/engine/mig_division.h"
+#include "server/controllers/agent_gateway.h"
+#include "server/loop.h"
+
+namespace berth {
+
+class MigKeeper final : public TurnObserver {
+ public:
+  static constexpr absl::Duration kTick = absl::Seconds(1);
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  static constexpr absl::Duration kCoolDown = absl::Minutes(1);
+  static constexpr absl::Duration kMaxCoolDown = absl::Minutes(30);
+  // Of one division, from the first message on: the driver's time, and two registrations.
+  static constexpr absl::Duration kTimeout = absl::Minutes(3);
+  static constexpr int kMaxMessages = 4;  // of one division: the two, and two that got lost
+  static constexpr size_t kMaxDivisions = 64;
+
+  // Both outlive it, and it the loop's turns and effects. Before the first turn.
+  MigKeeper(Loop* loop, AgentGateway* gateway);
+
+  // About every kTick, on the loop's thread and not within a turn. Free where no node divides GPUs.
+  void Tick();
+  Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
+                       const ColdParts& cold) override;
+
+  // Running totals for metrics.
+  struct Counters {
+    std::atomic<uint64_t> done{0}, failed{0};
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  using Gpu = std::pair<NodeId, std::string>;
+  struct Division {
+    MigDivision what;
+    uint64_t epoch = 0;  // of the registration that was answered with a message last
+    Time started;
+    int messages = 0;
+  };
+  struct Rest {
+    Time until = absl::InfinitePast();
+    int failures = 0;  // in a row
+  };
+
+  void Look(Turn& turn);
+  void Follow(Turn& turn);
+  bool Goes(Turn& turn, Division& division);
+  void End(const Division& division, Time now, bool done, absl::string_view why);
+  void Send(Turn& turn, Division& division);
+  void NoteIdle(const ClusterState& state, Time now);
+  std::vector<ClassId> Patient(const ClusterState& state, Time now);
+
+  Loop* const loop_;
+  AgentGateway* const gateway_;
+  Counters counters_;
+  // The loop's thread.
+  std::set<NodeId> nodes_;  // that divide GPUs
+  std::vector<Division> divisions_;
+  std::map<ClassId, Time> waiting_;  // since when it was seen to
+  std::map<Gpu, Time> idle_;         // likewise
+  std::map<Gpu, Rest> rests_;
+  bool posted_ = false;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
