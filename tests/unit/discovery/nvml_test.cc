@@ -44,6 +44,7 @@ TEST_CASE("NVML tells model, UUID, memory, links, fabric, MIG and ECC") {
   CHECK(gpu.uuid == "GPU-fake-1");
   CHECK(gpu.model == "NVIDIA Fake");
   CHECK(gpu.memory_bytes == int64_t{80} << 30);
+  CHECK(gpu.compute_capability == "9.0");
   CHECK(gpu.problem.empty());
   REQUIRE(gpu.links.size() == 2);
   CHECK(gpu.fabric_cluster == "01020304-0506-0708-090a-0b0c0d0e0f10");
@@ -56,6 +57,7 @@ TEST_CASE("NVML tells model, UUID, memory, links, fabric, MIG and ECC") {
   CHECK(machine.gpus[1].remap_pending == 1);
   CHECK(machine.gpus[2].ecc_enabled == 0);
   CHECK(machine.gpus[2].ecc_corrected == -1);
+  CHECK(machine.gpus[2].compute_capability.empty());
 }
 
 TEST_CASE("NVLink counts per peer; a hidden switch counts for those that end at one") {
@@ -91,6 +93,7 @@ TEST_CASE("a driver too old for a function leaves that out") {
   CHECK(gpu.remap_pending == 0);  // pages, not rows
   CHECK(machine.gpus[1].remap_pending == 1);
   CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");  // peers told apart by address
+  CHECK(machine.gpus[0].compute_capability.empty());
   CHECK(gpu.links.size() == 2);
 }
 

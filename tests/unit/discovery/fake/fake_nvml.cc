@@ -172,6 +172,15 @@ int nvmlDeviceGetMemoryInfo(Handle device, NvmlMemory* memory) {
   *memory = {80ull << 30, 79ull << 30, 1ull << 30};
   return kNvmlSuccess;
 }
+#ifndef BERTH_FAKE_NVML_OLD
+int nvmlDeviceGetCudaComputeCapability(Handle device, int* major, int* minor) {
+  if (Lost(device)) return kNvmlGpuIsLost;
+  if (GpuOf(device) == 2) return kNvmlNotSupported;
+  *major = 9;
+  *minor = 0;
+  return kNvmlSuccess;
+}
+#endif
 int nvmlDeviceGetNvLinkState(Handle device, unsigned link, unsigned* active) {
   if (link >= kLinks) return kNvmlInvalidArgument;
   if (GpuOf(device) == 2) return kNvmlNotSupported;
