@@ -175,4 +175,14 @@ bool SyncCommitter::Flush() {
   return queue_.empty();
 }
 
+void SyncCommitter::Crash(size_t written) {
+  std::vector<const Batch*> batches;
+  for (const auto& [batch, effect] : queue_) {
+    if (batches.size() < written) batches.push_back(&batch);
+  }
+  if (!dead_ && !batches.empty()) store_->Append(batches).IgnoreError();  // then none was
+  dead_ = true;
+  queue_.clear();
+}
+
 }  // namespace berth

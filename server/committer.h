@@ -114,6 +114,9 @@ class SyncCommitter final : public Committer {
   // Writes what is queued, in one group, and runs its effects. True if nothing is left: false on a
   // full disk (call again) and after a fatal error.
   bool Flush();
+  // The process ends here: `written` of the oldest batches reached the disk, the others did not,
+  // and nobody is told of any.
+  void Crash(size_t written);
 
   uint64_t DurableSequence() const override { return durable_; }
   size_t Backlog() const override { return queue_.size(); }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
+#include "clients/agent/identity.h"
 #include "support/log.h"
 #include "support/version.h"
 
@@ -116,20 +117,6 @@ absl::Status AgentLoop::OpenState() {
   return absl::OkStatus();
 }
 
-// The agent's id is for the life of the state directory; another boot id than the last one means a
-// reboot.
-absl::Status AgentLoop::WriteIdentity(bool* rebooted) {
-  agent::v1::Identity identity = journal_->state().identity;
-  *rebooted = identity.boot_id() != boot_id_;
-  if (!*rebooted && !identity.agent_id().empty()) return absl::OkStatus();
-  identity.set_version(kJournalVersion);
-  identity.set_boot_id(boot_id_);
-  if (identity.agent_id().empty()) identity.set_agent_id(NewAgentId());
-  agent::v1::JournalRecord record;
-  *record.mutable_identity() = identity;
-  return journal_->Append({record});
-}
-
 absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   EnvironmentContext context;
   context.node = config_.node_name();
@@ -173,7 +160,9 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   if (absl::Status status = OpenState(); !status.ok()) return status;
   if (absl::Status status = StartMetrics(); !status.ok()) return status;
   if (absl::Status status = MakeRunner(supervisor); !status.ok()) return status;
-  if (absl::Status status = WriteIdentity(&rebooted_); !status.ok()) return status;
+  const absl::StatusOr<bool> rebooted = KeepIdentity(*journal_, boot_id_, NewAgentId());
+  if (!rebooted.ok()) return rebooted.status();
+  rebooted_ = *rebooted;
   logs_ = std::make_unique<LogFiles>(runner_->tasks_directory());
   random_ =
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^

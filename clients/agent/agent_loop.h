@@ -70,7 +70,6 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   AgentLoop(const config::v1::Agent& config, AgentDevices devices);
   absl::Status Init(const std::string& supervisor, std::shared_ptr<grpc::Channel> channel);
   absl::Status OpenState();
-  absl::Status WriteIdentity(bool* rebooted);
   void Post(LinkEvent event);
   void Wait();
   void HandleLink();

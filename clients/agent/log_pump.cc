@@ -39,7 +39,7 @@ void LogPump::Pump(absl::Duration now, absl::FunctionRef<size_t()> queued_bytes)
   for (int round = 0; round < kMaxRounds; ++round) {
     bool sent = false;
     for (auto at = requests_.begin(); at != requests_.end();) {
-      if (queued_bytes() > kMaxQueuedBytes) {
+      if (queued_bytes() > kMaxQueuedLogBytes) {
         next_ = now + kFullInterval;
         return;
       }

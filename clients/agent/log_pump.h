@@ -1,8 +1,8 @@
 // Answers ReadLog: reads task output piece by piece and sends it while the link takes more. First,
 // at once, comes an empty piece that tells the position from which it reads.
 //
-// Flow is bounded: nothing is read while the link has more than kMaxQueuedBytes queued, and a pump
-// round sends at most one piece of each request, so that reports and heartbeats are never far
+// Flow is bounded: nothing is read while the link has more than kMaxQueuedLogBytes queued, and a
+// pump round sends at most one piece of each request, so that reports and heartbeats are never far
 // behind. No thread, clock or IO.
 #ifndef BERTH_CLIENTS_AGENT_LOG_PUMP_H_
 #define BERTH_CLIENTS_AGENT_LOG_PUMP_H_
@@ -19,7 +19,7 @@ namespace berth {
 
 inline constexpr size_t kMaxLogRequests = 64;
 inline constexpr size_t kMaxLogChunkBytes = size_t{64} << 10;
-inline constexpr size_t kMaxQueuedBytes = size_t{256} << 10;
+inline constexpr size_t kMaxQueuedLogBytes = size_t{256} << 10;
 
 class LogPump {
  public:

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/convert_values.h"
+#include "server/job_change.h"
 #include "server/services/cold_part.h"
 #include "server/services/exec_stream.h"
 #include "server/services/job_list.h"
@@ -55,8 +56,6 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
         });
 }
 
-using MaybeEvent = absl::StatusOr<std::optional<EventBody>>;
-
 MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
                   const v1::UpdateJobRequest& request) {
   absl::Status current = edits.CheckEtag(turn, ObjectName(job), job.revision, request.job().etag());
@@ -68,25 +67,6 @@ MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
   }
   if (update.priority == job.priority && update.labels == job.labels) return std::nullopt;
   return std::optional<EventBody>(std::move(update));
-}
-
-MaybeEvent Cancel(const Job& job, const std::string& reason) {
-  const JobStatus& status = job.status;
-  if (status.cancelled || status.state == JobState::kCancelled) return std::nullopt;
-  if (Ended(status.state)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        ObjectName(job),
-        " has ended: ", ShortName(v1::JobState_Name(JobStateToApi(status.state)), "JOB_")));
-  }
-  return std::optional<EventBody>(JobCancelled{job.id, reason});
-}
-
-MaybeEvent Suspend(const Job& job, bool suspended) {
-  if (job.status.suspended == suspended) return std::nullopt;
-  if (Ended(job.status.state) || job.status.state == JobState::kCompleting) {
-    return absl::FailedPreconditionError(absl::StrCat(ObjectName(job), " has ended"));
-  }
-  return std::optional<EventBody>(JobSuspended{job.id, suspended});
 }
 
 absl::Status Delete(Turn& turn, const std::string& name) {
@@ -230,7 +210,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request](Turn&, const Job& job) { return Cancel(job, request->reason()); });
+            [request](Turn&, const Job& job) { return CancelOf(job, request->reason()); });
   return reactor;
 }
 
@@ -240,7 +220,7 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [](Turn&, const Job& job) { return Suspend(job, true); });
+            [](Turn&, const Job& job) { return SuspensionOf(job, true); });
   return reactor;
 }
 
@@ -250,7 +230,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
-            [](Turn&, const Job& job) { return Suspend(job, false); });
+            [](Turn&, const Job& job) { return SuspensionOf(job, false); });
   return reactor;
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow boun
   CHECK(got[0].data() == "four\n");
   CHECK(got[1].end());
 
-  agent.link.queued_bytes = kMaxQueuedBytes + 1;
+  agent.link.queued_bytes = kMaxQueuedLogBytes + 1;
   agent.logs.pieces = {"five\n"};
   read(3, true);
   agent.Advance(absl::Seconds(1));

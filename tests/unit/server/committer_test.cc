@@ -281,5 +281,21 @@ TEST_CASE("the synchronous committer keeps what a full disk refused, and dies of
   CHECK(store.LastSequence() == 1);
 }
 
+TEST_CASE("a crash of the synchronous committer leaves a beginning on disk, and tells nobody") {
+  MemoryStore store;
+  Told told;
+  SyncCommitter committer(&store, SyncCommitter::Mode::kWhenTold);
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    committer.Commit(MakeBatch(sequence), told.Note(sequence));
+  }
+  committer.Crash(2);
+  CHECK(store.LastSequence() == 2);
+  CHECK_FALSE(committer.Flush());
+  committer.Commit(MakeBatch(3), told.Note(3));
+  CHECK_FALSE(committer.Flush());
+  CHECK(store.LastSequence() == 2);
+  CHECK(told.all().empty());
+}
+
 }  // namespace
 }  // namespace berth

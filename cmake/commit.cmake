@@ -1,0 +1,7 @@
+# Writes HEADER with the commit of SOURCE, "+" behind it if there are changes; left alone if it says that already.
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty=+ --abbrev=12
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit "unknown")
+endif()
+file(CONFIGURE OUTPUT ${HEADER} CONTENT "inline constexpr char kCommit[] = \"${commit}\";\n")

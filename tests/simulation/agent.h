@@ -1,0 +1,123 @@
+// One process of an agent: its real logic and journal, with simulated processes and network below.
+#ifndef BERTH_TESTS_SIMULATION_AGENT_H_
+#define BERTH_TESTS_SIMULATION_AGENT_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "clients/agent/grpc_link.h"
+#include "clients/agent/journal.h"
+#include "clients/agent/logic.h"
+#include "clients/agent/sim_node.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/processes.h"
+
+namespace berth::simulation {
+
+// What ProcessRunner does, on simulated processes.
+class Runner final : public TaskRunner {
+ public:
+  // `after` hands the event in later.
+  using After = std::function<void(absl::Duration, TaskEvent)>;
+  Runner(Processes* processes, Observer* observer, size_t node, Dice* dice, double refusals,
+         After after)
+      : processes_(processes),
+        observer_(observer),
+        node_(node),
+        dice_(dice),
+        refusals_(refusals),
+        after_(std::move(after)) {}
+
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Discard(const TaskId& id) override;
+  void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
+  void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
+            v1::TaskReport::Cause cause) override;
+  void Adopt(const agent::v1::TaskRecord& record) override;
+  void Remove(const TaskId& id) override { processes_->Remove(id); }
+  void SetLease(absl::Duration deadline) override { processes_->lease = deadline; }
+
+  // A supervisor has something to tell.
+  void Changed(const TaskId& id);
+  // Whether the event is still to be told: what was discarded is not.
+  bool Accept(const TaskEvent& event);
+
+ private:
+  void Tell(const TaskId& id, TaskEvent::Kind kind);
+  void Finish(const TaskId& id, const Processes::Status& status);
+
+  Processes* const processes_;
+  Observer* const observer_;
+  const size_t node_;
+  Dice* const dice_;
+  const double refusals_;
+  const After after_;
+  std::set<TaskId> preparing_;
+  std::map<TaskId, bool> live_;  // whether it was told that it runs
+  int next_port_ = 0;
+};
+
+// What is the same for all agents of a machine.
+struct AgentSetup {
+  size_t node = 0;
+  std::string name;
+  std::string boot_id;
+  std::string new_agent_id;  // should the disk not have one
+  v1::NodeInventory inventory;
+  absl::Duration keep_ended;
+  double refusals = 0;
+  uint64_t seed = 0;
+  std::function<Instant()> now;
+  std::function<void()> on_fatal;  // the process must end, as its journal failed; not from a call
+};
+
+class Agent final : public LinkEvents {
+ public:
+  // INTERNAL and others: the journal cannot be read, or written. `network` and the rest outlive it.
+  static absl::StatusOr<std::unique_ptr<Agent>> Create(AgentSetup setup, Scheduler* scheduler,
+                                                       Network* network, Disk* disk,
+                                                       Processes* processes, Observer* observer);
+  ~Agent() override;
+
+  void Begin();
+  // The process is killed; the machine still has power, or not. Destroy it then.
+  void Die(bool powered);
+  void OnMessage(uint64_t connection, v1::ServerMessage message) override;
+  void OnDisconnected(uint64_t connection, const std::string& reason) override;
+  void OnProcess(const TaskId& id) { runner_.Changed(id); }
+  void SetInventory(v1::NodeInventory inventory);
+
+  bool registered() const { return logic_->registered(); }
+  uint64_t epoch() const { return logic_->epoch(); }
+  size_t live_tasks() const { return logic_->live_tasks(); }
+  const std::string& last_error() const { return logic_->last_error(); }
+  const ActorPtr& actor() const { return actor_; }
+
+ private:
+  Agent(AgentSetup setup, Scheduler* scheduler, Network* network, Processes* processes,
+        Observer* observer);
+  absl::Status Init(Disk* disk);
+  void OnTaskEvent(const TaskEvent& event);
+  // After each call into the logic: when to look again.
+  void Settle();
+
+  const AgentSetup setup_;
+  Scheduler* const scheduler_;
+  Processes* const processes_;
+  const ActorPtr actor_ = std::make_shared<Actor>();
+  Dice dice_;
+  Runner runner_;
+  Network::Link link_;
+  NoLogs logs_;
+  std::unique_ptr<FileJournal> journal_;
+  bool rebooted_ = false;
+  std::unique_ptr<AgentLogic> logic_;
+  absl::Duration wake_ = absl::InfiniteDuration();  // of the earliest look that is planned
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_AGENT_H_

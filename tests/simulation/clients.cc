@@ -1,0 +1,260 @@
+#include "tests/simulation/clients.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/job_change.h"
+#include "server/read_view.h"
+#include "tests/simulation/processes.h"
+
+namespace berth::simulation {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(10);
+constexpr absl::Duration kPollPeriod = absl::Minutes(2);
+constexpr RetryPolicy kRetry = {.first_backoff = absl::Milliseconds(200),
+                                .max_backoff = absl::Seconds(10)};
+
+void Set(absl::Duration value, google::protobuf::Duration* out) {
+  out->set_seconds(absl::ToInt64Seconds(value));
+}
+
+}  // namespace
+
+// One call until its answer.
+struct Clients::Call {
+  // At the server: does it, and answers.
+  std::function<void(std::function<void(absl::Status)>)> perform;
+  std::function<void(absl::Status)> done;
+  std::string what;
+  Backoff backoff;
+  uint64_t tries = 0;
+  bool over = false;
+};
+
+Clients::Clients(Workload workload, Scheduler* scheduler, Trace* trace, Network* network,
+                 Server* server, Safety* safety, uint64_t seed,
+                 std::function<void(const std::string&)> fail)
+    : workload_(std::move(workload)),
+      scheduler_(scheduler),
+      trace_(trace),
+      network_(network),
+      server_(server),
+      safety_(safety),
+      fail_(std::move(fail)),
+      dice_(seed, 0x636c69) {}
+
+void Clients::Begin() {
+  scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
+}
+
+// ---- What is asked for
+
+void Clients::SetGroup(v1::TaskGroup* group, int most_tasks) {
+  group->set_replicas(static_cast<int>(dice_.Between(1, most_tasks)));
+  v1::ResourceRequest* resources = group->mutable_resources();
+  resources->set_cpu_millis(dice_.Between(500, workload_.cpu_millis / 2));
+  resources->set_memory_bytes(int64_t{1} << 28);
+  if (workload_.gpus > 0 && dice_.Chance(0.5)) {
+    v1::DeviceRequest* gpus = resources->add_devices();
+    gpus->set_kind("gpu");
+    gpus->set_count(static_cast<int>(dice_.Between(1, workload_.gpus)));
+  }
+  group->add_command("train");
+  const auto add = [&](const char* name, int64_t value) {
+    v1::EnvVar* variable = group->add_env();
+    variable->set_name(name);
+    variable->set_value(absl::StrCat(value));
+  };
+  add(kRunTimeVariable, absl::ToInt64Milliseconds(dice_.Around(absl::Minutes(2))));
+  add(kFailVariable, dice_.Chance(0.2) ? 30 : 0);
+}
+
+v1::Job Clients::MakeJob() {
+  v1::Job job;
+  job.set_name(absl::StrCat("j", submitted_));
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.set_queue(workload_.queues[dice_.Below(workload_.queues.size())]);
+  spec.set_priority(static_cast<int>(dice_.Between(0, 3)));
+  spec.set_preemptible(dice_.Chance(0.3));
+  spec.set_max_retries(static_cast<int>(dice_.Between(0, 3)));
+  Set(absl::Seconds(dice_.Between(0, 20)), spec.mutable_kill_grace());
+  if (dice_.Chance(0.2)) Set(absl::Minutes(dice_.Between(1, 10)), spec.mutable_walltime());
+  const double loss = dice_.Unit();
+  if (loss < 0.1) spec.set_on_node_loss(v1::REPLACE_NOW);
+  if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
+  const int groups = dice_.Chance(0.15) ? 2 : 1;
+  for (int i = 0; i < groups; ++i) {
+    v1::TaskGroup* group = spec.add_groups();
+    group->set_name(absl::StrCat("g", i));
+    SetGroup(group, dice_.Chance(0.5) ? 1 : std::max(1, workload_.nodes / groups));
+    if (group->replicas() > 2 && dice_.Chance(0.3)) {
+      group->set_min_available(static_cast<int>(dice_.Between(1, group->replicas())));
+    }
+  }
+  if (dice_.Chance(0.2)) {
+    v1::LifecyclePolicy* policy = spec.add_policies();
+    policy->set_event(v1::LifecyclePolicy::TASK_FAILED);
+    policy->set_action(dice_.Chance(0.5) ? v1::LifecyclePolicy::RESTART_TASK
+                                         : v1::LifecyclePolicy::RESTART_JOB);
+  }
+  return job;
+}
+
+void Clients::SubmitNext() {
+  if (finishing_ || submitted_ >= workload_.max_jobs) return;
+  scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
+  auto request = std::make_shared<v1::SubmitJobsRequest>();
+  *request->add_jobs() = MakeJob();
+  request->set_request_id(absl::StrCat("request-", submitted_++));
+  safety_->OnSubmitting(request->jobs(0));
+  auto response = std::make_shared<v1::SubmitJobsResponse>();
+  Send(std::make_shared<Call>(
+      Call{.perform =
+               [this, request, response](std::function<void(absl::Status)> answer) {
+                 server_->Submit(request, [response, answer = std::move(answer)](
+                                              absl::Status status, v1::SubmitJobsResponse given) {
+                   *response = std::move(given);
+                   answer(status);
+                 });
+               },
+           .done =
+               [this, request, response](const absl::Status& status) {
+                 if (status.ok()) return OnSubmitted(request->jobs(0), *response);
+                 fail_(absl::StrCat("kept: a submit was refused: ", status.ToString()));
+               },
+           .what = request->jobs(0).name(),
+           .backoff = Backoff(kRetry, &dice_.random())}));
+}
+
+void Clients::OnSubmitted(const v1::Job& job, const v1::SubmitJobsResponse& response) {
+  safety_->OnSubmitted(job.name(), response.jobs(0).uid());
+  trace_->Say(scheduler_->now(), "submitted",
+              absl::StrCat(job.name(), " uid ", response.jobs(0).uid()));
+  if (dice_.Chance(0.1)) CancelLater(job.name());
+  scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name = job.name()] { Poll(name); });
+}
+
+void Clients::CancelLater(const std::string& name) {
+  scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
+    safety_->OnCancelling(name);
+    Send(std::make_shared<Call>(Call{.perform =
+                                         [this, name](std::function<void(absl::Status)> answer) {
+                                           server_->Change(
+                                               CommandClass::kEssential,
+                                               [name](Turn& turn) -> absl::Status {
+                                                 const Job* job = turn.state().FindJob(name);
+                                                 if (job == nullptr)
+                                                   return absl::NotFoundError(name);
+                                                 MaybeEvent event = CancelOf(*job, "simulated");
+                                                 if (!event.ok()) return event.status();
+                                                 return event->has_value()
+                                                            ? turn.Emit(**std::move(event))
+                                                            : absl::OkStatus();
+                                               },
+                                               std::move(answer));
+                                         },
+                                     .done =
+                                         [this, name](const absl::Status& status) {
+                                           if (status.ok()) safety_->OnCancelled(name);
+                                         },
+                                     .what = name,
+                                     .backoff = Backoff(kRetry, &dice_.random())}));
+  });
+}
+
+// Until it has ended.
+void Clients::Poll(const std::string& name) {
+  struct Seen {
+    bool found = false, ended = false;
+  };
+  auto seen = std::make_shared<Seen>();
+  Send(std::make_shared<Call>(
+      Call{.perform =
+               [this, name, seen](std::function<void(absl::Status)> answer) {
+                 if (!server_->up()) return answer(absl::UnavailableError("connection refused"));
+                 ReadView view(server_->loop());
+                 const Seen now = view.Step([&](const ClusterState& state) {
+                   const Job* job = state.FindJob(name);
+                   return job == nullptr ? Seen{} : Seen{true, Ended(job->status.state)};
+                 });
+                 view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
+                   *seen = now;
+                   answer(durable);
+                 });
+               },
+           .done =
+               [this, name, seen](const absl::Status& status) {
+                 if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
+                 safety_->OnRead(name, seen->found, seen->ended);
+                 if (!seen->found || seen->ended) return;
+                 scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name] { Poll(name); });
+               },
+           .what = name,
+           .backoff = Backoff(kRetry, &dice_.random())}));
+}
+
+void Clients::Steer(const std::string& node, bool cordoned) {
+  Send(std::make_shared<Call>(
+      Call{.perform =
+               [this, node, cordoned](std::function<void(absl::Status)> answer) {
+                 server_->Change(
+                     CommandClass::kEssential,
+                     [node, cordoned](Turn& turn) -> absl::Status {
+                       const Node* known = turn.state().FindNode(node);
+                       if (known == nullptr) return absl::OkStatus();
+                       return turn.Emit(NodeSteered{known->id, cordoned, false, "simulated"});
+                     },
+                     std::move(answer));
+               },
+           .done = [](const absl::Status&) {},
+           .what = node,
+           .backoff = Backoff(kRetry, &dice_.random())}));
+}
+
+// ---- Calls
+
+void Clients::Carry(std::function<void()> there) {
+  const Weather& weather = network_->weather;
+  if (dice_.Chance(weather.loss)) return;
+  const absl::Duration latency = dice_.Around(weather.latency);
+  if (dice_.Chance(weather.replay)) {
+    scheduler_->After(latency + dice_.Around(absl::Seconds(20)), server_->actor(), there);
+  }
+  scheduler_->After(latency, server_->actor(), std::move(there));
+}
+
+// A process that is dead takes no packets: its actor is dead, and the call times out.
+void Clients::Send(const CallPtr& call) {
+  if (call->tries++ == 0) ++waiting_;
+  const uint64_t attempt = call->tries;
+  Carry([this, call, attempt] {
+    call->perform([this, call, attempt](absl::Status status) {
+      if (dice_.Chance(network_->weather.loss)) return;
+      scheduler_->After(dice_.Around(network_->weather.latency), actor_,
+                        [this, call, attempt, status] {
+                          if (attempt == call->tries) Answered(call, status);
+                        });
+    });
+  });
+  scheduler_->After(kTimeout, actor_, [this, call, attempt] {
+    if (attempt == call->tries) Answered(call, absl::UnavailableError("no answer"));
+  });
+}
+
+void Clients::Answered(const CallPtr& call, const absl::Status& status) {
+  if (call->over) return;
+  trace_->Add(scheduler_->now(), "answer", static_cast<int64_t>(call->tries),
+              static_cast<int64_t>(status.code()));
+  if (!IsRetryable(status)) {
+    call->over = true;
+    --waiting_;
+    return call->done(status);
+  }
+  ++call->tries;  // an answer that comes now is too late
+  scheduler_->After(call->backoff.Next(absl::ZeroDuration()), actor_, [this, call] { Send(call); });
+}
+
+}  // namespace berth::simulation

@@ -1,0 +1,70 @@
+// What goes wrong, and when: each kind of fault comes at times of its own, for as long as it lasts.
+#ifndef BERTH_TESTS_SIMULATION_FAULTS_H_
+#define BERTH_TESTS_SIMULATION_FAULTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tests/simulation/clients.h"
+#include "tests/simulation/machine.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/options.h"
+#include "tests/simulation/safety.h"
+#include "tests/simulation/server.h"
+
+namespace berth::simulation {
+
+class FaultTarget {
+ public:
+  virtual ~FaultTarget() = default;
+  virtual Network& network() = 0;
+  virtual Server& server() = 0;
+  virtual size_t nodes() const = 0;
+  virtual Machine& machine(size_t node) = 0;
+  virtual Clients& clients() = 0;
+  virtual const Safety& safety() const = 0;
+  virtual void StartServer() = 0;
+};
+
+class Faults {
+ public:
+  Faults(const Options& options, FaultTarget* target, Scheduler* scheduler, Trace* trace);
+
+  void Begin();
+  // No new ones; what can be mended at once is.
+  void Stop();
+
+ private:
+  // `act` about every `mean`, if the kind is wanted, until Stop.
+  void Often(Fault kind, absl::Duration mean, std::function<void()> act);
+  void Repeat(absl::Duration mean, std::function<void()> act);
+  // `act` later, unless Stop comes first.
+  void Later(absl::Duration delay, std::function<void()> act);
+
+  void ChangeWeather();
+  void Clog(bool up, bool down, absl::Duration how_long, bool many);
+  void Partition();
+  void KillServer();
+  void KillAgent();
+  void PowerOff();
+  void Pause();
+  void JumpClock();
+  void BreakDisk();
+  void Lie();
+  void LieAboutDevices(Machine& machine);
+  v1::TaskReport FalseReport(size_t node);
+  Machine& Any() { return target_->machine(dice_.Below(target_->nodes())); }
+
+  const Options options_;
+  FaultTarget* const target_;
+  Scheduler* const scheduler_;
+  Trace* const trace_;
+  Dice dice_;
+  double pace_;  // how often: one seed is rough, another calm
+  const ActorPtr actor_ = std::make_shared<Actor>();
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_FAULTS_H_

@@ -1,0 +1,48 @@
+// What is simulated.
+#ifndef BERTH_TESTS_SIMULATION_OPTIONS_H_
+#define BERTH_TESTS_SIMULATION_OPTIONS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace berth::simulation {
+
+enum class Fault : uint8_t {
+  kLoss,       // packets are lost: connections break, or wait for what is sent again
+  kReplay,     // messages of before come again
+  kDelay,      // messages take seconds
+  kClog,       // a link stands still for a while, and then delivers all
+  kPartition,  // nodes are cut off, one way or both, alone or many together
+  kServer,     // berthd dies and starts again, and what it was writing with it
+  kAgent,      // agents die and start again; their tasks live on
+  kMachine,    // nodes lose their power, and come back, some with an empty disk
+  kPause,      // processes and whole machines stand still
+  kClock,      // the clocks of day jump
+  kDisk,       // disks are full, or fail to sync
+  kLie,        // agents report what is not, and have other devices than they said
+  kRefuse,     // nodes fail to prepare tasks
+};
+inline constexpr std::array<absl::string_view, 13> kFaultNames = {
+    "loss",    "replay", "delay", "clog", "partition", "server", "agent",
+    "machine", "pause",  "clock", "disk", "lie",       "refuse"};
+
+using FaultSet = uint32_t;
+constexpr FaultSet Only(Fault fault) { return FaultSet{1} << static_cast<int>(fault); }
+inline constexpr FaultSet kAllFaults = (FaultSet{1} << kFaultNames.size()) - 1;
+
+struct Options {
+  uint64_t seed = 1;
+  double hours = 24;
+  FaultSet faults = kAllFaults;
+  int max_nodes = 12;
+  int64_t max_jobs = 1'000'000;  // submitted in all
+  bool print = false;            // every event
+
+  bool Has(Fault fault) const { return (faults & Only(fault)) != 0; }
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_OPTIONS_H_

@@ -1,0 +1,137 @@
+#include "tests/simulation/processes.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+
+namespace berth::simulation {
+namespace {
+
+constexpr absl::Duration kLongestStart = absl::Milliseconds(50);
+constexpr absl::Duration kDefaultRunTime = absl::Seconds(30);
+constexpr absl::Duration kMeanObedience = absl::Milliseconds(300);
+
+absl::Duration ToDuration(const google::protobuf::Duration& d) {
+  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
+}
+
+int64_t Variable(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise) {
+  for (const v1::EnvVar& variable : launch.env()) {
+    int64_t value = 0;
+    if (variable.name() == name && absl::SimpleAtoi(variable.value(), &value)) return value;
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+Processes::Processes(Scheduler* scheduler, Observer* observer, size_t node, uint64_t seed,
+                     std::function<absl::Duration()> local,
+                     std::function<void(const TaskId&)> changed)
+    : scheduler_(scheduler),
+      observer_(observer),
+      node_(node),
+      dice_(seed, 0x70726f63 + node),
+      local_(std::move(local)),
+      changed_(std::move(changed)) {}
+
+bool Processes::Spawn(const TaskId& id, const v1::TaskLaunch& launch) {
+  const auto [entry, fresh] = processes_.try_emplace(id);
+  Process& process = entry->second;
+  if (!fresh && process.actor != nullptr && !process.actor->dead) return false;
+  process = Process();
+  process.launch = launch;
+  process.actor = machine;
+  process.obeys = dice_.Chance(0.8);
+  process.run_time = absl::Milliseconds(
+      Variable(launch, kRunTimeVariable, absl::ToInt64Milliseconds(kDefaultRunTime)));
+  process.own_exit =
+      dice_.Chance(static_cast<double>(Variable(launch, kFailVariable, 0)) / 100) ? 1 : 0;
+  process.launch.clear_env();
+  scheduler_->After(dice_.Between(absl::ZeroDuration(), kLongestStart), machine,
+                    [this, id] { Exec(id); });
+  return true;
+}
+
+void Processes::Exec(const TaskId& id) {
+  Process& process = processes_.at(id);
+  process.status.phase = Phase::kRunning;
+  process.status.ran = true;
+  ++alive_;
+  observer_->OnStarted(node_, id, process.launch);
+  scheduler_->After(process.run_time, machine,
+                    [this, id, code = process.own_exit] { Exit(id, code, 0); });
+  changed_(id);
+  if (process.launch.fence()) WatchLease(id);
+  if (process.kill_at) {  // told to stop before it ran
+    const absl::Duration left = *process.kill_at - local_();
+    Stop(id, std::max(left, absl::ZeroDuration()), process.stop_cause);
+  }
+}
+
+void Processes::WatchLease(const TaskId& id) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  const absl::Duration left = lease.value_or(absl::ZeroDuration()) - local_();
+  if (left > absl::ZeroDuration()) {
+    return scheduler_->After(left, machine, [this, id] { WatchLease(id); });
+  }
+  Stop(id, ToDuration(found->second.launch.kill_grace()), v1::TaskReport::LEASE_LAPSED);
+}
+
+void Processes::Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  if (process.status.phase != Phase::kSpawned && process.status.phase != Phase::kRunning) return;
+  if (process.stop_cause == v1::TaskReport::CAUSE_UNSPECIFIED) process.stop_cause = cause;
+  const absl::Duration at = local_() + grace;
+  process.kill_at = process.kill_at ? std::min(*process.kill_at, at) : at;
+  if (process.status.phase == Phase::kSpawned) return;
+  if (process.obeys && grace > absl::ZeroDuration()) {
+    scheduler_->After(std::min(grace, dice_.Around(kMeanObedience)), machine,
+                      [this, id] { Exit(id, 128 + SIGTERM, SIGTERM); });
+  }
+  scheduler_->After(grace, machine, [this, id] { Exit(id, 128 + SIGKILL, SIGKILL); });
+}
+
+void Processes::Exit(const TaskId& id, int code, int signal) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  Status& status = found->second.status;
+  status.phase = Phase::kExited;
+  status.exit_code = code;
+  status.exit_signal = signal;
+  status.cause = found->second.stop_cause;
+  found->second.actor = nullptr;
+  --alive_;
+  observer_->OnEnded(node_, id);
+  changed_(id);
+}
+
+Processes::Status Processes::Look(const TaskId& id) const {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? Status{.phase = Phase::kLost} : found->second.status;
+}
+
+void Processes::Remove(const TaskId& id) {
+  const auto found = processes_.find(id);
+  if (found != processes_.end() && found->second.status.phase == Phase::kExited) {
+    processes_.erase(found);
+  }
+}
+
+void Processes::PowerCut() {
+  machine->dead = true;
+  machine = std::make_shared<Actor>();
+  for (const auto& [id, process] : std::exchange(processes_, {})) {
+    if (process.status.phase == Phase::kRunning) observer_->OnEnded(node_, id);
+  }
+  alive_ = 0;
+  lease.reset();
+}
+
+}  // namespace berth::simulation

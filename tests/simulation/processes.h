@@ -1,0 +1,84 @@
+// The processes on a node, each with its supervisor, which outlives agents. Does what
+// clients/agent/supervisor and process_runner do with real ones: runs a command, stops it when told
+// to or when the lease in the lease file is over, and keeps its exit status for the agent.
+#ifndef BERTH_TESTS_SIMULATION_PROCESSES_H_
+#define BERTH_TESTS_SIMULATION_PROCESSES_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "clients/agent/interfaces.h"
+#include "tests/simulation/dice.h"
+#include "tests/simulation/observer.h"
+#include "tests/simulation/scheduler.h"
+
+namespace berth::simulation {
+
+// Of a task's environment: how long its processes run, and whether they fail.
+inline constexpr char kRunTimeVariable[] = "SIM_RUN_MS";
+inline constexpr char kFailVariable[] = "SIM_FAIL_PERCENT";
+
+class Processes {
+ public:
+  // `changed(id)`: something that the agent should look at. `local`: the machine's steady clock.
+  Processes(Scheduler* scheduler, Observer* observer, size_t node, uint64_t seed,
+            std::function<absl::Duration()> local, std::function<void(const TaskId&)> changed);
+
+  enum class Phase : uint8_t { kSpawned, kRunning, kExited, kLost };
+  struct Status {
+    Phase phase = Phase::kSpawned;
+    int exit_code = 0, exit_signal = 0;
+    v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
+    bool ran = false;
+  };
+
+  // False: it has a supervisor already.
+  bool Spawn(const TaskId& id, const v1::TaskLaunch& launch);
+  // SIGKILL after the grace, which can only become shorter; the first cause counts.
+  void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
+  // Of a task that has or had a supervisor; kLost: there is no trace of one.
+  Status Look(const TaskId& id) const;
+  // Removes what an ended one left.
+  void Remove(const TaskId& id);
+
+  // Until when strict tasks may run; on disk, read by supervisors.
+  std::optional<absl::Duration> lease;
+
+  // The machine loses its power: nothing runs any more.
+  void PowerCut();
+  size_t alive() const { return alive_; }
+
+ private:
+  struct Process {
+    Status status;
+    v1::TaskLaunch launch;
+    ActorPtr actor;
+    bool obeys = true;  // ends soon after the signal, not only when it is killed
+    absl::Duration run_time;
+    int own_exit = 0;
+    std::optional<absl::Duration> kill_at;
+    v1::TaskReport::Cause stop_cause = v1::TaskReport::CAUSE_UNSPECIFIED;
+  };
+  void Exec(const TaskId& id);
+  void WatchLease(const TaskId& id);
+  void Exit(const TaskId& id, int code, int signal);
+
+  Scheduler* const scheduler_;
+  Observer* const observer_;
+  const size_t node_;
+  Dice dice_;
+  const std::function<absl::Duration()> local_;
+  const std::function<void(const TaskId&)> changed_;
+  std::map<TaskId, Process> processes_;
+  size_t alive_ = 0;
+
+ public:
+  // The machine: its supervisors stand still with it.
+  ActorPtr machine = std::make_shared<Actor>();
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_PROCESSES_H_

@@ -1,0 +1,229 @@
+#include "tests/simulation/safety.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace berth::simulation {
+namespace {
+
+// What a machine that goes on after it stood still may need to notice that it must stop something.
+constexpr absl::Duration kNotice = absl::Milliseconds(100);
+constexpr int kWholeDevice = 1000;
+
+bool RestartsParts(const v1::JobSpec& spec) {
+  const auto partial = [](const v1::LifecyclePolicy& policy) {
+    return policy.action() == v1::LifecyclePolicy::RESTART_TASK ||
+           policy.action() == v1::LifecyclePolicy::RESTART_GROUP;
+  };
+  for (const v1::LifecyclePolicy& policy : spec.policies()) {
+    if (partial(policy)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Safety::Safety(Scheduler* scheduler, Trace* trace, std::vector<NodeRoom> nodes, absl::Duration ttl,
+               std::function<absl::Time()> wall, std::function<void(const std::string&)> fail)
+    : scheduler_(scheduler),
+      trace_(trace),
+      nodes_(std::move(nodes)),
+      ttl_(ttl),
+      wall_(std::move(wall)),
+      fail_(std::move(fail)),
+      on_node_(nodes_.size()),
+      frozen_(nodes_.size()) {}
+
+void Safety::Fail(absl::string_view rule, const std::string& what) {
+  fail_(absl::StrCat(rule, ": ", what));
+}
+
+Safety::Job* Safety::Find(uint64_t uid) {
+  const auto name = names_.find(uid);
+  return name == names_.end() ? nullptr : &jobs_.at(name->second);
+}
+
+// ---- What clients were told
+
+void Safety::OnSubmitting(const v1::Job& asked) {
+  Job& job = jobs_[asked.name()];
+  job.name = asked.name();
+  job.tasks = 0;
+  int least = 0;
+  for (const v1::TaskGroup& group : asked.spec().groups()) {
+    job.tasks += group.replicas();
+    least += group.min_available() > 0 ? group.min_available() : group.replicas();
+  }
+  job.rigid = least == job.tasks && !RestartsParts(asked.spec());
+  job.alone = asked.spec().on_node_loss() != v1::REPLACE_NOW;
+}
+
+void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
+  Job& job = jobs_.at(name);
+  if (job.uid != 0 && job.uid != uid) {
+    Fail("kept", absl::StrCat("job ", name, " has uid ", uid, " and had ", job.uid));
+  }
+  job.uid = uid;
+  job.acked = true;
+  names_[uid] = name;
+}
+
+void Safety::OnCancelling(const std::string& name) {
+  Job& job = jobs_.at(name);
+  job.cancelling = true;
+  if (!job.may_end_since) job.may_end_since = wall_();
+}
+
+void Safety::OnCancelled(const std::string& name) { jobs_.at(name).cancelled = true; }
+
+void Safety::OnRead(const std::string& name, bool found, bool ended) {
+  Job& job = jobs_.at(name);
+  if (!found) {
+    if (job.acked && !MayBeForgotten(job)) {
+      Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
+    }
+    job.ended = true;
+    return;
+  }
+  if (job.ended && !ended) Fail("over", absl::StrCat("job ", name, " had ended and has not"));
+  job.ended = ended;
+}
+
+// Nothing of it has ended, and nobody has cancelled it: then it cannot have ended either.
+bool Safety::MayBeForgotten(const Job& job) const {
+  return job.may_end_since && wall_() >= *job.may_end_since + ttl_;
+}
+
+// ---- What ran
+
+void Safety::OnPrepared(size_t node, const TaskId& id) {
+  trace_->Say(scheduler_->now(), "prepared", absl::StrCat(ToString(id), " on n", node));
+  if (Job* job = Find(id.job_uid); job != nullptr) job->prepared.emplace(id.task, id.attempt);
+}
+
+void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) {
+  trace_->Say(scheduler_->now(), "started",
+              absl::StrCat(ToString(id), " ", launch.job(), " on n", node));
+  ++starts_;
+  const auto known = jobs_.find(launch.job());
+  if (known == jobs_.end()) {
+    return Fail("kept", absl::StrCat("task ", ToString(id), " is of job ", launch.job(),
+                                     ", which nobody asked for"));
+  }
+  Job& job = known->second;
+  if (job.uid == 0) {
+    job.uid = id.job_uid;
+    names_[id.job_uid] = job.name;
+  }
+  if (job.uid != id.job_uid) {
+    Fail("kept", absl::StrCat("job ", job.name, " runs as uid ", id.job_uid, " and as ", job.uid));
+  }
+  if (!job.started.emplace(id.task, id.attempt).second) {
+    Fail("once", absl::StrCat(ToString(id), " starts again, on n", node));
+  }
+  if (job.ended) Fail("over", absl::StrCat(ToString(id), " starts, and its job has ended"));
+  v1::TaskLaunch kept = launch;
+  kept.clear_env();
+  running_[id] = {node, std::move(kept)};
+  on_node_[node].insert(id);
+  CheckAlone(id);
+  CheckWhole(job, id);
+  CheckRoom(node);
+}
+
+void Safety::OnEnded(size_t node, const TaskId& id) {
+  trace_->Say(scheduler_->now(), "ended", absl::StrCat(ToString(id), " on n", node));
+  running_.erase(id);
+  on_node_[node].erase(id);
+  Job* job = Find(id.job_uid);
+  if (job != nullptr && !job->may_end_since) job->may_end_since = wall_();
+}
+
+// A machine that stands still runs nothing; when it goes on it must stop what was replaced.
+void Safety::OnFrozen(size_t node, bool frozen) {
+  frozen_[node] = frozen;
+  if (frozen) return;
+  scheduler_->After(kNotice, self_, [this, node] {
+    const std::set<TaskId> still = on_node_[node];
+    for (const TaskId& id : still) CheckAlone(id);
+  });
+}
+
+std::map<TaskId, size_t> Safety::running() const {
+  std::map<TaskId, size_t> nodes;
+  for (const auto& [id, process] : running_) nodes[id] = process.node;
+  return nodes;
+}
+
+void Safety::CheckAlone(const TaskId& id) {
+  const Job& job = jobs_.at(names_.at(id.job_uid));
+  if (!job.alone || frozen_[running_.at(id).node]) return;
+  for (auto it = running_.lower_bound({id.job_uid, id.task, 0});
+       it != running_.end() && it->first.job_uid == id.job_uid && it->first.task == id.task; ++it) {
+    if (it->first == id || frozen_[it->second.node]) continue;
+    Fail("alone", absl::StrCat(ToString(id), " of ", job.name, " runs on n", running_.at(id).node,
+                               " while ", ToString(it->first), " runs on n", it->second.node));
+  }
+}
+
+// All members of a gang that needs all are bound together: their attempts go up together.
+void Safety::CheckWhole(const Job& job, const TaskId& id) {
+  if (!job.rigid || job.tasks == 1) return;
+  for (int task = 0; task < job.tasks; ++task) {
+    if (job.prepared.contains({static_cast<uint32_t>(task), id.attempt})) continue;
+    Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, and task ", task,
+                               " was not prepared"));
+  }
+}
+
+void Safety::CheckRoom(size_t node) {
+  int64_t cpu = 0, memory = 0;
+  std::map<std::string, int> devices;
+  for (const TaskId& id : on_node_[node]) {
+    const v1::TaskLaunch& launch = running_.at(id).launch;
+    cpu += launch.cpu_millis();
+    memory += launch.memory_bytes();
+    for (int i = 0; i < launch.device_uuids_size(); ++i) {
+      const int share = i < launch.device_shares_size() ? launch.device_shares(i) : kWholeDevice;
+      int& used = devices[launch.device_uuids(i)];
+      used += share;
+      if (used <= kWholeDevice) continue;
+      Fail("room", absl::StrCat("device ", launch.device_uuids(i), " is given twice, to ",
+                                ToString(id), " too"));
+    }
+  }
+  if (cpu > nodes_[node].cpu_millis || memory > nodes_[node].memory_bytes) {
+    Fail("room",
+         absl::StrCat("n", node, " runs ", cpu, " of ", nodes_[node].cpu_millis, " milli-CPUs and ",
+                      memory, " of ", nodes_[node].memory_bytes, " bytes"));
+  }
+}
+
+// ---- What the disk kept
+
+void Safety::CheckLoaded(const ClusterState& state) {
+  for (const auto& [name, job] : jobs_) {
+    if (!job.acked && job.started.empty()) continue;
+    const berth::Job* known = state.FindJob(name);
+    if (known == nullptr) {
+      if (!MayBeForgotten(job)) {
+        Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
+      }
+      continue;
+    }
+    if (known->id.value != job.uid) {
+      Fail("kept", absl::StrCat("job ", name, " is uid ", known->id.value, " and was ", job.uid));
+    }
+    if (job.cancelled && !known->status.cancelled && !Ended(known->status.state)) {
+      Fail("kept", absl::StrCat("job ", name, " was cancelled and is not"));
+    }
+    for (const auto& [task, attempt] : job.started) {
+      if (task < known->tasks.size() && known->tasks[task].attempt >= attempt) continue;
+      Fail("kept", absl::StrCat("attempt ", attempt, " of task ", task, " of ", name,
+                                " was started and is not decided"));
+    }
+  }
+}
+
+}  // namespace berth::simulation

@@ -1,0 +1,100 @@
+// What must always hold, by a model that knows only what clients were told and what ran on the
+// nodes. It shares no code with the scheduler.
+//
+//   once       a (job, task, attempt) starts at most once
+//   alone      no two processes of one task at the same time, but for jobs that ask for it
+//   whole      a member of a gang that needs all starts only when all are prepared
+//   room       what runs on a node has no more CPU, memory and devices than there are, none twice
+//   kept       a job that was acknowledged is there after every crash, and what was started was
+//              decided; ids of requests give one job
+//   over       a job that was told to have ended stays so, and nothing of it starts any more
+#ifndef BERTH_TESTS_SIMULATION_SAFETY_H_
+#define BERTH_TESTS_SIMULATION_SAFETY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "berth/v1/job.pb.h"
+#include "core/model/cluster_state.h"
+#include "tests/simulation/observer.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/trace.h"
+
+namespace berth::simulation {
+
+struct NodeRoom {
+  int64_t cpu_millis = 0, memory_bytes = 0;
+};
+
+class Safety final : public Observer {
+ public:
+  // `wall`: the server's clock of day, by which it forgets jobs that ended `ttl` ago.
+  Safety(Scheduler* scheduler, Trace* trace, std::vector<NodeRoom> nodes, absl::Duration ttl,
+         std::function<absl::Time()> wall, std::function<void(const std::string&)> fail);
+
+  // Of clients. A job may start once it was asked for, before the answer came.
+  void OnSubmitting(const v1::Job& job);
+  void OnSubmitted(const std::string& name, uint64_t uid);
+  void OnCancelling(const std::string& name);
+  void OnCancelled(const std::string& name);
+  // A client has read the job; false: the answer was that there is none.
+  void OnRead(const std::string& name, bool found, bool ended);
+
+  void OnPrepared(size_t node, const TaskId& id) override;
+  void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) override;
+  void OnEnded(size_t node, const TaskId& id) override;
+  void OnFrozen(size_t node, bool frozen) override;
+
+  // What a server begins with.
+  void CheckLoaded(const ClusterState& state);
+
+  struct Job {
+    std::string name;
+    uint64_t uid = 0;
+    int tasks = 1;
+    bool rigid = true;  // all of them or none
+    bool alone = true;  // not REPLACE_NOW
+    bool acked = false, cancelling = false, cancelled = false, ended = false;
+    std::optional<absl::Time> may_end_since;                    // not before then
+    std::set<std::pair<uint32_t, uint32_t>> prepared, started;  // task, attempt
+  };
+  const std::map<std::string, Job>& jobs() const { return jobs_; }
+  uint64_t starts() const { return starts_; }
+  // What runs, and on which node.
+  std::map<TaskId, size_t> running() const;
+
+ private:
+  struct Process {
+    size_t node = 0;
+    v1::TaskLaunch launch;
+  };
+  void Fail(absl::string_view rule, const std::string& what);
+  Job* Find(uint64_t uid);
+  bool MayBeForgotten(const Job& job) const;
+  void CheckAlone(const TaskId& id);
+  void CheckWhole(const Job& job, const TaskId& id);
+  void CheckRoom(size_t node);
+
+  Scheduler* const scheduler_;
+  Trace* const trace_;
+  const std::vector<NodeRoom> nodes_;
+  const absl::Duration ttl_;
+  const std::function<absl::Time()> wall_;
+  const std::function<void(const std::string&)> fail_;
+  const ActorPtr self_ = std::make_shared<Actor>();
+  std::map<std::string, Job> jobs_;
+  std::map<uint64_t, std::string> names_;  // by uid
+  std::map<TaskId, Process> running_;
+  std::vector<std::set<TaskId>> on_node_;
+  std::vector<bool> frozen_;
+  uint64_t starts_ = 0;
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_SAFETY_H_

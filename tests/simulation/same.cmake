@@ -1,0 +1,10 @@
+# The same seed in two processes gives the same sum over all that happened.
+foreach(run first second)
+  execute_process(COMMAND ${PROGRAM} --hash --seed ${SEED} --hours ${HOURS} OUTPUT_VARIABLE ${run} RESULT_VARIABLE status)
+  if(status)
+    message(FATAL_ERROR "berth-simtest failed: ${status}")
+  endif()
+endforeach()
+if(NOT first STREQUAL second)
+  message(FATAL_ERROR "seed ${SEED} gave ${first} and then ${second}")
+endif()

@@ -1,0 +1,240 @@
+#include "tests/simulation/server.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "server/convert_values.h"
+#include "server/history.h"
+#include "server/load.h"
+#include "server/planning/policy_record.h"
+#include "server/read_view.h"
+#include "server/scheduling_config.h"
+#include "server/submission.h"
+
+namespace berth::simulation {
+namespace {
+
+constexpr absl::Duration kLookAgain = absl::Seconds(1);  // as LoopThread, and its periodic calls
+constexpr absl::Duration kKeepLog = absl::Minutes(10);   // as App
+constexpr absl::Duration kDiskRetry = absl::Milliseconds(500);
+
+}  // namespace
+
+// Hands batches to the product's committer, which writes when the disk answers.
+class Server::DiskCommitter final : public Committer {
+ public:
+  DiskCommitter(Server* server, FatalHandler on_fatal)
+      : server_(server),
+        committer_(&server->store_, SyncCommitter::Mode::kWhenTold, std::move(on_fatal)) {}
+
+  void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) override {
+    committer_.Commit(std::move(batch), std::move(on_durable));
+    if (!std::exchange(writing_, true)) Write(server_->dice_.Around(server_->disk.latency));
+  }
+  uint64_t DurableSequence() const override { return committer_.DurableSequence(); }
+  size_t Backlog() const override { return committer_.Backlog(); }
+  std::string PausedReason() const override { return committer_.PausedReason(); }
+  void Crash(Dice& dice) { committer_.Crash(dice.Below(committer_.Backlog() + 1)); }
+
+ private:
+  void Write(absl::Duration in) {
+    server_->scheduler_->After(in, server_->actor_, [this] {
+      server_->trace_->Add(server_->scheduler_->now(), "sync",
+                           static_cast<int64_t>(committer_.Backlog()));
+      const bool written = committer_.Flush();
+      writing_ = committer_.Backlog() > 0;
+      if (writing_) Write(written ? server_->dice_.Around(server_->disk.latency) : kDiskRetry);
+    });
+  }
+
+  Server* const server_;
+  SyncCommitter committer_;
+  bool writing_ = false;
+};
+
+// One process of berthd, as App::Load and App::Wire make it, without gRPC and threads.
+struct Server::Process {
+  explicit Process(Server& server)
+      : committer(&server, [&server](const absl::Status& status) {
+          server.fail_(absl::StrCat("the store failed: ", status.ToString()));
+        }) {}
+
+  Preserved preserved;
+  RequestTable requests;
+  JobDefaults defaults;
+  Policies policies;
+  DiskCommitter committer;
+  std::unique_ptr<Loop> loop;
+  std::unique_ptr<LeaseKeeper> leases;
+  std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<AgentGateway> gateway;
+  absl::Duration wake = absl::InfiniteDuration();  // of the earliest turn that is planned
+};
+
+Server::Server(const config::v1::Server& config, Scheduler* scheduler, Trace* trace,
+               absl::Time start, uint64_t seed, std::function<void(const std::string&)> fail)
+    : config_(config),
+      scheduler_(scheduler),
+      trace_(trace),
+      fail_(std::move(fail)),
+      dice_(seed, 0x73657276),
+      clock_(scheduler, start),
+      store_("simulated") {
+  store_.SetFault([this] {
+    return disk.full ? absl::ResourceExhaustedError("simulated: the disk is full")
+                     : absl::OkStatus();
+  });
+  actor_->dead = true;
+}
+
+Server::~Server() {
+  if (up()) Crash();
+}
+
+AgentGateway* Server::gateway() { return up() ? process_->gateway.get() : nullptr; }
+
+Loop& Server::loop() { return *process_->loop; }
+
+void Server::Start() {
+  if (up()) return;
+  trace_->Add(scheduler_->now(), "berthd starts", static_cast<int64_t>(store_.LastSequence()));
+  ++processes_;
+  actor_ = std::make_shared<Actor>();
+  process_ = std::make_unique<Process>(*this);
+  Process& p = *process_;
+  ClusterState state;
+  const absl::Time now = clock_.Now();
+  const absl::Status loaded = Load(
+      store_, state,
+      [&](StoredRequest request) {
+        if (now - request.time <= kRequestRetention) p.requests.Restore(std::move(request));
+      },
+      &p.preserved);
+  if (!loaded.ok()) return fail_(absl::StrCat("berthd cannot load: ", loaded.ToString()));
+  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(store_);
+  absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
+  BERTH_CHECK(granted.ok() && policies.ok());
+  p.policies = *std::move(policies);
+  p.defaults = JobDefaultsFrom(config_);
+  p.loop = std::make_unique<Loop>(LoopDeps{.clock = &clock_,
+                                           .committer = &p.committer,
+                                           .policies = &p.policies,
+                                           .policy_record = PolicyRecordFrom(config_),
+                                           .preserved = &p.preserved},
+                                  std::move(state), store_.LastSequence());
+  p.leases = std::make_unique<LeaseKeeper>(
+      p.loop.get(), &clock_,
+      LeaseOptions{.lease = DurationFrom(config_.lease()),
+                   .fence_margin = DurationFrom(config_.fence_margin()),
+                   .brake_share = config_.silent_brake(),
+                   .granted_before = *granted});
+  p.dispatcher = std::make_unique<Dispatcher>(&store_, &executor_, &clock_);
+  p.gateway = std::make_unique<AgentGateway>(
+      p.loop.get(), p.leases.get(), p.dispatcher.get(),
+      AgentGatewayOptions{.heartbeat_interval = DurationFrom(config_.heartbeat_interval())});
+  p.loop->AddObserver(p.dispatcher.get());
+  p.loop->SetWaker([this] { Wake(); });
+  p.leases->Start();
+  Every(p.leases->TickPeriod(), [&p] { p.leases->Tick(); });
+  Every(kLookAgain, [&p] { p.loop->ExpireReaders(); });
+  Every(kKeepLog, [this] { KeepLog(); });
+  Wake();
+}
+
+void Server::Crash() {
+  if (!up()) return;
+  trace_->Add(scheduler_->now(), "berthd dies", static_cast<int64_t>(store_.LastSequence()));
+  actor_->dead = true;
+  process_->committer.Crash(dice_);
+  process_->gateway.reset();
+  process_->leases.reset();
+  process_->dispatcher.reset();
+  process_->loop.reset();
+  process_.reset();
+}
+
+void Server::Pause(absl::Duration how_long) {
+  trace_->Add(scheduler_->now(), "berthd paused");
+  actor_->paused_until = std::max(actor_->paused_until, scheduler_->now() + how_long);
+}
+
+void Server::Every(absl::Duration period, std::function<void()> call) {
+  scheduler_->After(period, actor_, [this, period, call = std::move(call)]() mutable {
+    call();
+    Every(period, std::move(call));
+  });
+}
+
+void Server::KeepLog() {
+  const absl::Duration history = DurationFrom(config_.history());
+  const absl::StatusOr<bool> renewed = RenewBase(store_, clock_.Now(), history);
+  if (renewed.ok() && *renewed) process_->loop->PlanAnew();
+  const absl::Status trimmed = TrimHistory(store_, clock_.Now(), history);
+  if (!renewed.ok() || !trimmed.ok()) {
+    fail_(absl::StrCat("the log cannot be kept: ", renewed.status().ToString(), ", ",
+                       trimmed.ToString()));
+  }
+}
+
+// ---- The loop, as LoopThread drives it
+
+void Server::Wake() { Plan(scheduler_->now()); }
+
+void Server::Plan(absl::Duration at) {
+  if (process_ == nullptr || process_->loop == nullptr || at >= process_->wake) return;
+  process_->wake = at;
+  scheduler_->At(at, actor_, [this, at] {
+    if (at != process_->wake) return;
+    process_->wake = absl::InfiniteDuration();
+    RunTurn();
+  });
+}
+
+void Server::RunTurn() {
+  switch (process_->loop->RunTurn()) {
+    case TurnResult::kWorked:
+      return Plan(scheduler_->now() + DurationFrom(config_.coalescing_window()));
+    case TurnResult::kIdle: {
+      const absl::Duration sleep = process_->loop->NextWake() - clock_.Now();
+      return Plan(scheduler_->now() + std::clamp(sleep, absl::ZeroDuration(), kLookAgain));
+    }
+    case TurnResult::kBlocked:
+      return Plan(scheduler_->now() + kLookAgain);
+  }
+}
+
+// ---- Requests, as the services handle them
+
+void Server::Change(CommandClass command_class, std::function<absl::Status(berth::Turn&)> change,
+                    std::function<void(absl::Status)> answer) {
+  if (!up()) return answer(absl::UnavailableError("connection refused"));
+  const absl::Status posted = process_->loop->Post(
+      [change = std::move(change), answer](berth::Turn& turn) {
+        const absl::Status status = change(turn);
+        turn.OnDurable([answer, status] { answer(status); });
+      },
+      command_class);
+  if (!posted.ok()) answer(posted);
+}
+
+void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer) {
+  if (!up()) return answer(absl::UnavailableError("connection refused"), {});
+  ReadView view(*process_->loop);
+  if (absl::Status status = CheckSubmission(view, *request, config_.limits()); !status.ok()) {
+    return answer(status, {});
+  }
+  auto response = std::make_shared<v1::SubmitJobsResponse>();
+  auto submission = std::make_shared<Submission>(*request, config_.limits(), process_->defaults);
+  Change(
+      CommandClass::kNewWork,
+      [this, request, response, submission](berth::Turn& turn) {
+        return submission->Commit(turn, process_->requests, *response);
+      },
+      [response, answer](absl::Status status) { answer(status, *response); });
+}
+
+}  // namespace berth::simulation

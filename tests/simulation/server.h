@@ -1,0 +1,99 @@
+// berthd without threads: its loop, controllers and store, a process that dies and starts again,
+// and a disk that keeps what it promised.
+#ifndef BERTH_TESTS_SIMULATION_SERVER_H_
+#define BERTH_TESTS_SIMULATION_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/job.pb.h"
+#include "server/committer.h"
+#include "server/controllers/agent_gateway.h"
+#include "server/controllers/dispatcher.h"
+#include "server/controllers/executor.h"
+#include "server/controllers/lease_keeper.h"
+#include "server/loop.h"
+#include "server/request_table.h"
+#include "storage/memory/memory_store.h"
+#include "storage/preserved.h"
+#include "tests/simulation/dice.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/trace.h"
+
+namespace berth::simulation {
+
+// Steady time goes on whatever happens; the day's clock jumps as it is told.
+class SimClock final : public Clock {
+ public:
+  SimClock(const Scheduler* scheduler, absl::Time start) : scheduler_(scheduler), start_(start) {}
+  absl::Time Now() override { return start_ + scheduler_->now() + offset_; }
+  absl::Duration Steady() override { return scheduler_->now() + absl::Hours(1); }
+  void Jump(absl::Duration by) { offset_ += by; }
+
+ private:
+  const Scheduler* const scheduler_;
+  const absl::Time start_;
+  absl::Duration offset_;
+};
+
+struct ServerDisk {
+  absl::Duration latency = absl::Microseconds(500);  // mean, of one sync
+  bool full = false;
+};
+
+class Server final : public ServerPort {
+ public:
+  // `config` is completed.
+  Server(const config::v1::Server& config, Scheduler* scheduler, Trace* trace, absl::Time start,
+         uint64_t seed, std::function<void(const std::string&)> fail);
+  ~Server() override;
+
+  void Start();
+  // Some of the batches that were being written are on disk, the others are not.
+  void Crash();
+  bool up() const { return process_ != nullptr; }
+  void Pause(absl::Duration how_long);
+
+  AgentGateway* gateway() override;
+  uint64_t process() const override { return processes_; }
+  const ActorPtr& actor() const override { return actor_; }
+  Loop& loop();
+  SimClock& clock() { return clock_; }
+  // What a service would do with a request, at once; `answer` comes when it is durable, or never if
+  // the process ends before. UNAVAILABLE if it does not run.
+  using Answer = std::function<void(absl::Status, v1::SubmitJobsResponse)>;
+  void Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer);
+  void Change(CommandClass command_class, std::function<absl::Status(Turn&)> change,
+              std::function<void(absl::Status)> answer);
+
+  ServerDisk disk;
+
+ private:
+  struct Process;
+  class DiskCommitter;
+  void Wake();
+  void RunTurn();
+  void Plan(absl::Duration at);
+  void Every(absl::Duration period, std::function<void()> call);
+  void KeepLog();
+
+  const config::v1::Server config_;
+  Scheduler* const scheduler_;
+  Trace* const trace_;
+  const std::function<void(const std::string&)> fail_;
+  Dice dice_;
+  SimClock clock_;
+  MemoryStore store_;
+  InlineExecutor executor_;
+  uint64_t processes_ = 0;
+  ActorPtr actor_ = std::make_shared<Actor>();
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_SERVER_H_

@@ -1,0 +1,224 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/model/state_editor.h"
+#include "server/config.h"
+#include "server/convert_values.h"
+
+namespace berth::simulation {
+namespace {
+
+constexpr absl::Duration kJobTtl = absl::Hours(2);
+constexpr absl::Duration kHistory = absl::Hours(2);
+// Once no new fault comes: what still stands still goes on, and clocks that were set back catch up.
+constexpr absl::Duration kSettle = absl::Minutes(30);
+// Then. The longest way of a node: its name is in use by an agent whose disk is gone, until a
+// lease, a grace and a margin are over, and it asks again every 30 s.
+constexpr absl::Duration kHealWithin = absl::Minutes(10);
+constexpr absl::Duration kFinishWithin = absl::Hours(24);
+constexpr absl::Duration kLook = absl::Seconds(10);
+
+}  // namespace
+
+World::World(const Options& options)
+    : options_(options), dice_(options.seed, 0x776f726c), trace_(options.print) {
+  MakeMachines();
+  MakeServer();
+  MakeClients();
+  faults_ = std::make_unique<Faults>(options_, this, &scheduler_, &trace_);
+}
+
+World::~World() = default;
+
+void World::Fail(const std::string& what) {
+  if (!failure_.empty()) return;
+  failure_ = what;
+  trace_.Say(scheduler_.now(), "FAILURE", what);
+}
+
+// ---- What there is
+
+void World::MakeMachines() {
+  const auto count = static_cast<size_t>(dice_.Between(2, std::max(2, options_.max_nodes)));
+  network_ = std::make_unique<Network>(&scheduler_, &trace_, options_.seed, count);
+  const int gpus = dice_.Chance(0.7) ? static_cast<int>(dice_.Between(1, 8)) : 0;
+  constexpr absl::Duration kKept[] = {absl::Minutes(10), absl::Hours(1), absl::Hours(24)};
+  const absl::Duration keep_ended = kKept[dice_.Below(std::size(kKept))];
+  std::vector<NodeRoom> rooms;
+  std::vector<MachineSpec> specs;
+  for (size_t i = 0; i < count; ++i) {
+    MachineSpec spec{.index = i,
+                     .name = absl::StrCat("n", i),
+                     .inventory = {},
+                     .keep_ended = keep_ended,
+                     .refusals = options_.Has(Fault::kRefuse) && dice_.Chance(0.2) ? 0.1 : 0,
+                     .seed = dice_.Seed()};
+    spec.inventory.set_cpu_millis(dice_.Between(8, 32) * 1000);
+    spec.inventory.set_memory_bytes(int64_t{64} << 30);
+    spec.inventory.set_address(spec.name);
+    const int own = gpus == 0 ? 0 : static_cast<int>(dice_.Between(gpus, 8));
+    for (int g = 0; g < own; ++g) {
+      v1::Device& device = *spec.inventory.add_devices();
+      device.set_kind("gpu");
+      device.set_uuid(absl::StrCat(spec.name, "-gpu-", g));
+      device.set_numa_node(-1);
+    }
+    rooms.push_back({spec.inventory.cpu_millis(), spec.inventory.memory_bytes()});
+    specs.push_back(std::move(spec));
+  }
+  safety_ = std::make_unique<Safety>(
+      &scheduler_, &trace_, std::move(rooms), kJobTtl, [this] { return server_->clock().Now(); },
+      [this](const std::string& what) { Fail(what); });
+  const Surroundings around{.scheduler = &scheduler_,
+                            .trace = &trace_,
+                            .network = network_.get(),
+                            .observer = safety_.get(),
+                            .start = start_,
+                            .fail = [this](const std::string& what) { Fail(what); }};
+  for (MachineSpec& spec : specs) {
+    machines_.push_back(std::make_unique<Machine>(std::move(spec), around));
+  }
+}
+
+void World::MakeServer() {
+  config::v1::Server config;
+  constexpr absl::Duration kLeases[] = {absl::Seconds(5), absl::Seconds(15), absl::Seconds(60)};
+  const absl::Duration lease = kLeases[dice_.Below(std::size(kLeases))];
+  ToProto(lease, config.mutable_lease());
+  ToProto(lease / 3, config.mutable_heartbeat_interval());
+  ToProto(kJobTtl, config.mutable_finished_job_ttl());
+  ToProto(kHistory, config.mutable_history());
+  BERTH_CHECK(CompleteConfig(config).ok());
+  server_ = std::make_unique<Server>(config, &scheduler_, &trace_, start_, options_.seed,
+                                     [this](const std::string& what) { Fail(what); });
+  network_->SetServer(server_.get());
+}
+
+void World::MakeClients() {
+  const int queues = static_cast<int>(dice_.Between(1, 3));
+  for (int i = 0; i < queues; ++i) queues_.push_back(absl::StrCat("q", i));
+  Workload workload{.queues = queues_,
+                    .cpu_millis = machines_[0]->spec().inventory.cpu_millis(),
+                    .gpus = machines_[0]->spec().inventory.devices_size(),
+                    .nodes = static_cast<int>(machines_.size()),
+                    .between = dice_.Between(absl::Seconds(20), absl::Seconds(90)),
+                    .max_jobs = options_.max_jobs};
+  for (const auto& machine : machines_) {
+    const v1::NodeInventory& inventory = machine->spec().inventory;
+    workload.cpu_millis = std::min(workload.cpu_millis, inventory.cpu_millis());
+    workload.gpus = std::min(workload.gpus, inventory.devices_size());
+  }
+  clients_ = std::make_unique<Clients>(std::move(workload), &scheduler_, &trace_, network_.get(),
+                                       server_.get(), safety_.get(), options_.seed,
+                                       [this](const std::string& what) { Fail(what); });
+}
+
+void World::StartServer() {
+  if (server_->up()) return;
+  server_->Start();
+  server_->loop().Read([&](const ClusterState& state, uint64_t) {
+    safety_->CheckLoaded(state);
+    if (const absl::Status status = CheckConsistency(state); !status.ok()) {
+      Fail(absl::StrCat("what was loaded does not fit itself: ", status.ToString()));
+    }
+    return 0;
+  });
+}
+
+void World::CreateQueues(int count) {
+  for (int i = 0; i < count; ++i) {
+    server_->Change(
+        CommandClass::kNewWork,
+        [name = queues_[static_cast<size_t>(i)]](Turn& turn) -> absl::Status {
+          QueueSpec spec;
+          spec.name = name;
+          return turn.Emit(QueueCreated{turn.state().next_queue_id(), spec});
+        },
+        [](const absl::Status& status) { BERTH_CHECK(status.ok()); });
+  }
+}
+
+// ---- What happens
+
+bool World::StepUntil(absl::Duration limit) {
+  while (failure_.empty() && scheduler_.Step(limit)) {
+  }
+  return failure_.empty();
+}
+
+Outcome World::Run() {
+  StartServer();
+  CreateQueues(static_cast<int>(queues_.size()));
+  StepUntil(absl::Seconds(1));
+  for (const auto& machine : machines_) machine->PowerOn();
+  clients_->Begin();
+  faults_->Begin();
+  if (StepUntil(absl::Hours(options_.hours))) {
+    clients_->Finish();
+    faults_->Stop();
+    StepUntil(scheduler_.now() + kSettle);
+    for (const auto& machine : machines_) {
+      machine->SayInventory(machine->spec().inventory);
+      clients_->Steer(machine->spec().name, false);
+    }
+    Expect(kHealWithin, [this] { return UnwellNodes(); });
+    Expect(kFinishWithin, [this] { return UnfinishedJobs(); });
+  }
+  return {.failure = failure_,
+          .hash = trace_.hash(),
+          .simulated = scheduler_.now(),
+          .steps = scheduler_.steps(),
+          .starts = safety_->starts(),
+          .jobs = static_cast<uint64_t>(clients_->submitted())};
+}
+
+void World::Expect(absl::Duration bound, const std::function<std::string()>& missing) {
+  const absl::Duration limit = scheduler_.now() + bound;
+  while (failure_.empty() && !missing().empty()) {
+    if (scheduler_.now() >= limit) {
+      return Fail(absl::StrCat("alive: after ", absl::FormatDuration(bound), " without faults ",
+                               missing()));
+    }
+    StepUntil(scheduler_.now() + kLook);
+  }
+}
+
+std::string World::UnwellNodes() {
+  for (const auto& machine : machines_) {
+    const std::string& name = machine->spec().name;
+    if (machine->agent() == nullptr) return absl::StrCat(name, " has no agent");
+    if (!machine->agent()->registered()) {
+      return absl::StrCat(name, " is not registered: ", machine->agent()->last_error());
+    }
+    const bool ready = server_->loop().Read([&](const ClusterState& state, uint64_t) {
+      const Node* node = state.FindNode(name);
+      return node != nullptr && node->status.state == NodeState::kReady && !node->status.cordoned;
+    });
+    if (!ready) return absl::StrCat(name, " is not ready at the server");
+  }
+  return "";
+}
+
+// Every job has ended, so it has started, too, if it could; and nothing is left of any.
+std::string World::UnfinishedJobs() {
+  if (clients_->waiting() > 0) return absl::StrCat(clients_->waiting(), " calls have no answer");
+  for (const auto& [name, job] : safety_->jobs()) {
+    const bool ended = server_->loop().Read([&, &name = name](const ClusterState& state, uint64_t) {
+      const Job* known = state.FindJob(name);
+      return known == nullptr || Ended(known->status.state);
+    });
+    if (!ended) return absl::StrCat("job ", name, " has not ended");
+  }
+  for (const auto& machine : machines_) {
+    if (machine->processes() > 0) {
+      return absl::StrCat(machine->processes(), " processes run on ", machine->spec().name);
+    }
+  }
+  return "";
+}
+
+}  // namespace berth::simulation

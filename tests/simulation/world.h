@@ -1,0 +1,74 @@
+// A cluster with everything that happens to it, from one seed.
+#ifndef BERTH_TESTS_SIMULATION_WORLD_H_
+#define BERTH_TESTS_SIMULATION_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/clients.h"
+#include "tests/simulation/faults.h"
+#include "tests/simulation/machine.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/options.h"
+#include "tests/simulation/safety.h"
+#include "tests/simulation/server.h"
+
+namespace berth::simulation {
+
+struct Outcome {
+  std::string failure;  // empty: all held
+  uint64_t hash = 0;    // of everything that happened
+  absl::Duration simulated;
+  uint64_t steps = 0, starts = 0, jobs = 0;
+};
+
+class World final : public FaultTarget {
+ public:
+  explicit World(const Options& options);
+  ~World() override;
+
+  // The faults for as long as the options say, then without any until all is well.
+  Outcome Run();
+  const Trace& trace() const { return trace_; }
+
+  // FaultTarget
+  Network& network() override { return *network_; }
+  Server& server() override { return *server_; }
+  size_t nodes() const override { return machines_.size(); }
+  Machine& machine(size_t node) override { return *machines_[node]; }
+  Clients& clients() override { return *clients_; }
+  const Safety& safety() const override { return *safety_; }
+  void StartServer() override;
+
+ private:
+  void Fail(const std::string& what);
+  void MakeMachines();
+  void MakeServer();
+  void MakeClients();
+  void CreateQueues(int count);
+  bool StepUntil(absl::Duration limit);
+  // Within the bound, else it fails, saying what is missing.
+  void Expect(absl::Duration bound, const std::function<std::string()>& missing);
+  std::string UnwellNodes();
+  std::string UnfinishedJobs();
+
+  const Options options_;
+  Dice dice_;
+  Scheduler scheduler_;
+  Trace trace_;
+  std::string failure_;
+  const absl::Time start_ = absl::FromUnixSeconds(1'800'000'000);
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Safety> safety_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  std::unique_ptr<Clients> clients_;
+  std::unique_ptr<Faults> faults_;
+  std::vector<std::string> queues_;
+};
+
+}  // namespace berth::simulation
+
+#endif  // BERTH_TESTS_SIMULATION_WORLD_H_

@@ -1,0 +1,84 @@
+// The world of the simulation keeps its own promises.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/disk.h"
+#include "tests/simulation/scheduler.h"
+#include "tests/simulation/shrink.h"
+
+namespace berth::simulation {
+namespace {
+
+TEST_CASE("simulation: events come in order of time, then as they were asked for") {
+  Scheduler scheduler;
+  const auto actor = std::make_shared<Actor>();
+  std::string said;
+  for (const auto& [at, what] : std::vector<std::pair<int, char>>{{2, 'c'}, {1, 'a'}, {1, 'b'}}) {
+    scheduler.At(absl::Seconds(at), actor, [&said, what = what] { said += what; });
+  }
+  while (scheduler.Step(absl::Seconds(5))) {
+  }
+  CHECK(said == "abc");
+  CHECK(scheduler.now() == absl::Seconds(5));
+}
+
+TEST_CASE("simulation: the dead do nothing, the paused do it later") {
+  Scheduler scheduler;
+  const auto dead = std::make_shared<Actor>(), paused = std::make_shared<Actor>();
+  dead->dead = true;
+  paused->paused_until = absl::Seconds(9);
+  std::vector<absl::Duration> done;
+  scheduler.At(absl::Seconds(1), dead, [&] { done.push_back(scheduler.now()); });
+  scheduler.At(absl::Seconds(1), paused, [&] { done.push_back(scheduler.now()); });
+  while (scheduler.Step(absl::Seconds(8))) {
+  }
+  CHECK(done.empty());
+  while (scheduler.Step(absl::Seconds(10))) {
+  }
+  CHECK(done == std::vector<absl::Duration>{absl::Seconds(9)});
+}
+
+TEST_CASE("simulation: a disk keeps what was synced, and a beginning of the rest") {
+  bool part = false, renamed = false, old_name = false;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SimDisk disk;
+    Dice dice(seed, 0);
+    auto file = *disk.OpenAppend("/a", false);
+    REQUIRE(file->Append("synced").ok());
+    REQUIRE(file->Sync().ok());
+    REQUIRE(disk.SyncDirectory("/").ok());
+    REQUIRE(file->Append("later").ok());
+    file.reset();
+    REQUIRE(disk.Rename("/a", "/b").ok());
+    disk.PowerCut(dice);
+    const bool moved = disk.ReadFile("/b").ok();
+    const std::string text = *disk.ReadFile(moved ? "/b" : "/a");
+    CHECK(disk.ReadFile(moved ? "/a" : "/b").status().code() == absl::StatusCode::kNotFound);
+    CHECK(std::string("syncedlater").substr(0, text.size()) == text);
+    CHECK(text.size() >= 6);
+    part |= text.size() > 6 && text.size() < 11;
+    renamed |= moved;
+    old_name |= !moved;
+  }
+  CHECK((part && renamed && old_name));
+}
+
+TEST_CASE("simulation: shrinking leaves what the failure needs") {
+  Options options;
+  int runs = 0;
+  const Options least = Shrink(options, [&](const Options& tried) {
+    ++runs;
+    return tried.Has(Fault::kLoss) && tried.Has(Fault::kLie) && tried.hours >= 3 &&
+           tried.max_nodes >= 3;
+  });
+  CHECK(least.faults == (Only(Fault::kLoss) | Only(Fault::kLie)));
+  CHECK((least.hours >= 3 && least.hours < 4.5));
+  CHECK(least.max_nodes == 3);
+  CHECK(least.max_jobs == 1);
+  CHECK(CommandLine(least).find("--faults loss,lie") != std::string::npos);
+  CHECK(runs < 200);
+}
+
+}  // namespace
+}  // namespace berth::simulation

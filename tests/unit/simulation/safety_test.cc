@@ -1,0 +1,160 @@
+// The model of safety finds what must not be: fed by hand, as no run should ever feed it.
+#include "tests/simulation/safety.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+
+namespace berth::simulation {
+namespace {
+
+constexpr uint64_t kUid = 7;
+
+v1::Job JobOf(int tasks, v1::NodeLossPolicy on_node_loss = v1::FENCE) {
+  v1::Job job;
+  job.set_name("train");
+  v1::TaskGroup* group = job.mutable_spec()->add_groups();
+  group->set_replicas(tasks);
+  job.mutable_spec()->set_on_node_loss(on_node_loss);
+  return job;
+}
+
+struct Model {
+  explicit Model(const v1::Job& job)
+      : safety(
+            &scheduler, &trace, {{8000, 1 << 30}, {8000, 1 << 30}}, absl::Hours(1),
+            [this] { return wall; },
+            [this](const std::string& what) {
+              if (failure.empty()) failure = what;
+            }) {
+    safety.OnSubmitting(job);
+    safety.OnSubmitted("train", kUid);
+    launch.set_job("train");
+    launch.set_cpu_millis(3000);
+  }
+  void Prepare(uint32_t task, uint32_t attempt, size_t node = 0) {
+    safety.OnPrepared(node, {kUid, task, attempt});
+  }
+  void Start(uint32_t task, uint32_t attempt, size_t node = 0) {
+    safety.OnStarted(node, {kUid, task, attempt}, launch);
+  }
+  void End(uint32_t task, uint32_t attempt, size_t node = 0) {
+    safety.OnEnded(node, {kUid, task, attempt});
+  }
+  bool Broken(absl::string_view rule) const { return absl::StartsWith(failure, rule); }
+
+  Scheduler scheduler;
+  Trace trace{false};
+  absl::Time wall = absl::FromUnixSeconds(1'800'000'000);
+  std::string failure;
+  v1::TaskLaunch launch;
+  Safety safety;
+};
+
+TEST_CASE("safety: what is allowed is let pass") {
+  Model model(JobOf(2));
+  for (const uint32_t attempt : {1u, 2u}) {
+    for (const uint32_t task : {0u, 1u}) model.Prepare(task, attempt);
+    for (const uint32_t task : {0u, 1u}) model.Start(task, attempt, task);
+    for (const uint32_t task : {0u, 1u}) model.End(task, attempt, task);
+  }
+  CHECK(model.failure.empty());
+  CHECK(model.safety.starts() == 4);
+}
+
+TEST_CASE("safety: an attempt starts once, wherever") {
+  Model model(JobOf(1));
+  model.Start(0, 1);
+  model.End(0, 1);
+  model.Start(0, 1, 1);
+  CHECK(model.Broken("once"));
+}
+
+TEST_CASE("safety: no task runs twice at the same time, unless its job asks for it") {
+  Model fenced(JobOf(1));
+  fenced.Start(0, 1, 0);
+  fenced.Start(0, 2, 1);
+  CHECK(fenced.Broken("alone"));
+  Model careless(JobOf(1, v1::REPLACE_NOW));
+  careless.Start(0, 1, 0);
+  careless.Start(0, 2, 1);
+  CHECK(careless.failure.empty());
+}
+
+TEST_CASE("safety: what a frozen machine holds may be replaced, and must stop when it goes on") {
+  for (const bool stops : {true, false}) {
+    Model model(JobOf(1));
+    model.Start(0, 1, 0);
+    model.safety.OnFrozen(0, true);
+    model.Start(0, 2, 1);
+    CHECK(model.failure.empty());
+    model.safety.OnFrozen(0, false);
+    if (stops) model.End(0, 1, 0);
+    while (model.scheduler.Step(absl::Seconds(1))) {
+    }
+    CHECK(model.Broken("alone") == !stops);
+  }
+}
+
+TEST_CASE(
+    "safety: a gang that needs all starts when all are prepared, and not of another attempt") {
+  Model model(JobOf(2));
+  model.Prepare(0, 2);
+  model.Prepare(1, 1);
+  model.Start(0, 2);
+  CHECK(model.Broken("whole"));
+}
+
+TEST_CASE("safety: nothing on a node is given twice") {
+  Model cpu(JobOf(3, v1::REPLACE_NOW));
+  for (const uint32_t task : {0u, 1u, 2u}) cpu.Prepare(task, 1);
+  cpu.Start(0, 1);
+  cpu.Start(1, 1);
+  CHECK(cpu.failure.empty());
+  cpu.Start(2, 1);
+  CHECK(cpu.Broken("room"));
+  Model device(JobOf(2));
+  for (const uint32_t task : {0u, 1u}) device.Prepare(task, 1);
+  device.launch.add_device_uuids("gpu-0");
+  device.Start(0, 1);
+  device.Start(1, 1);
+  CHECK(device.Broken("room"));
+}
+
+TEST_CASE("safety: an acknowledged job is there until it may have ended for its time to live") {
+  Model model(JobOf(1));
+  const ClusterState empty;
+  model.Start(0, 1);
+  model.End(0, 1);
+  model.wall += absl::Hours(1);
+  model.safety.CheckLoaded(empty);
+  CHECK(model.failure.empty());
+  Model early(JobOf(1));
+  early.wall += absl::Hours(100);  // nothing of it has ended
+  early.safety.CheckLoaded(empty);
+  CHECK(early.Broken("kept"));
+  Model read(JobOf(1));
+  read.safety.OnRead("train", false, false);
+  CHECK(read.Broken("kept"));
+}
+
+TEST_CASE("safety: nothing starts that nobody asked for") {
+  Model model(JobOf(1));
+  model.launch.set_job("other");
+  model.Start(0, 1);
+  CHECK(model.Broken("kept"));
+}
+
+TEST_CASE("safety: an end that was told is the end") {
+  Model back(JobOf(1));
+  back.safety.OnRead("train", true, true);
+  back.safety.OnRead("train", true, false);
+  CHECK(back.Broken("over"));
+  Model late(JobOf(1));
+  late.safety.OnRead("train", true, true);
+  late.Start(0, 1);
+  CHECK(late.Broken("over"));
+}
+
+}  // namespace
+}  // namespace berth::simulation
