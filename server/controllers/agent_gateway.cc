@@ -49,6 +49,7 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
                   absl::StrCat("epoch ", message.epoch(), " is not this registration's, which is ",
                                session.epoch));
   }
+  if (!session.missing.empty()) Confirm(id);
   switch (message.message_case()) {
     case v1::AgentMessage::kHeartbeat:
       return OnHeartbeat(session, message.heartbeat());
@@ -144,6 +145,7 @@ void AgentGateway::Activate(SessionId id, const Link& link, Registration registr
     if (session == sessions_.end()) return;
     session->second.node = registration.node;
     session->second.epoch = registration.epoch;
+    session->second.missing = std::move(registration.missing);
     SessionId& current = by_node_[registration.node];
     auto before = sessions_.find(std::exchange(current, id));
     if (before != sessions_.end() && before->first != id) superseded = before->second.link;
@@ -164,6 +166,22 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   ToProto(options_.heartbeat_interval, welcome.mutable_heartbeat_interval());
   welcome.mutable_forget()->Assign(registration.forget.begin(), registration.forget.end());
   link->Send(std::move(message));
+}
+
+void AgentGateway::Confirm(SessionId id) {
+  Session session;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end()) return;
+    session = found->second;
+    found->second.missing.clear();
+  }
+  const size_t weight = session.missing.size();
+  const absl::Status posted = loop_->Post(
+      [session](Turn& turn) { TakeMissing(turn, session.node, session.epoch, session.missing); },
+      CommandClass::kEssential, weight);
+  if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }
 
 void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat) {

@@ -23,13 +23,13 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/agent_link.h"
+#include "server/controllers/registration.h"
 #include "server/loop.h"
 
 namespace berth {
 
 class Dispatcher;
 class LeaseKeeper;
-struct Registration;
 
 struct AgentGatewayOptions {
   absl::Duration heartbeat_interval = absl::Seconds(5);
@@ -103,6 +103,8 @@ class AgentGateway {
     NodeId node;         // once registered
     uint64_t epoch = 0;  // 0 = not registered yet
     std::vector<std::string> conditions = {};
+    // By its Hello; until the agent speaks with its epoch, by which the Hello is no old one.
+    std::vector<MissingTask> missing = {};
   };
 
   // A copy: sessions come and go on other threads. No link: the session is gone.
@@ -111,6 +113,8 @@ class AgentGateway {
   void Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello);
   void Activate(SessionId id, const Link& link, Registration registration)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first message with the session's epoch.
+  void Confirm(SessionId id) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat);
   void OnReport(const Session& session, v1::TaskReport report);
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);

@@ -95,23 +95,21 @@ class Registrar {
       auto held = held_.find(key);
       if (held != held_.end() && held->second == task.attempt) continue;
       if (task.state == TaskState::kBound && same_agent_) continue;
-      const ExitCause cause = same_boot_ ? ExitCause::kGone : ExitCause::kReboot;
-      const absl::Status status =
-          turn_.Emit(TaskReported{.task = key,
-                                  .attempt = task.attempt,
-                                  .state = ReportState::kExited,
-                                  .cause = cause,
-                                  .message = "its agent came back without it"});
-      if (!status.ok()) {
-        LogError("a task that its agent lost cannot end",
-                 {{"job", key.job.value}, {"task", key.task}, {"error", status}});
-      }
+      result_.missing.push_back(
+          {key, task.attempt, same_boot_ ? ExitCause::kGone : ExitCause::kReboot});
     }
   }
 
   void Repeat() {
     LaunchCapture capture(turn_.state());
-    for (const TaskKey& key : Tasks()) capture.AddByState(key);
+    auto missing = result_.missing.begin();  // in the same order
+    for (const TaskKey& key : Tasks()) {
+      if (missing != result_.missing.end() && missing->task == key) {
+        ++missing;
+      } else {
+        capture.AddByState(key);
+      }
+    }
     result_.orders = capture.Take();
   }
 
@@ -135,6 +133,23 @@ class Registrar {
 
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello) {
   return Registrar(turn, hello).Run();
+}
+
+void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {
+  const Node* node = turn.state().nodes().Find(id);
+  if (node == nullptr || node->status.epoch != epoch) return;
+  for (const MissingTask& gone : missing) {
+    const TaskReported report{.task = gone.task,
+                              .attempt = gone.attempt,
+                              .state = ReportState::kExited,
+                              .cause = gone.cause,
+                              .message = "its agent came back without it"};
+    if (JudgeReport(turn.state(), id, report) != ReportVerdict::kNews) continue;
+    if (absl::Status status = turn.Emit(report); !status.ok()) {
+      LogError("a task that its agent lost cannot end",
+               {{"job", gone.task.job.value}, {"task", gone.task.task}, {"error", status}});
+    }
+  }
 }
 
 ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report) {

@@ -4,10 +4,14 @@
 //   the state has it, the agent too      the agent's report counts, if it says something new
 //   the state has it, the agent not      Bound, and the agent is the one it was bound to: the
 //                                        Prepare got lost, and is sent again (the journal of that
-//                                        agent would know of a start); else it is gone
+//                                        agent would know of a start); else it is missing
 //   the agent has it, the state not      forget: the agent kills and drops it
 //
 // Then everything that the agent should be doing is said again: Prepare, Start, Kill.
+//
+// A Hello may be old: it lay in the network while its agent gave up on it, connected again and was
+// given more to do. So what is missing counts as gone only once the agent has said something with
+// the epoch that this Hello was answered with (TakeMissing). An agent that has given up never will.
 #ifndef BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
 #define BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
 
@@ -22,10 +26,17 @@
 
 namespace berth {
 
+struct MissingTask {
+  TaskKey task;
+  uint32_t attempt = 0;
+  ExitCause cause = ExitCause::kGone;
+};
+
 // What to tell the agent once it is durable.
 struct Registration {
   NodeId node;
   uint64_t epoch = 0;
+  std::vector<MissingTask> missing;  // by the Hello
   std::vector<v1::TaskKey> forget;
   std::vector<uint64_t> acks;  // report ids of the Hello's tasks
   std::vector<LaunchOrder> orders;
@@ -35,6 +46,10 @@ struct Registration {
 // ALREADY_EXISTS: another agent holds the name, and its node is not lost. Other errors: the state
 // cannot take this node. On an error nothing has changed.
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello);
+
+// The agent that registered with `epoch` speaks: what its Hello missed is gone, unless the state
+// has gone on meanwhile.
+void TakeMissing(Turn& turn, NodeId node, uint64_t epoch, const std::vector<MissingTask>& missing);
 
 // What a report means, given the state.
 enum class ReportVerdict : uint8_t {

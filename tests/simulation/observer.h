@@ -14,9 +14,9 @@ class Observer {
   virtual ~Observer() = default;
   // The node has made ready for the task.
   virtual void OnPrepared(size_t node, const TaskId& id) = 0;
-  // A process of the task begins to run, and is gone.
+  // A process of the task begins to run, and is gone; `succeeded`: of itself, with status 0.
   virtual void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) = 0;
-  virtual void OnEnded(size_t node, const TaskId& id) = 0;
+  virtual void OnEnded(size_t node, const TaskId& id, bool succeeded) = 0;
   // The machine stands still, processes and all, or goes on.
   virtual void OnFrozen(size_t node, bool frozen) = 0;
 };

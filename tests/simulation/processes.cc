@@ -108,7 +108,7 @@ void Processes::Exit(const TaskId& id, int code, int signal) {
   status.cause = found->second.stop_cause;
   found->second.actor = nullptr;
   --alive_;
-  observer_->OnEnded(node_, id);
+  observer_->OnEnded(node_, id, code == 0);
   changed_(id);
 }
 
@@ -128,7 +128,7 @@ void Processes::PowerCut() {
   machine->dead = true;
   machine = std::make_shared<Actor>();
   for (const auto& [id, process] : std::exchange(processes_, {})) {
-    if (process.status.phase == Phase::kRunning) observer_->OnEnded(node_, id);
+    if (process.status.phase == Phase::kRunning) observer_->OnEnded(node_, id, false);
   }
   alive_ = 0;
   lease.reset();

@@ -99,7 +99,7 @@ bool Safety::MayBeForgotten(const Job& job) const {
 
 void Safety::OnPrepared(size_t node, const TaskId& id) {
   trace_->Say(scheduler_->now(), "prepared", absl::StrCat(ToString(id), " on n", node));
-  if (Job* job = Find(id.job_uid); job != nullptr) job->prepared.emplace(id.task, id.attempt);
+  prepared_.insert(id);
 }
 
 void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) {
@@ -132,12 +132,14 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   CheckRoom(node);
 }
 
-void Safety::OnEnded(size_t node, const TaskId& id) {
+void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   trace_->Say(scheduler_->now(), "ended", absl::StrCat(ToString(id), " on n", node));
   running_.erase(id);
   on_node_[node].erase(id);
   Job* job = Find(id.job_uid);
-  if (job != nullptr && !job->may_end_since) job->may_end_since = wall_();
+  if (job == nullptr) return;
+  if (succeeded) job->succeeded.insert(id.task);
+  if (!job->may_end_since) job->may_end_since = wall_();
 }
 
 // A machine that stands still runs nothing; when it goes on it must stop what was replaced.
@@ -167,11 +169,13 @@ void Safety::CheckAlone(const TaskId& id) {
   }
 }
 
-// All members of a gang that needs all are bound together: their attempts go up together.
+// All members of a gang that needs all are bound together: their attempts go up together, but for
+// those that need no other.
 void Safety::CheckWhole(const Job& job, const TaskId& id) {
   if (!job.rigid || job.tasks == 1) return;
-  for (int task = 0; task < job.tasks; ++task) {
-    if (job.prepared.contains({static_cast<uint32_t>(task), id.attempt})) continue;
+  for (uint32_t task = 0; task < static_cast<uint32_t>(job.tasks); ++task) {
+    if (job.succeeded.contains(task)) continue;
+    if (prepared_.contains({job.uid, task, id.attempt})) continue;
     Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, and task ", task,
                                " was not prepared"));
   }

@@ -3,7 +3,8 @@
 //
 //   once       a (job, task, attempt) starts at most once
 //   alone      no two processes of one task at the same time, but for jobs that ask for it
-//   whole      a member of a gang that needs all starts only when all are prepared
+//   whole      a member of a gang that needs all starts only when all are prepared, but for
+//              those that have done their work
 //   room       what runs on a node has no more CPU, memory and devices than there are, none twice
 //   kept       a job that was acknowledged is there after every crash, and what was started was
 //              decided; ids of requests give one job
@@ -47,7 +48,7 @@ class Safety final : public Observer {
 
   void OnPrepared(size_t node, const TaskId& id) override;
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) override;
-  void OnEnded(size_t node, const TaskId& id) override;
+  void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
   void OnFrozen(size_t node, bool frozen) override;
 
   // What a server begins with.
@@ -60,8 +61,9 @@ class Safety final : public Observer {
     bool rigid = true;  // all of them or none
     bool alone = true;  // not REPLACE_NOW
     bool acked = false, cancelling = false, cancelled = false, ended = false;
-    std::optional<absl::Time> may_end_since;                    // not before then
-    std::set<std::pair<uint32_t, uint32_t>> prepared, started;  // task, attempt
+    std::optional<absl::Time> may_end_since;          // not before then
+    std::set<std::pair<uint32_t, uint32_t>> started;  // task, attempt
+    std::set<uint32_t> succeeded;
   };
   const std::map<std::string, Job>& jobs() const { return jobs_; }
   uint64_t starts() const { return starts_; }
@@ -89,6 +91,7 @@ class Safety final : public Observer {
   const ActorPtr self_ = std::make_shared<Actor>();
   std::map<std::string, Job> jobs_;
   std::map<uint64_t, std::string> names_;  // by uid
+  std::set<TaskId> prepared_;              // ever
   std::map<TaskId, Process> running_;
   std::vector<std::set<TaskId>> on_node_;
   std::vector<bool> frozen_;

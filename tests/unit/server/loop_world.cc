@@ -168,6 +168,13 @@ Agent::Agent(World* w, std::string node_name, std::string id)
 }
 
 void Agent::Connect() {
+  Hello();
+  if (epoch == 0) return;
+  Heartbeat();
+  world->Run();
+}
+
+void Agent::Hello() {
   link = std::make_shared<FakeLink>();
   seen_ = 0;
   epoch = 0;

@@ -146,8 +146,10 @@ class Agent {
  public:
   Agent(World* world, std::string name, std::string agent_id = "");
 
-  // Connects and says Hello with what the journal holds; Run()s the world.
+  // Connects and says Hello with what the journal holds; Run()s the world. A Welcome is followed by
+  // a heartbeat.
   void Connect();
+  void Hello();       // and no more
   void Disconnect();  // the stream breaks
   void Heartbeat();
   // Does what new messages ask: prepares, starts, kills, until nothing is new. Run()s the world.

@@ -38,8 +38,8 @@ struct Model {
   void Start(uint32_t task, uint32_t attempt, size_t node = 0) {
     safety.OnStarted(node, {kUid, task, attempt}, launch);
   }
-  void End(uint32_t task, uint32_t attempt, size_t node = 0) {
-    safety.OnEnded(node, {kUid, task, attempt});
+  void End(uint32_t task, uint32_t attempt, size_t node = 0, bool succeeded = false) {
+    safety.OnEnded(node, {kUid, task, attempt}, succeeded);
   }
   bool Broken(absl::string_view rule) const { return absl::StartsWith(failure, rule); }
 
@@ -103,6 +103,19 @@ TEST_CASE(
   model.Prepare(1, 1);
   model.Start(0, 2);
   CHECK(model.Broken("whole"));
+}
+
+TEST_CASE("safety: a member that has done its work is not waited for") {
+  for (const bool succeeded : {true, false}) {
+    Model model(JobOf(2));
+    for (const uint32_t task : {0u, 1u}) model.Prepare(task, 1);
+    for (const uint32_t task : {0u, 1u}) model.Start(task, 1, task);
+    model.End(1, 1, 1, succeeded);
+    model.End(0, 1, 0);
+    model.Prepare(0, 2);
+    model.Start(0, 2);
+    CHECK(model.Broken("whole") == !succeeded);
+  }
 }
 
 TEST_CASE("safety: nothing on a node is given twice") {
