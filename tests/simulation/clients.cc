@@ -84,7 +84,6 @@ v1::Job Clients::MakeJob() {
   if (dice_.Chance(0.2)) Set(absl::Minutes(dice_.Between(1, 10)), spec.mutable_walltime());
   const double loss = dice_.Unit();
   if (loss < 0.1) spec.set_on_node_loss(v1::REPLACE_NOW);
-  if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
   const int groups = dice_.Chance(0.15) ? 2 : 1;
   for (int i = 0; i < groups; ++i) {
     v1::TaskGroup* group = spec.add_groups();
@@ -94,6 +93,8 @@ v1::Job Clients::MakeJob() {
       group->set_min_available(static_cast<int>(dice_.Between(1, group->replicas())));
     }
   }
+  const bool single = groups == 1 && spec.groups(0).replicas() == 1;
+  if (loss > 0.9 && (single || workload_.keep_gangs)) spec.set_on_node_loss(v1::KEEP);
   if (dice_.Chance(0.2)) {
     v1::LifecyclePolicy* policy = spec.add_policies();
     policy->set_event(v1::LifecyclePolicy::TASK_FAILED);
@@ -110,6 +111,7 @@ void Clients::SubmitNext() {
   *request->add_jobs() = MakeJob();
   request->set_request_id(absl::StrCat("request-", submitted_++));
   safety_->OnSubmitting(request->jobs(0));
+  trace_->Say(scheduler_->now(), "asks", request->jobs(0).ShortDebugString());
   auto response = std::make_shared<v1::SubmitJobsResponse>();
   Send(std::make_shared<Call>(
       Call{.perform =

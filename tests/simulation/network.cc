@@ -13,6 +13,20 @@ constexpr absl::Duration kLongestReplay = absl::Minutes(3);
 constexpr absl::Duration kNoticeBreak = absl::Seconds(2);          // mean
 constexpr absl::Duration kLongestNoticeBreak = absl::Seconds(30);  // by keepalive
 
+// What a message says of which task, for the trace.
+int64_t Subject(const v1::TaskKey& key) {
+  return static_cast<int64_t>(key.job_uid()) * 1'000'000 + key.task() * 1000 + key.attempt();
+}
+int64_t Subject(const v1::AgentMessage& message) {
+  return message.has_report() ? Subject(message.report().key()) * 10 + message.report().state() : 0;
+}
+int64_t Subject(const v1::ServerMessage& message) {
+  return message.has_prepare() ? Subject(message.prepare().key())
+         : message.has_start() ? Subject(message.start().key())
+         : message.has_kill()  ? Subject(message.kill().key())
+                               : 0;
+}
+
 }  // namespace
 
 // One stream and what is on its way in it.
@@ -204,7 +218,7 @@ void Network::DeliverUp(const StreamPtr& stream, Packet packet) {
 
 void Network::ToServer(const StreamPtr& stream, v1::AgentMessage message) {
   trace_->Add(scheduler_->now(), "to server", static_cast<int64_t>(stream->node),
-              message.message_case(), static_cast<int64_t>(message.epoch()));
+              message.message_case(), Subject(message));
   if (weather.replay > 0 && !message.has_hello() && dice_.Chance(weather.replay)) {
     ReplayUp(stream->node, message);
   }
@@ -249,7 +263,7 @@ void Network::DeliverDown(const StreamPtr& stream, Packet packet) {
 
 void Network::ToAgent(const StreamPtr& stream, const v1::ServerMessage& message) {
   trace_->Add(scheduler_->now(), "to agent", static_cast<int64_t>(stream->node),
-              message.message_case());
+              message.message_case(), Subject(message));
   if (weather.replay > 0 && dice_.Chance(weather.replay)) ReplayDown(stream, message);
   stream->events->OnMessage(stream->id, message);
 }
@@ -261,7 +275,7 @@ void Network::Forge(size_t node, v1::AgentMessage message) {
   if (stream == nullptr || stream->session == 0 || server_->gateway() == nullptr) return;
   if (server_->actor()->paused_until > scheduler_->now()) return;
   trace_->Add(scheduler_->now(), "forged", static_cast<int64_t>(node), message.message_case(),
-              static_cast<int64_t>(message.epoch()));
+              Subject(message));
   server_->gateway()->OnMessage(stream->session, std::move(message));
 }
 
@@ -284,7 +298,7 @@ void Network::ReplayDown(const StreamPtr& stream, const v1::ServerMessage& messa
   scheduler_->After(dice_.Between(absl::ZeroDuration(), kLongestReplay), stream->agent,
                     [this, node = stream->node, events, message] {
                       trace_->Add(scheduler_->now(), "replayed", static_cast<int64_t>(node),
-                                  message.message_case());
+                                  message.message_case(), Subject(message));
                       events->OnMessage(0, message);
                     });
 }

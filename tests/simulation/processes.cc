@@ -79,7 +79,8 @@ void Processes::WatchLease(const TaskId& id) {
   if (left > absl::ZeroDuration()) {
     return scheduler_->After(left, machine, [this, id] { WatchLease(id); });
   }
-  Stop(id, ToDuration(found->second.launch.kill_grace()), v1::TaskReport::LEASE_LAPSED);
+  const absl::Duration grace = ToDuration(found->second.launch.kill_grace()) + left;
+  Stop(id, std::max(grace, absl::ZeroDuration()), v1::TaskReport::LEASE_LAPSED);
 }
 
 void Processes::Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause) {

@@ -263,8 +263,11 @@ void Supervisor::CheckDeadlines() {
   if (lease_end_ns_ != 0 && now >= lease_end_ns_) {
     ReadLease();  // the agent may have extended it since
     if (now >= lease_end_ns_) {
+      // The server counts the grace from the lease's end, too: who slept has used it up.
+      const int64_t late_ms = (now - lease_end_ns_) / kNsPerMs;
       lease_end_ns_ = 0;
-      Stop(static_cast<int>(spec_.lapse_signal), spec_.lapse_grace_ms, kLeaseLapsed);
+      Stop(static_cast<int>(spec_.lapse_signal),
+           std::max<int64_t>(spec_.lapse_grace_ms - late_ms, 0), kLeaseLapsed);
     }
   }
   if (kill_at_ns_ != 0 && now >= kill_at_ns_) {

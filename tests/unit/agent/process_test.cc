@@ -192,6 +192,17 @@ TEST_CASE("a start that never got a supervisor is reported lost, not started") {
   CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::SUPERVISOR_LOST);
 }
 
+TEST_CASE("the grace counts from the end of the lease, also for a supervisor that notices late") {
+  Fixture f;
+  f.launch.set_fence(true);
+  f.launch.mutable_kill_grace()->set_seconds(120);                 // longer than the test waits
+  f.runner->SetLease(SystemClock().Steady() - absl::Minutes(10));  // as after a machine's sleep
+  f.Start(kTask, "trap '' TERM; while :; do sleep 0.02; done");
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_signal == SIGKILL);
+  CHECK(exited.cause == v1::TaskReport::LEASE_LAPSED);
+}
+
 TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
   Fixture f;
   f.launch.set_fence(true);

@@ -378,6 +378,40 @@ TEST_CASE("reconnect: what the agent no longer has is gone; a reboot says so") {
   CHECK(agent.executions[Agent::Key(job.value, 0, 2)] == 1);
 }
 
+TEST_CASE("reconnect: a Hello that was overtaken ends nothing") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  agent.Work();
+  REQUIRE(agent.Runs(job));
+  Agent before(&world, "n1");  // as the same agent was when it had nothing yet
+  before.Hello();
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(agent.link->closed);
+  agent.Connect();
+  agent.Work();
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(world.task(job).attempt == 1);
+  CHECK(agent.Runs(job));
+}
+
+TEST_CASE("reconnect: what a Hello misses is gone once its agent speaks") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one");
+  agent.Work();
+  Agent empty(&world, "n1");
+  empty.Hello();
+  CHECK(world.task(job).state == TaskState::kRunning);
+  CHECK(empty.link->Of(v1::ServerMessage::kPrepare).empty());
+  empty.Heartbeat();
+  empty.Work();
+  CHECK(world.task(job).attempt == 2);
+  CHECK(empty.executions.size() == 1);
+}
+
 TEST_CASE("reconnect: a bound task is not sent again to an agent with another journal") {
   World world;
   Agent first(&world, "n1");
