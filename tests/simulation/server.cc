@@ -224,7 +224,8 @@ void Server::Change(CommandClass command_class, std::function<absl::Status(berth
 void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer) {
   if (!up()) return answer(absl::UnavailableError("connection refused"), {});
   ReadView view(*process_->loop);
-  if (absl::Status status = CheckSubmission(view, *request, config_.limits()); !status.ok()) {
+  if (absl::Status status = CheckSubmission(view, *request, config_.limits(), store_.Format());
+      !status.ok()) {
     return answer(status, {});
   }
   auto response = std::make_shared<v1::SubmitJobsResponse>();
