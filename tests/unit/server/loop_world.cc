@@ -170,7 +170,10 @@ Agent::Agent(World* w, std::string node_name, std::string id)
 void Agent::Connect() {
   Hello();
   if (epoch == 0) return;
-  Heartbeat();
+  v1::AgentMessage nothing_wrong;
+  nothing_wrong.set_epoch(epoch);
+  nothing_wrong.mutable_conditions();
+  Send(std::move(nothing_wrong));
   world->Run();
 }
 

@@ -146,8 +146,8 @@ class Agent {
  public:
   Agent(World* world, std::string name, std::string agent_id = "");
 
-  // Connects and says Hello with what the journal holds; Run()s the world. A Welcome is followed by
-  // a heartbeat.
+  // Connects and says Hello with what the journal holds; Run()s the world. After a Welcome
+  // it tells its conditions, of which there are none.
   void Connect();
   void Hello();       // and no more
   void Disconnect();  // the stream breaks
