@@ -450,7 +450,7 @@ void AgentLoop::ApplyDevices() {
     if (unfit.contains(device.uuid()) || unfit.contains(gpu) || division_.Holds(gpu))
       device.set_unhealthy(true);
     // Nor is it divided: it is a GPU that nobody can have.
-    if (unfit.contains(device.uuid()) && device.kind() == kMigKind && mig == mig_.end())
+    if (unfit.contains(device.uuid()) && device.kind() == kMigDevices && mig == mig_.end())
       device.set_kind("gpu");
   }
   const std::string text = DevicesText(inventory);

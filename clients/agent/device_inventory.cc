@@ -35,7 +35,7 @@ v1::Device ToDevice(const discovery::Gpu& gpu) {
 
 v1::Device ToDevice(const discovery::MigInstance& mig, const discovery::Gpu& gpu) {
   v1::Device device = ToDevice(gpu);
-  device.set_kind(kMigKind);
+  device.set_kind(kMigDevices);
   device.set_uuid(mig.uuid);
   device.set_model(mig.profile);
   device.set_memory_bytes(mig.memory_bytes);
@@ -101,7 +101,7 @@ void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent*
     const bool divisible = gpu.mig_enabled && gpu.problem.empty() && config->mig().reconfigure();
     if (divisible && Room(*config, name, lines)) {
       *config->add_devices() = ToDevice(gpu);
-      config->mutable_devices(config->devices_size() - 1)->set_kind(kMigKind);
+      config->mutable_devices(config->devices_size() - 1)->set_kind(kMigDevices);
     }
     if (gpu.mig_enabled && !gpu.mig.empty()) {
       AddInstances(gpu, declared, config, lines);
@@ -124,11 +124,11 @@ void AddNics(const Machine& machine, const Present& declared, config::v1::Agent*
 
 // Not as it was, but not gone: a GPU that is divided now, or was divided otherwise.
 bool DividedAnew(const v1::Device& device, const Machine& machine) {
-  if (device.kind() != "gpu" && device.kind() != kMigKind) return false;
+  if (device.kind() != "gpu" && device.kind() != kMigDevices) return false;
   const auto address = discovery::ParsePciAddress(device.pci_bus_id());
   for (const discovery::Gpu& gpu : machine.gpus) {
     if (device.kind() == "gpu" && gpu.uuid == device.uuid()) return gpu.mig_enabled;
-    if (device.kind() == kMigKind && address && gpu.pci == *address) return gpu.problem.empty();
+    if (device.kind() == kMigDevices && address && gpu.pci == *address) return gpu.problem.empty();
   }
   return false;
 }

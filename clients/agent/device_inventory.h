@@ -16,7 +16,7 @@ namespace berth {
 
 // What discovery adds at most: what a node may register.
 inline constexpr int kMaxRegisteredDevices = 128;
-inline constexpr char kMigKind[] = "mig";
+inline constexpr char kMigDevices[] = "mig";
 
 // Adds the machine's GPUs, NPUs and NICs to config->devices(), and takes its host memory where the
 // configuration names none. What is declared stays as it is: a found device with the UUID or the
