@@ -14,7 +14,8 @@ absl::StatusOr<GpuDivision::Step> GpuDivision::On(const v1::DivideGpu& wish, con
     return absl::UnavailableError(absl::StrCat("GPU ", gpu_, " is being divided"));
   const auto& devices = node.told.devices();
   const bool offered = std::any_of(devices.begin(), devices.end(), [&](const v1::Device& device) {
-    return device.kind() == kMigDevices && device.uuid() == wish.gpu();
+    return device.kind() == kMigDevices && device.uuid() == wish.gpu() &&
+           !node.instances.contains(device.uuid());
   });
   if (!offered)
     return absl::FailedPreconditionError(

@@ -74,8 +74,10 @@ void Machine::StartAgent() {
        .now = [this] { return Now(); },
        .on_fatal =
            [this] {
-             KillAgent();
-             around_.scheduler->After(kTryAgain, processes_.machine, [this] { StartAgent(); });
+             Machine* machine = this;  // this function goes with the agent that has it
+             machine->KillAgent();
+             machine->around_.scheduler->After(kTryAgain, machine->processes_.machine,
+                                               [machine] { machine->StartAgent(); });
            }},
       around_.scheduler, around_.network, &disk_, &processes_, around_.observer);
   if (agent.ok()) {
