@@ -19,7 +19,8 @@ const volatile long* Ahead() {
   const int fd = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   void* at = fd < 0 ? MAP_FAILED : mmap(nullptr, sizeof(long), PROT_READ, MAP_SHARED, fd, 0);
   if (fd >= 0) close(fd);
-  ahead = at == MAP_FAILED ? &none : static_cast<const volatile long*>(at);
+  if (at == MAP_FAILED) return &none;  // asked before there is an environment: again next time
+  ahead = static_cast<const volatile long*>(at);
   return ahead;
 }
 

@@ -99,7 +99,10 @@ bool Safety::MayBeForgotten(const Job& job) const {
 
 void Safety::OnPrepared(size_t node, const TaskId& id) {
   trace_->Say(scheduler_->now(), "prepared", absl::StrCat(ToString(id), " on n", node));
-  prepared_.insert(id);
+  prepared_.emplace(id, scheduler_->now());
+  // It may fail before it runs, of which nothing is seen here.
+  Job* job = Find(id.job_uid);
+  if (job != nullptr && !job->may_end_since) job->may_end_since = wall_();
 }
 
 void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) {
@@ -136,6 +139,7 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   trace_->Say(scheduler_->now(), "ended", absl::StrCat(ToString(id), " on n", node));
   running_.erase(id);
   on_node_[node].erase(id);
+  ended_.emplace(id, scheduler_->now());
   Job* job = Find(id.job_uid);
   if (job == nullptr) return;
   if (succeeded) job->succeeded.insert(id.task);
@@ -169,16 +173,30 @@ void Safety::CheckAlone(const TaskId& id) {
   }
 }
 
-// All members of a gang that needs all are bound together: their attempts go up together, but for
-// those that need no other.
+// All members of a gang that needs all are bound together: their attempts go up together, until one
+// has done its work, and the others are evicted and bound without it. After that the last attempt
+// of each must have been there at some time since this one was prepared.
 void Safety::CheckWhole(const Job& job, const TaskId& id) {
   if (!job.rigid || job.tasks == 1) return;
+  const auto mine = prepared_.find(id);
+  const bool apart = !job.succeeded.empty() && mine != prepared_.end();
   for (uint32_t task = 0; task < static_cast<uint32_t>(job.tasks); ++task) {
     if (job.succeeded.contains(task)) continue;
-    if (prepared_.contains({job.uid, task, id.attempt})) continue;
+    const bool there = apart ? WasThereSince({job.uid, task, 0}, mine->second)
+                             : prepared_.contains({job.uid, task, id.attempt});
+    if (there) continue;
     Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, and task ", task,
                                " was not prepared"));
   }
+}
+
+bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
+  const auto after = prepared_.lower_bound({task.job_uid, task.task + 1, 0});
+  if (after == prepared_.begin()) return false;
+  const TaskId& last = std::prev(after)->first;
+  if (last.job_uid != task.job_uid || last.task != task.task) return false;
+  const auto ended = ended_.find(last);
+  return ended == ended_.end() || ended->second >= time;
 }
 
 void Safety::CheckRoom(size_t node) {

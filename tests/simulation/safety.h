@@ -79,6 +79,7 @@ class Safety final : public Observer {
   Job* Find(uint64_t uid);
   bool MayBeForgotten(const Job& job) const;
   void CheckAlone(const TaskId& id);
+  bool WasThereSince(const TaskId& task, absl::Duration time) const;
   void CheckWhole(const Job& job, const TaskId& id);
   void CheckRoom(size_t node);
 
@@ -90,8 +91,8 @@ class Safety final : public Observer {
   const std::function<void(const std::string&)> fail_;
   const ActorPtr self_ = std::make_shared<Actor>();
   std::map<std::string, Job> jobs_;
-  std::map<uint64_t, std::string> names_;  // by uid
-  std::set<TaskId> prepared_;              // ever
+  std::map<uint64_t, std::string> names_;              // by uid
+  std::map<TaskId, absl::Duration> prepared_, ended_;  // when
   std::map<TaskId, Process> running_;
   std::vector<std::set<TaskId>> on_node_;
   std::vector<bool> frozen_;

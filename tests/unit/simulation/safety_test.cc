@@ -105,6 +105,26 @@ TEST_CASE(
   CHECK(model.Broken("whole"));
 }
 
+TEST_CASE("safety: once a member has done its work, attempts are each one's own") {
+  for (const bool there : {true, false}) {
+    Model model(JobOf(2));
+    for (const uint32_t task : {0u, 1u}) model.Prepare(task, 1);
+    for (const uint32_t task : {0u, 1u}) model.Start(task, 1, task);
+    model.End(1, 1, 1, true);
+    model.End(0, 1, 0);  // evicted, and bound alone
+    model.Prepare(0, 2);
+    model.Start(0, 2);
+    if (!there) model.End(0, 2);
+    // The job begins anew.
+    model.scheduler.After(absl::Seconds(1), std::make_shared<Actor>(), [] {});
+    model.scheduler.Step(absl::Seconds(1));
+    model.Prepare(1, 2);
+    if (there) model.Prepare(0, 3);
+    model.Start(1, 2, 1);
+    CHECK(model.Broken("whole") == !there);
+  }
+}
+
 TEST_CASE("safety: a member that has done its work is not waited for") {
   for (const bool succeeded : {true, false}) {
     Model model(JobOf(2));
