@@ -18,16 +18,19 @@
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/simulation.h"
 #include "tests/unit/agent/fakes.h"
+#include "tests/unit/agent/process_world.h"
 
 namespace berth {
 namespace {
 
+using testing::kPatience;
+using testing::ProgramBeside;
 using v1::TaskReport;
-constexpr absl::Duration kPatience = absl::Seconds(30);
 
-std::string ProgramBeside(const std::string& name) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
-}
+// Takes its groups with it.
+struct StateDirectory : testing::TemporaryDirectory {
+  ~StateDirectory() { testing::RemoveGroups(testing::GroupParentOf(path())); }
+};
 
 // Welcomes every Hello, acks every heartbeat and report, and keeps what agents say.
 class ScriptedServer final : public v1::AgentService::Service {
@@ -88,7 +91,12 @@ class ScriptedServer final : public v1::AgentService::Service {
       }
       absl::SleepFor(absl::Milliseconds(5));
     }
-    FAIL("no such message");
+    absl::MutexLock lock(&mutex_);
+    std::string seen;
+    for (const v1::AgentMessage& message : seen_) {
+      if (!message.has_heartbeat()) absl::StrAppend(&seen, message.ShortDebugString(), "\n");
+    }
+    FAIL("no such message among " << seen_.size() << ":\n" << seen);
     return {};
   }
   v1::TaskReport AwaitReport(uint64_t uid, TaskReport::State state) {
@@ -148,12 +156,13 @@ config::v1::Agent Config(const std::string& state, const std::string& server) {
   config.set_allow_root_tasks(true);
   config.set_first_port(27000);
   config.set_last_port(27999);
+  config.mutable_cgroups()->set_parent(testing::GroupParentOf(state));
   SetAgentDefaults(&config);
   return config;
 }
 
 TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
-  testing::TemporaryDirectory state;
+  StateDirectory state;
   ScriptedServer server;
   auto loop =
       AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
@@ -202,7 +211,8 @@ TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
 
 pid_t SpawnAgent(const std::string& state, const std::string& server) {
   std::ofstream(state + "/agent.yaml")
-      << "allowRootTasks: true\nfirstPort: 27000\nlastPort: 27999\n";
+      << "allowRootTasks: true\nfirstPort: 27000\nlastPort: 27999\ncgroups: {parent: "
+      << testing::GroupParentOf(state) << "}\n";
   const std::vector<std::string> arguments = {ProgramBeside("berth-agent"),
                                               "--config",
                                               state + "/agent.yaml",
@@ -229,7 +239,7 @@ pid_t SpawnAgent(const std::string& state, const std::string& server) {
 }
 
 TEST_CASE("kill -9 of the agent: the task lives, is adopted, and its exit code arrives") {
-  testing::TemporaryDirectory state;
+  StateDirectory state;
   ScriptedServer server;
   const std::string gate = state.path() + "/gate";
   const std::string starts = state.path() + "/starts";

@@ -48,6 +48,21 @@ inline bool Alive(pid_t pid) {
   return stat.substr(stat.rfind(')')).find(" Z ") == std::string::npos;
 }
 
+// The groups of a task are named after its node and its key, which other tests have, too: these are
+// of one state directory.
+inline std::string GroupParentOf(const std::string& state) {
+  return "berth-test/" + std::filesystem::path(state).filename().string();
+}
+
+// What an agent leaves: the group above those of its tasks, which others' would be in, too.
+inline void RemoveGroups(const std::string& parent) {
+  std::string mountinfo;
+  ReadWholeFile("/proc/self/mountinfo", &mountinfo);
+  const Hierarchies found = ReadHierarchies(mountinfo);
+  if (!found.unified.empty()) rmdir((found.unified + "/" + parent).c_str());
+  for (const Hierarchies::V1& v1 : found.v1) rmdir((v1.path + "/" + parent).c_str());
+}
+
 struct Fixture {
   // `base`: where the state directory is made. Below /tmp tasks get no /tmp of their own.
   explicit Fixture(const std::string& base = "/tmp", config::v1::Agent with = {})
@@ -58,16 +73,9 @@ struct Fixture {
   }
   ~Fixture() {
     runner.reset();
-    // What the agent leaves: the groups above those of tasks, which others' would be in, too.
-    std::string mountinfo;
-    ReadWholeFile("/proc/self/mountinfo", &mountinfo);
-    const Hierarchies found = ReadHierarchies(mountinfo);
-    if (!found.unified.empty()) rmdir((found.unified + "/" + GroupParent()).c_str());
-    for (const Hierarchies::V1& v1 : found.v1) rmdir((v1.path + "/" + GroupParent()).c_str());
+    RemoveGroups(GroupParent());
   }
-  std::string GroupParent() const {
-    return "berth-test/" + std::filesystem::path(state.path()).filename().string();
-  }
+  std::string GroupParent() const { return GroupParentOf(state.path()); }
   // As a new agent process would: everything in memory is gone.
   void Restart() {
     runner.reset();
