@@ -31,7 +31,7 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   request.kind = device.kind();
   request.share = ShareAskedFor(device);
   request.by_memory = AsksByMemory(device);
-  if (request.by_memory) request.share = kWhole;  // until CountShares says
+  if (request.by_memory) request.share = kWhole;  // until ShareCounter says
   request.oversubscribe = device.oversubscribe();
   request.count = request.share > 0 ? 1 : device.count();
   request.min_compute_capability =

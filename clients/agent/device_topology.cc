@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "clients/agent/device_inventory.h"
+
 namespace berth {
 namespace {
 
@@ -118,7 +120,7 @@ v1::DeviceTopology TopologyOf(const Machine& machine,
   std::map<std::string, int> registered;
   // Not GPUs that are divided, of which nobody gets a link.
   for (int i = 0; i < devices.size(); ++i) {
-    if (devices[i].kind() != "mig") registered.emplace(devices[i].uuid(), i);
+    if (devices[i].kind() != kMigDevices) registered.emplace(devices[i].uuid(), i);
   }
   const std::vector<int> gpus =
       Positions(machine.gpus, registered, [](const auto& gpu) { return gpu.uuid; });

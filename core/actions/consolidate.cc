@@ -77,8 +77,8 @@ class Consolidation {
   explicit Consolidation(Cycle& cycle) : cycle_(cycle) {}
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
-    const Resources request = RequestOf(cycle_.state(), job, needs);
-    const bool enough_in_sum = request.FitsIn(cycle_.state().free().total());
+    const Resources least = LeastOf(cycle_.state(), job, needs);
+    const bool enough_in_sum = least.FitsIn(cycle_.state().free().total());
     if (!job.preemptible || !needs.gang || !enough_in_sum) return {};
     if (!victims_.has_value()) victims_.emplace(cycle_);
     const VictimPlanGoal goal{.job = job,

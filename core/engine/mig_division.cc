@@ -98,18 +98,48 @@ class Search {
     for (const MigDivision& division : under_way) Foresee(division);
   }
 
-  std::optional<MigDivision> Run(absl::Span<const ClassId> classes,
-                                 absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
-    for (const ClassId id : classes) AddWants(id);
-    for (size_t i = 0; i < wants_.size(); ++i) {
-      if (wants_[i].tasks == 0) continue;
-      if (auto division = For(i, may)) return division;
-      wants_[i].hopeless = state_.pending().Class(wants_[i].of).never;
+  std::optional<MigDivision> Run(absl::Span<MigSeeker> seekers,
+                                 absl::FunctionRef<bool(const Node&, const MigGpu&)> may,
+                                 int* tries) {
+    FindGpus(may);
+    std::vector<size_t> ends;  // of each seeker's wants
+    for (const MigSeeker& seeker : seekers) {
+      AddWants(seeker);
+      ends.push_back(wants_.size());
+    }
+    for (size_t s = 0, begin = 0; s < seekers.size(); begin = ends[s++]) {
+      if (seekers[s].rests) continue;
+      if (auto division = ForAny(begin, ends[s], seekers[s], tries)) return division;
+      if (!seekers[s].rests) return std::nullopt;  // no tries are left
+      for (size_t want = begin; want < ends[s]; ++want) {
+        wants_[want].hopeless = wants_[want].tasks > 0 && NeverFits(seekers[s].id);
+        seekers[s].hopeless |= wants_[want].hopeless;
+      }
     }
     return std::nullopt;
   }
 
  private:
+  struct Candidate {
+    const Node* node;
+    MigGpu gpu;
+  };
+
+  void FindGpus(absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
+    const ReservedDevices reserved = DevicesReserved(state_);
+    state_.nodes().ForEach([&](NodeId id, const Node& node) {
+      if (!node.spec.divides_gpus || passed_over_.contains(id) || !state_.free().Has(id)) return;
+      for (const MigGpu& gpu : MigGpusOf(node)) {
+        if (IsIdle(reserved, node, gpu) && may(node, gpu)) gpus_.push_back({&node, gpu});
+      }
+    });
+  }
+
+  bool NeverFits(ClassId id) const {
+    const PendingClass* waiting = state_.pending().FindClass(id);
+    return waiting != nullptr && waiting->never;
+  }
+
   void Foresee(const MigDivision& division) {
     const Node* node = state_.nodes().Find(division.node);
     if (node == nullptr || !state_.free().Has(division.node)) return;
@@ -127,12 +157,16 @@ class Search {
   }
 
   // Beside what there is room for anyway. Each shape is looked at alone.
-  void AddWants(ClassId id) {
-    const PendingClass* waiting = state_.pending().FindClass(id);
+  void AddWants(const MigSeeker& seeker) {
+    const PendingClass* waiting = state_.pending().FindClass(seeker.id);
     if (waiting == nullptr) return;
     for (const DemandItem& item : waiting->demand.items) {
       const DeviceRequest* request = MigRequest(state_.interner().Shape(item.shape).shape);
       if (request == nullptr) continue;
+      if (seeker.rests) {
+        wants_.push_back({seeker.id, item.shape, request, 0, seeker.hopeless});
+        continue;
+      }
       int64_t missing = waiting->demand.gang ? item.count : 1;
       for (const auto& [node, then] : foreseen_)
         missing -= FitsOn(item.shape, then, std::max<int64_t>(missing, 0));
@@ -141,29 +175,40 @@ class Search {
           missing -= search_.FitsFree(item.shape, node, missing);
         return missing > 0;
       });
-      wants_.push_back({id, item.shape, request, std::max<int64_t>(missing, 0)});
+      wants_.push_back({seeker.id, item.shape, request, std::max<int64_t>(missing, 0)});
     }
   }
 
-  std::optional<MigDivision> For(size_t want,
-                                 absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
+  // For the first of a seeker's wants, [begin, end), that a GPU helps.
+  std::optional<MigDivision> ForAny(size_t begin, size_t end, MigSeeker& seeker, int* tries) {
+    for (; seeker.from < gpus_.size(); ++seeker.from) {
+      if (*tries <= 0) return std::nullopt;
+      for (size_t want = begin; want < end; ++want) {
+        if (wants_[want].tasks == 0) continue;
+        if (auto division = For(want, seeker.from, tries)) return division;
+      }
+    }
+    seeker.rests = true;
+    return std::nullopt;
+  }
+
+  // If the GPU there helps, the best of it and those behind it.
+  std::optional<MigDivision> For(size_t want, size_t from, int* tries) {
     std::optional<MigDivision> best;
     int64_t most = 0;
-    state_.nodes().ForEach([&](NodeId id, const Node& node) {
-      if (most >= wants_[want].tasks || passed_over_.contains(id) || !state_.free().Has(id)) return;
-      for (const MigGpu& gpu : MigGpusOf(node)) {
-        if (!IsIdle(state_, node, gpu) || !may(node, gpu)) continue;
-        Try(want, node, gpu, &most, &best);
-      }
-    });
+    for (size_t i = from; i < gpus_.size() && most < wants_[want].tasks; ++i) {
+      if (i > from && (most == 0 || *tries <= 0)) break;
+      Try(want, *gpus_[i].node, gpus_[i].gpu, &most, &best, tries);
+    }
     return best;
   }
 
   void Try(size_t w, const Node& node, const MigGpu& gpu, int64_t* most,
-           std::optional<MigDivision>* best) {
+           std::optional<MigDivision>* best, int* tries) {
     const Want& want = wants_[w];
     const int64_t now = FitsOn(want.shape, node, want.tasks);
     for (const std::string& profile : ProfilesFor(*want.request, *gpu.geometry)) {
+      --*tries;
       const std::vector<MigPart> layout = BestMigLayout(*gpu.geometry, DemandOf(w, profile, gpu));
       if (TakesFromOthers(w, node, gpu, layout)) continue;
       const std::optional<Node> then = Divided(node, state_.interner(), gpu, layout);
@@ -212,6 +257,7 @@ class Search {
   NodeSearch search_;
   std::map<NodeId, Node> foreseen_;
   std::set<NodeId> passed_over_;
+  std::vector<Candidate> gpus_;
   std::vector<Want> wants_;
 };
 
@@ -247,14 +293,21 @@ std::vector<MigGpu> MigGpusOf(const Node& node) {
   return gpus;
 }
 
-bool IsIdle(const ClusterState& state, const Node& node, const MigGpu& gpu) {
-  if (TakenDevices(node).InUse().Overlaps(gpu.instances)) return false;
+ReservedDevices DevicesReserved(const ClusterState& state) {
+  ReservedDevices reserved;
   for (const auto& [job, reservation] : state.reservations()) {
     for (const Placement& place : reservation.places) {
-      if (place.node == node.id && place.devices.Overlaps(gpu.instances)) return false;
+      const Node* node = state.nodes().Find(place.node);
+      if (node != nullptr && node->spec.divides_gpus) reserved[place.node] |= place.devices;
     }
   }
-  return true;
+  return reserved;
+}
+
+bool IsIdle(const ReservedDevices& reserved, const Node& node, const MigGpu& gpu) {
+  if (TakenDevices(node).InUse().Overlaps(gpu.instances)) return false;
+  const auto promised = reserved.find(node.id);
+  return promised == reserved.end() || !promised->second.Overlaps(gpu.instances);
 }
 
 bool HasLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
@@ -293,11 +346,12 @@ std::vector<ClassId> ClassesShortOfMig(const ClusterState& state) {
   return classes;
 }
 
-std::optional<MigDivision> NextMigDivision(
-    const ClusterState& state, const Policies& policies, absl::Span<const ClassId> classes,
-    absl::Span<const MigDivision> under_way,
-    absl::FunctionRef<bool(const Node&, const MigGpu&)> may) {
-  return Search(state, policies, under_way).Run(classes, may);
+std::optional<MigDivision> NextMigDivision(const ClusterState& state, const Policies& policies,
+                                           absl::Span<MigSeeker> seekers,
+                                           absl::Span<const MigDivision> under_way,
+                                           absl::FunctionRef<bool(const Node&, const MigGpu&)> may,
+                                           int* tries) {
+  return Search(state, policies, under_way).Run(seekers, may, tries);
 }
 
 std::string MigNote(const ClusterState& state, const Job& job) {
@@ -305,6 +359,7 @@ std::string MigNote(const ClusterState& state, const Job& job) {
     return MigRequest(state.interner().Shape(group.shape).shape) != nullptr;
   });
   if (!asks) return "";
+  const ReservedDevices reserved = DevicesReserved(state);
   std::string held;
   bool forbidden = false, allowed = false;
   state.nodes().ForEach([&](NodeId, const Node& node) {
@@ -314,7 +369,7 @@ std::string MigNote(const ClusterState& state, const Job& job) {
                  std::any_of(devices.begin(), devices.end(),
                              [](const Device& device) { return device.kind == kMigKind; });
     for (const MigGpu& gpu : MigGpusOf(node)) {
-      if (held.empty() && IsHeld(node, gpu) && IsIdle(state, node, gpu))
+      if (held.empty() && IsHeld(node, gpu) && IsIdle(reserved, node, gpu))
         held = absl::StrCat("a GPU of node ", node.spec.name, " is being divided anew");
     }
   });

@@ -62,6 +62,16 @@ int64_t NeededOfShape(const Job& job, const JobNeeds& needs, ShapeId shape) {
   return tasks;
 }
 
+Resources SumOf(const ClusterState& state, const Job& job, const JobNeeds& needs,
+                Resources ShapeEntry::*amounts) {
+  Resources sum;
+  for (const GroupNeed& need : needs.groups) {
+    const Resources& each = state.interner().Shape(job.groups[need.group].shape).*amounts;
+    sum += need.count == 1 ? each : each.Times(need.count);
+  }
+  return sum;
+}
+
 // Each shape alone would fit, but all nodes that take any of them have too little of something for
 // the gang. What is not found to be too little may still not fit: that is not said.
 std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearch& search,
@@ -71,7 +81,7 @@ std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearc
   std::sort(shapes.begin(), shapes.end());
   shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
   if (shapes.size() < 2) return std::nullopt;
-  const Resources needed = RequestOf(state, job, needs);
+  const Resources needed = LeastOf(state, job, needs);
   const Resources there = search.EmptyCapacity(shapes, work);
   const auto kind = FirstKind(state.interner(), needed, [&](ResourceKind k) { return there[k]; });
   if (!kind.has_value()) return std::nullopt;
@@ -114,12 +124,11 @@ Resources HeldBy(const Queue& queue, Use use) {
 }
 
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs) {
-  Resources sum;
-  for (const GroupNeed& need : needs.groups) {
-    const Resources& each = state.interner().Shape(job.groups[need.group].shape).resources;
-    sum += need.count == 1 ? each : each.Times(need.count);
-  }
-  return sum;
+  return SumOf(state, job, needs, &ShapeEntry::resources);
+}
+
+Resources LeastOf(const ClusterState& state, const Job& job, const JobNeeds& needs) {
+  return SumOf(state, job, needs, &ShapeEntry::least);
 }
 
 std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job, Use use) {

@@ -17,8 +17,10 @@ namespace berth {
 enum class Use : uint8_t { kNow, kOnceReleased };
 Resources HeldBy(const Queue& queue, Use use);
 
-// What all of these needs take together.
+// What all of these needs take together: as queues count it, and on the devices where shares take
+// least. Only the second says whether there is room for them at all.
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
+Resources LeastOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
 
 // The queue or an ancestor is closed, or has as many running jobs as it may.
 std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job,

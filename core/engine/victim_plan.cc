@@ -391,7 +391,7 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
 std::vector<Placement> VictimPlan::PlacesElsewhere(const Job& job,
                                                    const std::vector<uint32_t>& tasks) {
   const JobNeeds needs = NeedsOfTasks(job, tasks);
-  if (!RequestOf(state_, job, needs).FitsIn(state_.free().total())) return {};
+  if (!LeastOf(state_, job, needs).FitsIn(state_.free().total())) return {};
   const Transaction::Mark mark = transaction_.mark();
   transaction_.Vanish(job.id, tasks);
   std::vector<Placement> places;

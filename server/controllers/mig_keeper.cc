@@ -65,7 +65,7 @@ void MigKeeper::Look(Turn& turn) {
   const ClusterState& state = turn.state();
   Follow(turn);
   NoteIdle(state, turn.now());
-  const std::vector<ClassId> classes = Patient(state, turn.now());
+  NoteWaiting(state, turn.now());
   const auto may = [&](const Node& node, const MigGpu& gpu) {
     const Gpu key{node.id, node.spec.devices[gpu.device].uuid};
     const auto idle = idle_.find(key);
@@ -73,10 +73,15 @@ void MigKeeper::Look(Turn& turn) {
     return idle != idle_.end() && turn.now() >= idle->second + kPatience &&
            (rest == rests_.end() || turn.now() >= rest->second.until);
   };
-  while (!classes.empty() && divisions_.size() < kMaxDivisions) {
+  int tries = kMaxTries;
+  for (int i = 0; i < kMaxStarts && divisions_.size() < kMaxDivisions; ++i) {
+    std::vector<MigSeeker> seekers = Seekers(turn.now());
+    if (seekers.empty()) return;
     std::vector<MigDivision> under_way;
     for (const Division& division : divisions_) under_way.push_back(division.what);
-    auto next = NextMigDivision(state, turn.policies(), classes, under_way, may);
+    auto next =
+        NextMigDivision(state, turn.policies(), absl::MakeSpan(seekers), under_way, may, &tries);
+    NoteSeekers(seekers, turn.now());
     if (!next.has_value()) return;
     divisions_.push_back({.what = *std::move(next), .epoch = 0, .started = turn.now()});
     Send(turn, divisions_.back());
@@ -103,7 +108,7 @@ bool MigKeeper::Goes(Turn& turn, Division& division) {
   if (node->status.epoch == division.epoch || node->status.state != NodeState::kReady) return true;
   const bool out_of_service = !node->healthy.Overlaps(gpu->instances);
   if (!out_of_service) return over(false, "the node gives its instances out");
-  if (!IsIdle(turn.state(), *node, *gpu)) return over(false, "it came into use");
+  if (!IsIdle(DevicesReserved(turn.state()), *node, *gpu)) return over(false, "it came into use");
   const PendingClass* waits = turn.state().pending().FindClass(division.what.asked_by);
   if (waits == nullptr || waits->jobs.empty()) return over(false, "nobody waits for it any more");
   if (division.messages == kMaxMessages) return over(false, "the agent does not divide it");
@@ -143,6 +148,7 @@ void MigKeeper::End(const Division& division, Time now, bool done, absl::string_
 
 // And forgets what is over, so that neither map outgrows the GPUs there are.
 void MigKeeper::NoteIdle(const ClusterState& state, Time now) {
+  const ReservedDevices reserved = DevicesReserved(state);
   std::map<Gpu, Time> idle;
   std::map<Gpu, Rest> rests;
   for (const NodeId id : nodes_) {
@@ -150,7 +156,7 @@ void MigKeeper::NoteIdle(const ClusterState& state, Time now) {
     for (const MigGpu& gpu : MigGpusOf(node)) {
       const Gpu key{id, node.spec.devices[gpu.device].uuid};
       if (const auto rest = rests_.find(key); rest != rests_.end()) rests.insert(*rest);
-      if (!IsIdle(state, node, gpu)) continue;
+      if (!IsIdle(reserved, node, gpu)) continue;
       const auto before = idle_.find(key);
       idle.emplace(key, before == idle_.end() ? now : before->second);
     }
@@ -159,17 +165,39 @@ void MigKeeper::NoteIdle(const ClusterState& state, Time now) {
   rests_ = std::move(rests);
 }
 
-std::vector<ClassId> MigKeeper::Patient(const ClusterState& state, Time now) {
-  std::map<ClassId, Time> waiting;
-  std::vector<ClassId> patient;
-  for (const ClassId id : ClassesShortOfMig(state)) {
+void MigKeeper::NoteWaiting(const ClusterState& state, Time now) {
+  std::map<ClassId, Waiting> waiting;
+  order_ = ClassesShortOfMig(state);
+  for (const ClassId id : order_) {
     const auto before = waiting_.find(id);
-    const Time since = before == waiting_.end() ? now : before->second;
-    waiting.emplace(id, since);
-    if (now >= since + kPatience) patient.push_back(id);
+    waiting.emplace(id, before == waiting_.end() ? Waiting{.since = now} : before->second);
   }
   waiting_ = std::move(waiting);
-  return patient;
+}
+
+// In order. None, if all that are patient are at rest.
+std::vector<MigSeeker> MigKeeper::Seekers(Time now) const {
+  std::vector<MigSeeker> seekers;
+  size_t looked_at = 0, kept = 0;
+  for (const ClassId id : order_) {
+    const Waiting& waiting = waiting_.at(id);
+    if (now < waiting.since + kPatience) continue;
+    const bool rests = now < waiting.rests_until;
+    if (rests && ++kept > kMaxKept) continue;
+    if (!rests && ++looked_at > kMaxClasses) break;
+    seekers.push_back({id, waiting.from, rests, rests && waiting.hopeless});
+  }
+  return looked_at > 0 ? seekers : std::vector<MigSeeker>();
+}
+
+void MigKeeper::NoteSeekers(absl::Span<const MigSeeker> seekers, Time now) {
+  for (const MigSeeker& seeker : seekers) {
+    Waiting& waiting = waiting_.at(seeker.id);
+    const bool newly = seeker.rests && now >= waiting.rests_until;
+    waiting.from = seeker.rests ? 0 : seeker.from;
+    waiting.hopeless = seeker.hopeless;
+    if (newly) waiting.rests_until = now + kRest;
+  }
 }
 
 }  // namespace berth

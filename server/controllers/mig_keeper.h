@@ -37,6 +37,13 @@ class MigKeeper final : public TurnObserver {
   static constexpr absl::Duration kTimeout = absl::Minutes(3);
   static constexpr int kMaxMessages = 4;  // of one division: the two, and two that got lost
   static constexpr size_t kMaxDivisions = 64;
+  // The loop does nothing else meanwhile. So each look is for a few classes, and tries a few
+  // layouts; the next goes on there. A class that no GPU helps is looked at again after kRest.
+  static constexpr size_t kMaxClasses = 16;
+  static constexpr size_t kMaxKept = 128;  // classes at rest, whose wants are kept for them
+  static constexpr int kMaxTries = 1000;
+  static constexpr int kMaxStarts = 4;
+  static constexpr absl::Duration kRest = absl::Seconds(10);
 
   // Both outlive it, and it the loop's turns and effects. Before the first turn.
   MigKeeper(Loop* loop, AgentGateway* gateway);
@@ -65,13 +72,22 @@ class MigKeeper final : public TurnObserver {
     int failures = 0;  // in a row
   };
 
+  struct Waiting {
+    Time since;       // when it was seen to wait
+    size_t from = 0;  // as MigSeeker has it, and hopeless
+    bool hopeless = false;
+    Time rests_until = absl::InfinitePast();
+  };
+
   void Look(Turn& turn);
   void Follow(Turn& turn);
   bool Goes(Turn& turn, Division& division);
   void End(const Division& division, Time now, bool done, absl::string_view why);
   void Send(Turn& turn, Division& division);
   void NoteIdle(const ClusterState& state, Time now);
-  std::vector<ClassId> Patient(const ClusterState& state, Time now);
+  void NoteWaiting(const ClusterState& state, Time now);
+  std::vector<MigSeeker> Seekers(Time now) const;
+  void NoteSeekers(absl::Span<const MigSeeker> seekers, Time now);
 
   Loop* const loop_;
   AgentGateway* const gateway_;
@@ -79,8 +95,9 @@ class MigKeeper final : public TurnObserver {
   // The loop's thread.
   std::set<NodeId> nodes_;  // that divide GPUs
   std::vector<Division> divisions_;
-  std::map<ClassId, Time> waiting_;  // since when it was seen to
-  std::map<Gpu, Time> idle_;         // likewise
+  std::vector<ClassId> order_;  // of those that wait
+  std::map<ClassId, Waiting> waiting_;
+  std::map<Gpu, Time> idle_;  // since when it was seen to be
   std::map<Gpu, Rest> rests_;
   bool posted_ = false;
 };

@@ -71,8 +71,20 @@ class MigCluster : public TestCluster {
     return id;
   }
   std::optional<MigDivision> Next(const std::vector<MigDivision>& under_way = {}) {
-    return NextMigDivision(state(), policies, ClassesShortOfMig(state()), under_way,
-                           [](const Node&, const MigGpu&) { return true; });
+    std::vector<MigSeeker> seekers = Seekers();
+    int tries = 1000;
+    return Next(under_way, seekers, tries);
+  }
+  std::optional<MigDivision> Next(const std::vector<MigDivision>& under_way,
+                                  std::vector<MigSeeker>& seekers, int& tries) {
+    return NextMigDivision(
+        state(), policies, absl::MakeSpan(seekers), under_way,
+        [](const Node&, const MigGpu&) { return true; }, &tries);
+  }
+  std::vector<MigSeeker> Seekers() {
+    std::vector<MigSeeker> seekers;
+    for (const ClassId id : ClassesShortOfMig(state())) seekers.push_back({id});
+    return seekers;
   }
   // "n1-gpu-0: 3g.40gb@0 3g.40gb@4", "" = none.
   std::string Text(const std::vector<MigDivision>& under_way = {}) {
@@ -127,10 +139,10 @@ TEST_CASE("a GPU that is in use, or kept for someone, is left alone") {
   const Node& node = *cluster.state().FindNode("n1");
   const std::vector<MigGpu> gpus = MigGpusOf(node);
   REQUIRE(gpus.size() == 2);
-  CHECK_FALSE(IsIdle(cluster.state(), node, gpus[0]));
-  CHECK(IsIdle(cluster.state(), node, gpus[1]));
+  CHECK_FALSE(IsIdle(DevicesReserved(cluster.state()), node, gpus[0]));
+  CHECK(IsIdle(DevicesReserved(cluster.state()), node, gpus[1]));
   cluster.Exit(user, 0);
-  CHECK(IsIdle(cluster.state(), *cluster.state().FindNode("n1"), gpus[0]));
+  CHECK(IsIdle(DevicesReserved(cluster.state()), *cluster.state().FindNode("n1"), gpus[0]));
   size_t i = 0;
   while (!gpus[0].instances.Has(i)) ++i;
   const JobId kept = cluster.Ask("kept", {"7g.80gb"});
@@ -139,7 +151,7 @@ TEST_CASE("a GPU that is in use, or kept for someone, is left alone") {
       .reservation = {.start = cluster.now() + absl::Hours(1),
                       .end = cluster.now() + absl::Hours(2),
                       .places = {{.task = 0, .node = node.id, .devices = DeviceSet::Of(i)}}}});
-  CHECK_FALSE(IsIdle(cluster.state(), *cluster.state().FindNode("n1"), gpus[0]));
+  CHECK_FALSE(IsIdle(DevicesReserved(cluster.state()), *cluster.state().FindNode("n1"), gpus[0]));
 }
 
 TEST_CASE("where a task would not fit for other reasons, nothing is divided") {
@@ -151,6 +163,33 @@ TEST_CASE("where a task would not fit for other reasons, nothing is divided") {
   cluster.Add("good", {.gpus = {kSevenfold}, .labels = {{"zone", "a"}}});
   cluster.Settle();
   CHECK(cluster.Text() == "good-gpu-0: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 3g.40gb@4");
+}
+
+TEST_CASE("a look ends with its tries, and the next goes on; who was looked for in vain waits") {
+  MigCluster cluster;
+  for (const char* name : {"a", "b", "c"}) cluster.Add(name, {.gpus = {kSevenfold}, .cpu = 1});
+  cluster.Add("d", {.gpus = {kSevenfold}});
+  cluster.Ask("j", {"3g.40gb"}, 1, 1, 0, {.cpu = 8});
+  std::vector<MigSeeker> seekers = cluster.Seekers();
+  REQUIRE(seekers.size() == 1);
+  int tries = 2;
+  CHECK_FALSE(cluster.Next({}, seekers, tries).has_value());
+  CHECK(tries == 0);
+  CHECK(seekers[0].from == 2);
+  CHECK_FALSE(seekers[0].rests);
+  tries = 2;
+  const auto next = cluster.Next({}, seekers, tries);
+  REQUIRE(next.has_value());
+  CHECK(next->gpu == "d-gpu-0");
+  seekers[0].rests = true;
+  CHECK_FALSE(cluster.Next({}, seekers, tries).has_value());
+  cluster.Add("d", {.gpus = {kSevenfold}, .cpu = 1});
+  cluster.Settle();
+  seekers = cluster.Seekers();
+  tries = 100;
+  CHECK_FALSE(cluster.Next({}, seekers, tries).has_value());
+  CHECK(seekers[0].rests);
+  CHECK(tries == 96);
 }
 
 TEST_CASE("instances that there are count, and divisions that are under way") {

@@ -26,6 +26,37 @@ TEST_CASE("a gang whose groups fit alone, but never together") {
   CHECK(cluster.StateOf(fits) == "Binding");
 }
 
+// Counted as half a GPU each, shares that agree to oversubscription take a quarter.
+TEST_CASE("shares that take less than they are counted as are not said never to fit together") {
+  TestCluster cluster;
+  cluster.AddQueue("default");
+  NodeSpec node = testing::MakeNode("n1", {.gpus = 1});
+  node.devices[0].max_tasks = 8;
+  node.devices[0].oversubscription = 200;
+  cluster.Must(NodeRegistered{cluster.state().next_node_id(), node, 1, "agent", "boot", "1.0"});
+  const auto submit = [&](const std::string& name, bool oversubscribe) {
+    JobSpec spec = testing::MakeJob(name, cluster.state().FindQueue("default")->id,
+                                    {.groups = {{.name = "a", .replicas = 2, .cpu = 1},
+                                                {.name = "b", .replicas = 2, .cpu = 2}}});
+    for (GroupSpec& group : spec.groups) {
+      group.shape.devices = {
+          {.kind = "gpu", .count = 1, .share = 500, .oversubscribe = oversubscribe}};
+    }
+    const JobId id = cluster.state().next_job_id();
+    cluster.Must(JobSubmitted{.id = id, .spec = std::move(spec)});
+    cluster.Settle();
+    return id;
+  };
+  const JobId first = submit("first", true);
+  CHECK(cluster.StateOf(first) == "Binding");
+  const JobId second = submit("second", true);
+  CHECK(cluster.Why(second).at(0).code == WaitCode::kInsufficientResources);
+  CHECK(cluster.Why(submit("never", false)).at(0).code == WaitCode::kNeverFits);
+  cluster.RunAll(first);
+  for (uint32_t task = 0; task < 4; ++task) cluster.Exit(first, task);
+  CHECK(cluster.StateOf(second) == "Binding");
+}
+
 TEST_CASE("in a strict queue, a job that can never fit keeps nobody waiting") {
   TestCluster cluster;
   cluster.AddQueue("q", {.order = QueueOrder::kFifoStrict});
