@@ -93,6 +93,14 @@ TaskList PreparedOf(const Job& job, bool whole_gang) {
   return tasks;
 }
 
+// On a silent node, and not known to run: should it come back, it starts with the gang.
+bool AnyLostOnTheWay(const Job& job, const GroupTally& tally) {
+  if (tally.In(TaskState::kLost) == 0) return false;
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.state == TaskState::kLost && Holds(task) && task.before_lost != TaskState::kRunning;
+  });
+}
+
 // The walltime runs from the first member's start.
 Time FirstStart(const Look& look) {
   Time first = look.now;
@@ -158,7 +166,7 @@ Step ReachRunning(const Look& look) {
   const GroupTally tally = TallyOf(look.job);
   const int32_t on_the_way =
       tally.In(TaskState::kBound) + tally.In(TaskState::kPrepared) + tally.In(TaskState::kStarting);
-  if (on_the_way > 0) return {};
+  if (on_the_way > 0 || AnyLostOnTheWay(look.job, tally)) return {};
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);

@@ -138,6 +138,8 @@ absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello) {
 void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {
   const Node* node = turn.state().nodes().Find(id);
   if (node == nullptr || node->status.epoch != epoch) return;
+  // Silent again since: its tasks are Lost, and its next registration finds them missing anew.
+  if (node->status.state != NodeState::kReady) return;
   for (const MissingTask& gone : missing) {
     const TaskReported report{.task = gone.task,
                               .attempt = gone.attempt,

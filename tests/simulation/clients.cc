@@ -93,8 +93,7 @@ v1::Job Clients::MakeJob() {
       group->set_min_available(static_cast<int>(dice_.Between(1, group->replicas())));
     }
   }
-  const bool single = groups == 1 && spec.groups(0).replicas() == 1;
-  if (loss > 0.9 && (single || workload_.keep_gangs)) spec.set_on_node_loss(v1::KEEP);
+  if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
   if (dice_.Chance(0.2)) {
     v1::LifecyclePolicy* policy = spec.add_policies();
     policy->set_event(v1::LifecyclePolicy::TASK_FAILED);

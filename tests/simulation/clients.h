@@ -25,7 +25,6 @@ struct Workload {
   int nodes = 0;
   absl::Duration between;  // jobs, on average
   int64_t max_jobs = 0;
-  bool keep_gangs = false;  // jobs of several tasks may be of NodeLossPolicy KEEP
 };
 
 class Clients {

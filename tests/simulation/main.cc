@@ -44,7 +44,6 @@ int Main(int argc, char** argv) {
   cli.add_option("--nodes", options.max_nodes, "at most");
   cli.add_option("--jobs", options.max_jobs, "at most");
   cli.add_option("--log-level", log_level, "of the product's own log, on standard error");
-  cli.add_flag("--open", options.open, "also what is known to fail (docs/simulation.md)");
   cli.add_flag("--print", options.print, "every event as it happens");
   cli.add_flag("--hash", hash_only, "only the sum over all events, for comparing two runs");
   cli.add_flag("--shrink", shrink, "looks for the least that fails with the first seed");

@@ -39,7 +39,6 @@ struct Options {
   int max_nodes = 12;
   int64_t max_jobs = 1'000'000;  // submitted in all
   bool print = false;            // every event
-  bool open = false;             // also what is known to fail: docs/simulation.md
 
   bool Has(Fault fault) const { return (faults & Only(fault)) != 0; }
 };

@@ -62,8 +62,7 @@ std::string CommandLine(const Options& options) {
   }
   return absl::StrCat("--seed ", options.seed, " --hours ", options.hours, " --nodes ",
                       options.max_nodes, " --jobs ", options.max_jobs, " --faults ",
-                      faults.empty() ? "none" : absl::StrJoin(faults, ","),
-                      options.open ? " --open" : "");
+                      faults.empty() ? "none" : absl::StrJoin(faults, ","));
 }
 
 }  // namespace berth::simulation

@@ -106,8 +106,7 @@ void World::MakeClients() {
                     .gpus = machines_[0]->spec().inventory.devices_size(),
                     .nodes = static_cast<int>(machines_.size()),
                     .between = dice_.Between(absl::Seconds(20), absl::Seconds(90)),
-                    .max_jobs = options_.max_jobs,
-                    .keep_gangs = options_.open};
+                    .max_jobs = options_.max_jobs};
   for (const auto& machine : machines_) {
     const v1::NodeInventory& inventory = machine->spec().inventory;
     workload.cpu_millis = std::min(workload.cpu_millis, inventory.cpu_millis());

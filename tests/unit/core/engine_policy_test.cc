@@ -273,6 +273,38 @@ TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
   }
 }
 
+TEST_CASE(
+    "a gang that keeps its members starts whole, though all of its nodes fall silent before") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2, {.cpu = 64});
+  cluster.AddQueue("default");
+  JobShape shape = Gang(2);
+  shape.on_node_loss = NodeLossPolicy::kKeep;
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  REQUIRE(cluster.Where(job) == "n1 n2");
+  for (const char* name : {"n1", "n2"}) cluster.Must(NodeSilenced{.id = cluster.node_id(name)});
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Binding");
+  const auto comes_back = [&](const std::string& name) {
+    cluster.Must(NodeRegistered{.id = cluster.node_id(name),
+                                .spec = cluster.node(name).spec,
+                                .epoch = 2,
+                                .agent_id = name});
+    cluster.Settle();
+  };
+  comes_back("n2");
+  cluster.Report(job, 1, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.job(job).tasks[1].state == TaskState::kPrepared);
+  comes_back("n1");
+  CHECK(cluster.job(job).tasks[1].state == TaskState::kPrepared);
+  cluster.Report(job, 0, ReportState::kPrepared);
+  cluster.Settle();
+  CHECK(cluster.job(job).tasks[0].state == TaskState::kStarting);
+  CHECK(cluster.job(job).tasks[1].state == TaskState::kStarting);
+}
+
 TEST_CASE("a lost node explains the failures that come with it") {
   JobShape shape = Gang(2);
   shape.max_retries = 1;
