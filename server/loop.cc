@@ -28,6 +28,7 @@ class Loop::ActiveTurn final : public Turn {
   const ClusterState& state() const override { return state_; }
   Time now() const override { return now_; }
   uint64_t revision() const override { return revision_; }
+  uint64_t seen() const override { return output_.events.empty() ? revision_ - 1 : revision_; }
   const Policies& policies() const override { return policies_; }
 
   ClusterState& Trial() override { return state_; }

@@ -143,8 +143,9 @@ class Loop {
 
   // Runs `effect` with OK once all batches up to `revision` are durable: at once, on this thread,
   // if they are. With UNAVAILABLE if the disk does not keep up.
-  void WhenDurable(uint64_t revision, ReaderEffect effect) {
-    outbox_.WhenDurable(revision, std::move(effect));
+  void WhenDurable(uint64_t revision, ReaderEffect effect,
+                   absl::Duration patience = kDurablePatience) {
+    outbox_.WhenDurable(revision, std::move(effect), patience);
   }
 
   // Gives up on readers that waited for the disk too long. About once a second.

@@ -26,13 +26,13 @@ void Outbox::NoteDurable(uint64_t revision) {
   Deliver();
 }
 
-void Outbox::WhenDurable(uint64_t revision, ReaderEffect effect) {
+void Outbox::WhenDurable(uint64_t revision, ReaderEffect effect, absl::Duration patience) {
   absl::Status verdict;
   {
     absl::MutexLock lock(&mutex_);
     if (revision > durable_) {
       if (waiters_.size() < kMaxDurableWaiters) {
-        waiters_.emplace(revision, Waiter{std::move(effect), absl::InfiniteDuration()});
+        waiters_.emplace(revision, Waiter{std::move(effect), patience, absl::InfiniteDuration()});
         return;
       }
       verdict = absl::UnavailableError("too many readers wait for the disk");
@@ -47,7 +47,7 @@ void Outbox::Expire(absl::Duration now) {
     absl::MutexLock lock(&mutex_);
     for (auto it = waiters_.begin(); it != waiters_.end();) {
       Waiter& waiter = it->second;
-      if (waiter.deadline == absl::InfiniteDuration()) waiter.deadline = now + kDurablePatience;
+      if (waiter.deadline == absl::InfiniteDuration()) waiter.deadline = now + waiter.patience;
       if (waiter.deadline > now) {
         ++it;
         continue;
@@ -57,7 +57,9 @@ void Outbox::Expire(absl::Duration now) {
     }
   }
   for (ReaderEffect& effect : expired) {
-    std::move(effect)(absl::UnavailableError("what was read is not on disk yet"));
+    std::move(effect)(absl::UnavailableError(
+        "what was read is not on disk yet; metadata berth-unsynced: allow (berth --unsynced) "
+        "shows it nevertheless"));
   }
 }
 

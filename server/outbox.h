@@ -24,6 +24,8 @@ namespace berth {
 // Readers that wait for the disk: how many, and how long.
 inline constexpr size_t kMaxDurableWaiters = 65536;
 inline constexpr absl::Duration kDurablePatience = absl::Seconds(10);
+// Of those that take what is not on the disk, too.
+inline constexpr absl::Duration kUnsyncedPatience = absl::Milliseconds(500);
 
 using ReaderEffect = absl::AnyInvocable<void(absl::Status) &&>;
 
@@ -48,9 +50,10 @@ class Outbox {
   // All batches up to `revision` are durable. Runs what is due.
   void NoteDurable(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Readers. `effect` gets OK, or UNAVAILABLE after kDurablePatience (Expire) or when too many
-  // wait.
-  void WhenDurable(uint64_t revision, ReaderEffect effect) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Readers. `effect` gets OK, or UNAVAILABLE after `patience`, and up to a second more (Expire),
+  // or when too many wait.
+  void WhenDurable(uint64_t revision, ReaderEffect effect, absl::Duration patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives up on readers that have waited for too long. `now` is steady time; called about once a
   // second while anything waits.
   void Expire(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,6 +65,7 @@ class Outbox {
  private:
   struct Waiter {
     ReaderEffect effect;
+    absl::Duration patience;
     absl::Duration deadline;  // steady; infinite until Expire first saw it
   };
 

@@ -40,7 +40,9 @@ class ReadView {
   // Runs `answer` once, when all that was seen is durable: often at once and on this thread, else
   // on the thread that made it durable, where it must not block. UNAVAILABLE if the disk does not
   // keep up.
-  void Answer(ReaderEffect answer) { loop_->WhenDurable(revision_, std::move(answer)); }
+  void Answer(ReaderEffect answer, absl::Duration patience = kDurablePatience) {
+    loop_->WhenDurable(revision_, std::move(answer), patience);
+  }
 
  private:
   Loop* loop_;

@@ -35,6 +35,8 @@ class Turn {
   virtual Time now() const = 0;
   // Sequence of the batch that will carry this turn: the revision of everything it changes.
   virtual uint64_t revision() const = 0;
+  // That of the newest change the command sees: the same, or the one before.
+  virtual uint64_t seen() const = 0;
   // Those of this turn's cycle.
   virtual const Policies& policies() const = 0;
   // The state for questions (core/engine/dry_run.h, explain.h), which leave it as it was, what

@@ -52,6 +52,10 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
          "of one request with its retries; default 30s")
       ->check(kIsDuration)
       ->group(global);
+  app.add_flag(
+         "--unsynced", client.unsynced,
+         "show what is not on the server's disk yet, too: a slow disk then holds up no reading")
+      ->group(global);
   app.add_option_function<std::string>(
          "--output,-o", [&options](const std::string& name) { options.format = kFormats.at(name); },
          "table, wide, json, yaml or name")
@@ -95,6 +99,10 @@ int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
   }
   const ExitCode code = session.action(session);
   session.out().flush();
+  if (session.saw_unsynced()) {
+    session.Warn(
+        "the server's disk is slow: some of this is not on it yet, and a crash may undo it");
+  }
   return static_cast<int>(code);
 }
 

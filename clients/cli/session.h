@@ -70,6 +70,7 @@ class Session {
   // OK is silent.
   ExitCode Finish(const absl::Status& status);
   void Warn(absl::string_view text);
+  bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
 
  private:
   CliIo io_;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "support/unsynced.h"
 
 namespace berth {
 namespace {
@@ -54,6 +55,15 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
              v1::HyperNodeService::NewStub(channel)) {}
 
 // Deadlines are the system's: gRPC counts them itself.
+void Client::AllowUnsynced(grpc::ClientContext* context) const {
+  if (options_.unsynced) context->AddMetadata(kUnsyncedMetadata, kUnsyncedAllowed);
+}
+
+void Client::NoteUnsynced(const grpc::ClientContext& context) {
+  if (!options_.unsynced) return;
+  saw_unsynced_ |= context.GetServerTrailingMetadata().contains(kUnsyncedMetadata);
+}
+
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
   if (left > kLongestDeadline) return;
   context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(left));

@@ -45,6 +45,7 @@ struct ClientOptions {
   // A call that finds the last connection broken or refused waits so long for another before it
   // counts as failed.
   absl::Duration connect_patience = absl::Seconds(1);
+  bool unsynced = false;  // reads take what is not on the server's disk yet (support/unsynced.h)
 };
 
 // An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
@@ -74,8 +75,11 @@ class Client {
           grpc::ClientContext context;
           AwaitConnection(left);
           SetDeadline(&context, left);
+          AllowUnsynced(&context);
           Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
-          return FromGrpcStatus((stub.*method)(&context, request, &response));
+          const grpc::Status answer = (stub.*method)(&context, request, &response);
+          NoteUnsynced(context);
+          return FromGrpcStatus(answer);
         });
     if (!status.ok()) return status;
     return response;
@@ -120,6 +124,9 @@ class Client {
   absl::Status ReadLogs(v1::ReadLogsRequest request,
                         absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see);
 
+  // Some answer may be taken back by a crash of the server: ClientOptions::unsynced.
+  bool saw_unsynced() const { return saw_unsynced_; }
+
   // 128 random bits in hex.
   std::string NewRequestId();
 
@@ -127,6 +134,8 @@ class Client {
   static constexpr int kPageSize = 1000;
 
   static void SetDeadline(grpc::ClientContext* context, absl::Duration left);
+  void AllowUnsynced(grpc::ClientContext* context) const;
+  void NoteUnsynced(const grpc::ClientContext& context);
   void AwaitConnection(absl::Duration left);
   // One connection of a watch: moves `request` on; sets `ended` when `see` had enough.
   absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
@@ -138,6 +147,7 @@ class Client {
                       const Request& request);
 
   ClientOptions options_;
+  bool saw_unsynced_ = false;
   ClientEnvironment environment_;
   std::shared_ptr<grpc::Channel> channel_;
   std::tuple<std::unique_ptr<v1::JobService::StubInterface>,

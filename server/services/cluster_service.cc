@@ -62,10 +62,12 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
     reply.Finish(absl::OkStatus());
     return reactor;
   }
-  view.Answer([loop = context_.loop, reply = std::move(reply)](absl::Status durable) mutable {
+  const absl::Duration patience = reply.patience();
+  auto answer = [loop = context_.loop, reply = std::move(reply)](absl::Status durable) mutable {
     reply.response().set_revision(loop->DurableRevision());
-    reply.Finish(durable);
-  });
+    reply.Finish(reply.Admits(durable) ? absl::OkStatus() : durable);
+  };
+  view.Answer(std::move(answer), patience);
   return reactor;
 }
 

@@ -74,15 +74,36 @@ void Write(const ServiceContext& context, Reply<Response> reply, CommandClass co
   if (!posted.ok()) shared->Finish(posted);
 }
 
+// Answers with `status` once all changes up to `revision`, which were seen, are durable.
+template <class Response>
+void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl::Status& status) {
+  const absl::Duration patience = reply.patience();
+  auto answer = [reply = std::move(reply), status](absl::Status durable) mutable {
+    reply.Finish(reply.Admits(durable) ? status : durable);
+  };
+  loop.WhenDurable(revision, std::move(answer), patience);
+}
+
+// A question: `ask` runs on the loop thread, fills the response and changes nothing.
+template <class Response, class Question>
+void Ask(const ServiceContext& context, Reply<Response> reply, size_t weight, Question ask) {
+  auto shared = std::make_shared<Reply<Response>>(std::move(reply));
+  const absl::Status posted = context.loop->Post(
+      [shared, ask = std::move(ask), loop = context.loop](Turn& turn) mutable {
+        const absl::Status status = ask(turn, shared->response());
+        AnswerSeen(*loop, turn.seen(), std::move(*shared), status);
+      },
+      CommandClass::kNewWork, weight);
+  if (!posted.ok()) shared->Finish(posted);
+}
+
 // A read: `look` gets the state under the reader lock and fills the response. One step.
 template <class Response, class Look>
 void ReadOnce(const ServiceContext& context, Reply<Response> reply, Look look) {
   ReadView view(*context.loop);
   absl::Status status =
       view.Step([&](const ClusterState& state) { return look(state, reply.response()); });
-  view.Answer([reply = std::move(reply), status](absl::Status durable) mutable {
-    reply.Finish(durable.ok() ? status : durable);
-  });
+  AnswerSeen(*context.loop, view.revision(), std::move(reply), status);
 }
 
 // A read in several steps: `list` fills the response through the view.
@@ -90,9 +111,7 @@ template <class Response, class List>
 void AnswerList(const ServiceContext& context, Reply<Response> reply, List list) {
   ReadView view(*context.loop);
   absl::Status status = list(view);
-  view.Answer([reply = std::move(reply), status](absl::Status durable) mutable {
-    reply.Finish(durable.ok() ? status : durable);
-  });
+  AnswerSeen(*context.loop, view.revision(), std::move(reply), status);
 }
 
 }  // namespace berth

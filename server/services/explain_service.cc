@@ -74,10 +74,10 @@ grpc::ServerUnaryReactor* ExplainService::ExplainJob(grpc::CallbackServerContext
                                                      v1::ExplainJobResponse* response) {
   Reply<v1::ExplainJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, kExplainWeight,
-        [request](Turn& turn, v1::ExplainJobResponse& answer) {
-          return ExplainByName(turn, request->job(), answer);
-        });
+  Ask(context_, std::move(reply), kExplainWeight,
+      [request](Turn& turn, v1::ExplainJobResponse& answer) {
+        return ExplainByName(turn, request->job(), answer);
+      });
   return reactor;
 }
 
@@ -96,11 +96,11 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
     return reactor;
   }
   Submission submission(*submit, context_.limits, context_.defaults->Get());
-  Write(context_, std::move(reply), CommandClass::kNewWork, kQuestionWeight,
-        [submit = std::move(submit), submission = std::move(submission)](
-            Turn& turn, v1::PlanJobResponse& answer) mutable {
-          return PlanNow(turn, submission, answer);
-        });
+  Ask(context_, std::move(reply), kQuestionWeight,
+      [submit = std::move(submit), submission = std::move(submission)](
+          Turn& turn, v1::PlanJobResponse& answer) mutable {
+        return PlanNow(turn, submission, answer);
+      });
   return reactor;
 }
 
@@ -109,10 +109,10 @@ grpc::ServerUnaryReactor* ExplainService::EstimateJob(grpc::CallbackServerContex
                                                       v1::EstimateJobResponse* response) {
   Reply<v1::EstimateJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, kQuestionWeight,
-        [request](Turn& turn, v1::EstimateJobResponse& answer) {
-          return EstimateByName(turn, request->job(), answer);
-        });
+  Ask(context_, std::move(reply), kQuestionWeight,
+      [request](Turn& turn, v1::EstimateJobResponse& answer) {
+        return EstimateByName(turn, request->job(), answer);
+      });
   return reactor;
 }
 

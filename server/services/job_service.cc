@@ -151,15 +151,17 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
     view.Answer([reply = std::move(reply), found](absl::Status) mutable { reply.Finish(found); });
     return reactor;
   }
-  // The cold part is there once the job is durable. Reading may touch the disk, so not on the
-  // thread that tells it.
-  view.Answer([this, reply = std::move(reply)](absl::Status durable) mutable {
-    if (!durable.ok()) return reply.Finish(durable);
-    executor_->Run([this, reply = std::move(reply)]() mutable {
+  // The cold part is there once the job is durable; until then it is left out. Reading may touch
+  // the disk, so not on the thread that tells it.
+  const absl::Duration patience = reply.patience();
+  auto answer = [this, reply = std::move(reply)](absl::Status durable) mutable {
+    if (!reply.Admits(durable)) return reply.Finish(durable);
+    executor_->Run([this, synced = durable.ok(), reply = std::move(reply)]() mutable {
       const absl::Status status = AddColdPart(*context_.store, reply.response());
-      reply.Finish(status);
+      reply.Finish(!synced && absl::IsNotFound(status) ? absl::OkStatus() : status);
     });
-  });
+  };
+  view.Answer(std::move(answer), patience);
   return reactor;
 }
 

@@ -254,10 +254,10 @@ grpc::ServerUnaryReactor* QueueService::ListQueueShares(grpc::CallbackServerCont
                                                         v1::ListQueueSharesResponse* response) {
   Reply<v1::ListQueueSharesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, kSharesWeight,
-        [request](Turn& turn, v1::ListQueueSharesResponse& answer) {
-          return ListShares(turn, request->queue(), answer);
-        });
+  Ask(context_, std::move(reply), kSharesWeight,
+      [request](Turn& turn, v1::ListQueueSharesResponse& answer) {
+        return ListShares(turn, request->queue(), answer);
+      });
   return reactor;
 }
 

@@ -19,7 +19,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "server/outbox.h"
 #include "support/errors.h"
+#include "support/unsynced.h"
 
 namespace berth {
 
@@ -27,9 +29,11 @@ template <class Response>
 class Reply {
  public:
   Reply(grpc::CallbackServerContext* context, Response* response)
-      : reactor_(context->DefaultReactor()), response_(response) {}
+      : context_(context), reactor_(context->DefaultReactor()), response_(response) {}
   Reply(Reply&& other) noexcept
-      : reactor_(std::exchange(other.reactor_, nullptr)), response_(other.response_) {}
+      : context_(other.context_),
+        reactor_(std::exchange(other.reactor_, nullptr)),
+        response_(other.response_) {}
   Reply& operator=(Reply&&) = delete;
   ~Reply() {
     if (reactor_ != nullptr) Finish(absl::UnavailableError("the server is stopping"));
@@ -38,12 +42,29 @@ class Reply {
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   Response& response() const { return *response_; }
 
+  // How long the caller waits for the disk before it takes what is not on it (support/unsynced.h).
+  absl::Duration patience() const { return TakesUnsynced() ? kUnsyncedPatience : kDurablePatience; }
+  // Whether to go on, and not to answer with `durable`: all that was read is durable, or the caller
+  // takes it as it is, and is told. Once, before Finish.
+  bool Admits(const absl::Status& durable) {
+    if (durable.ok()) return true;
+    if (!TakesUnsynced()) return false;
+    context_->AddTrailingMetadata(kUnsyncedMetadata, kUnsyncedSeen);
+    return true;
+  }
+
   // Once.
   void Finish(const absl::Status& status) {
     std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(status));
   }
 
  private:
+  bool TakesUnsynced() const {
+    const auto found = context_->client_metadata().find(kUnsyncedMetadata);
+    return found != context_->client_metadata().end() && found->second == kUnsyncedAllowed;
+  }
+
+  grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;
   Response* response_;
 };

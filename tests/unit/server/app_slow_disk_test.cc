@@ -14,10 +14,12 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "berth/v1/agent.grpc.pb.h"
+#include "berth/v1/explain.grpc.pb.h"
 #include "server/config.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "support/clock.h"
 #include "support/log.h"
+#include "support/unsynced.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 #include "tests/unit/storage/temp_directory.h"
@@ -180,6 +182,13 @@ absl::Status ListAll(SlowServer& server, int* jobs) {
   return status;
 }
 
+void MakeQueue(SlowServer& server) {
+  v1::CreateQueueRequest create;
+  create.mutable_queue()->set_name("q");
+  v1::Queue queue;
+  REQUIRE(Call(*server.queues, &v1::QueueService::Stub::CreateQueue, create, &queue).ok());
+}
+
 absl::Status SubmitOne(SlowServer& server, const std::string& name) {
   v1::SubmitJobsRequest request;
   *request.add_jobs() = SmallJob(name);
@@ -212,10 +221,7 @@ class Asked {
 
 TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothing is told") {
   SlowServer server;
-  v1::CreateQueueRequest create;
-  create.mutable_queue()->set_name("q");
-  v1::Queue queue;
-  REQUIRE(Call(*server.queues, &v1::QueueService::Stub::CreateQueue, create, &queue).ok());
+  MakeQueue(server);
   REQUIRE(SubmitOne(server, "before").ok());
   Beating agent(*server.agents);
   int listed = 0, listed_behind = 0;
@@ -249,6 +255,49 @@ TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothin
   CHECK(agent.Beat());  // in the session of before
   CHECK(beats > 1);
   std::cout << beats << " heartbeats within a sync of " << LongSync() << "\n";
+}
+
+// Nothing it says may be relied on, and it says so; a caller that does not ask for it never gets
+// it.
+TEST_CASE("app: while a sync takes long, who takes what is not on the disk can read") {
+  SlowServer server;
+  MakeQueue(server);
+  REQUIRE(SubmitOne(server, "before").ok());
+  server.disk->Close();
+  Asked slow([&] { return SubmitOne(server, "slow"); });
+  const absl::Cleanup open = [&] { server.disk->Open(); };
+  server.disk->AwaitSync();
+  while (!server.app->loop().Read(
+      [](const ClusterState& state, uint64_t) { return state.FindJob("slow") != nullptr; })) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  const auto read = [&](auto& stub, auto method, const auto& request, auto* response) {
+    grpc::ClientContext context;
+    context.AddMetadata(kUnsyncedMetadata, kUnsyncedAllowed);
+    const grpc::Status status = (stub.*method)(&context, request, response);
+    INFO(status.error_message());
+    CHECK(status.ok());
+    return context.GetServerTrailingMetadata().contains(kUnsyncedMetadata);
+  };
+  v1::ListJobsResponse jobs;
+  CHECK(read(*server.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs));
+  CHECK(jobs.jobs_size() == 2);
+  v1::GetJobRequest get;
+  get.set_name("slow");
+  v1::Job job;
+  CHECK(read(*server.jobs, &v1::JobService::Stub::GetJob, get, &job));
+  CHECK(job.name() == "slow");
+  CHECK(job.spec().groups(0).command().empty());  // only the store has it
+  v1::ExplainJobRequest explain;
+  explain.set_job("slow");
+  v1::ExplainJobResponse why;
+  const auto explainer = v1::ExplainService::NewStub(server.channel);
+  CHECK(read(*explainer, &v1::ExplainService::Stub::ExplainJob, explain, &why));
+  CHECK_FALSE(slow.answered());
+  server.disk->Open();
+  CHECK(slow.Answer().ok());
+  CHECK_FALSE(read(*server.jobs, &v1::JobService::Stub::GetJob, get, &job));
+  CHECK_FALSE(job.spec().groups(0).command().empty());
 }
 
 }  // namespace berth::testing

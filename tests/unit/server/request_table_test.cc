@@ -17,6 +17,7 @@ class FakeTurn final : public Turn {
   const ClusterState& state() const override { return state_; }
   Time now() const override { return time; }
   uint64_t revision() const override { return 1; }
+  uint64_t seen() const override { return 0; }
   const Policies& policies() const override { return policies_; }
   ClusterState& Trial() override { return state_; }
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
