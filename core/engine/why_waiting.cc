@@ -43,7 +43,13 @@ std::vector<WaitReason> WhyNotGone(const ClusterState& state, const Job& job) {
   for (const Task& task : job.tasks) {
     if (task.state == TaskState::kLost && reasons.empty()) {
       WaitReason reason = Reason(WaitCode::kNodeFencing);
-      reason.detail = absl::StrCat("node ", state.nodes().At(task.node).spec.name, " is silent");
+      const Node& node = state.nodes().At(task.node);
+      reason.detail = absl::StrCat("node ", node.spec.name, " is silent");
+      if (node.status.state == NodeState::kLost) {
+        reason.detail = absl::StrCat("node ", node.spec.name,
+                                     " is lost, and what the job keeps there may still run: it "
+                                     "waits for the node, or to be cancelled");
+      }
       reasons.push_back(std::move(reason));
     }
     if (task.state == TaskState::kReleasing) ++stopping;

@@ -176,7 +176,9 @@ absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
   for (TaskKey key : TasksOn(node)) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
-    if (job.on_node_loss == NodeLossPolicy::kKeep && !Releasing(task)) continue;
+    // No fence ends what is kept: until the node says that it is gone, it is not run again.
+    const bool runs_again = !Releasing(task) || task.requeue;
+    if (job.on_node_loss == NodeLossPolicy::kKeep && runs_again) continue;
     editor.SetTask(key, GoneTask(task, EndCause::kNodeLost, now));
   }
   return absl::OkStatus();

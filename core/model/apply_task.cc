@@ -193,9 +193,10 @@ absl::Status ApplyBody(ClusterState& state, const TasksReleased& event, Time now
     for (const Placement& to : event.moves_to) {
       if (to.task == index) task = MovedTask(task, to);
     }
-    // Kept on a node that will not say any more that it is gone: given up now.
+    // Kept on a node that will not say any more that it is gone: given up now, unless it is to run
+    // again. No fence ends it there, so that a second attempt could run beside it.
     const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;
-    if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now);
+    if (unreachable && !event.requeue) task = GoneTask(task, EndCause::kNodeLost, now);
     editor.SetTask({event.job, index}, task);
   }
   if (IsEviction(event.reason)) editor.SetJobStatus(event.job, Evicted(job.status, event, now));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/job_change.h"
 #include "server/read_view.h"
 #include "tests/simulation/processes.h"
 
@@ -52,15 +51,26 @@ void Clients::Begin() {
 
 // ---- What is asked for
 
+// Whole ones, or a part of one by share or by memory.
+void Clients::SetDevices(v1::DeviceRequest* gpus) {
+  gpus->set_kind("gpu");
+  const bool shares = workload_.shared_memory_bytes > 0 && dice_.Chance(0.5);
+  if (!shares) return gpus->set_count(static_cast<int>(dice_.Between(1, workload_.gpus)));
+  if (dice_.Chance(0.5)) {
+    gpus->set_memory_bytes(workload_.shared_memory_bytes * dice_.Between(1, 9) / 10);
+  } else {
+    gpus->set_share(0.1 * static_cast<double>(dice_.Between(1, 9)));
+    gpus->set_oversubscribe(dice_.Chance(0.5));
+  }
+}
+
 void Clients::SetGroup(v1::TaskGroup* group, int most_tasks) {
   group->set_replicas(static_cast<int>(dice_.Between(1, most_tasks)));
   v1::ResourceRequest* resources = group->mutable_resources();
   resources->set_cpu_millis(dice_.Between(500, workload_.cpu_millis / 2));
   resources->set_memory_bytes(int64_t{1} << 28);
   if (workload_.gpus > 0 && dice_.Chance(0.5)) {
-    v1::DeviceRequest* gpus = resources->add_devices();
-    gpus->set_kind("gpu");
-    gpus->set_count(static_cast<int>(dice_.Between(1, workload_.gpus)));
+    SetDevices(resources->add_devices());
   }
   group->add_command("train");
   const auto add = [&](const char* name, int64_t value) {
@@ -74,25 +84,38 @@ void Clients::SetGroup(v1::TaskGroup* group, int most_tasks) {
 
 v1::Job Clients::MakeJob() {
   v1::Job job;
-  job.set_name(absl::StrCat("j", submitted_));
+  job.set_name(absl::StrCat("j", submitted_++));
   v1::JobSpec& spec = *job.mutable_spec();
   spec.set_queue(workload_.queues[dice_.Below(workload_.queues.size())]);
   spec.set_priority(static_cast<int>(dice_.Between(0, 3)));
-  spec.set_preemptible(dice_.Chance(0.3));
+  spec.set_preemptible(workload_.borrows || dice_.Chance(0.3));
   spec.set_max_retries(static_cast<int>(dice_.Between(0, 3)));
   Set(absl::Seconds(dice_.Between(0, 20)), spec.mutable_kill_grace());
   if (dice_.Chance(0.2)) Set(absl::Minutes(dice_.Between(1, 10)), spec.mutable_walltime());
   const double loss = dice_.Unit();
   if (loss < 0.1) spec.set_on_node_loss(v1::REPLACE_NOW);
-  const int groups = dice_.Chance(0.15) ? 2 : 1;
+  const int groups = dice_.Chance(0.2) ? 2 : 1;
+  const bool near = workload_.rack_nodes > 0 && dice_.Chance(0.2);
+  if (near) {
+    spec.mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
+    spec.mutable_topology()->set_highest_tier(1);
+  }
+  const int nodes = near ? workload_.rack_nodes : workload_.nodes;
   for (int i = 0; i < groups; ++i) {
     v1::TaskGroup* group = spec.add_groups();
     group->set_name(absl::StrCat("g", i));
-    SetGroup(group, dice_.Chance(0.5) ? 1 : std::max(1, workload_.nodes / groups));
+    SetGroup(group, dice_.Chance(0.5) ? 1 : std::max(1, nodes / groups));
     if (group->replicas() > 2 && dice_.Chance(0.3)) {
       group->set_min_available(static_cast<int>(dice_.Between(1, group->replicas())));
     }
   }
+  if (groups == 2 && dice_.Chance(0.4)) {
+    v1::GroupDependency* after = spec.mutable_groups(1)->add_depends_on();
+    after->set_group("g0");
+    after->set_condition(dice_.Chance(0.5) ? v1::GroupDependency::RUNNING
+                                           : v1::GroupDependency::COMPLETED);
+  }
+  spec.set_suspended(dice_.Chance(0.05));
   if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
   if (dice_.Chance(0.2)) {
     v1::LifecyclePolicy* policy = spec.add_policies();
@@ -107,10 +130,21 @@ void Clients::SubmitNext() {
   if (finishing_ || submitted_ >= workload_.max_jobs) return;
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
   auto request = std::make_shared<v1::SubmitJobsRequest>();
+  request->set_request_id(absl::StrCat("request-", submitted_));
   *request->add_jobs() = MakeJob();
-  request->set_request_id(absl::StrCat("request-", submitted_++));
-  safety_->OnSubmitting(request->jobs(0));
-  trace_->Say(scheduler_->now(), "asks", request->jobs(0).ShortDebugString());
+  if (dice_.Chance(0.15)) {
+    const std::string first = request->jobs(0).name();
+    v1::Job& second = *request->add_jobs();
+    second = MakeJob();
+    v1::JobDependency* after = second.mutable_spec()->add_dependencies();
+    after->set_job(first);
+    after->set_condition(dice_.Chance(0.5) ? v1::JobDependency::AFTER_OK
+                                           : v1::JobDependency::AFTER_ANY);
+  }
+  for (const v1::Job& job : request->jobs()) {
+    safety_->OnSubmitting(job);
+    trace_->Say(scheduler_->now(), "asks", job.ShortDebugString());
+  }
   auto response = std::make_shared<v1::SubmitJobsResponse>();
   Send(std::make_shared<Call>(
       Call{.perform =
@@ -123,78 +157,100 @@ void Clients::SubmitNext() {
                },
            .done =
                [this, request, response](const absl::Status& status) {
-                 if (status.ok()) return OnSubmitted(request->jobs(0), *response);
-                 fail_(absl::StrCat("kept: a submit was refused: ", status.ToString()));
+                 if (!status.ok())
+                   return fail_(absl::StrCat("kept: a submit was refused: ", status.ToString()));
+                 for (int i = 0; i < request->jobs_size(); ++i)
+                   OnSubmitted(request->jobs(i), response->jobs(i).uid());
                },
            .what = request->jobs(0).name(),
            .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
-void Clients::OnSubmitted(const v1::Job& job, const v1::SubmitJobsResponse& response) {
-  safety_->OnSubmitted(job.name(), response.jobs(0).uid());
-  trace_->Say(scheduler_->now(), "submitted",
-              absl::StrCat(job.name(), " uid ", response.jobs(0).uid()));
+void Clients::OnSubmitted(const v1::Job& job, uint64_t uid) {
+  safety_->OnSubmitted(job.name(), uid);
+  trace_->Say(scheduler_->now(), "submitted", absl::StrCat(job.name(), " uid ", uid));
   if (dice_.Chance(0.1)) CancelLater(job.name());
+  if (dice_.Chance(0.05)) SuspendLater(job.name());
   scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name = job.name()] { Poll(name); });
 }
 
 void Clients::CancelLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
     safety_->OnCancelling(name);
-    Send(std::make_shared<Call>(Call{.perform =
-                                         [this, name](std::function<void(absl::Status)> answer) {
-                                           server_->Change(
-                                               CommandClass::kEssential,
-                                               [name](Turn& turn) -> absl::Status {
-                                                 const Job* job = turn.state().FindJob(name);
-                                                 if (job == nullptr)
-                                                   return absl::NotFoundError(name);
-                                                 MaybeEvent event = CancelOf(*job, "simulated");
-                                                 if (!event.ok()) return event.status();
-                                                 return event->has_value()
-                                                            ? turn.Emit(**std::move(event))
-                                                            : absl::OkStatus();
-                                               },
-                                               std::move(answer));
-                                         },
-                                     .done =
-                                         [this, name](const absl::Status& status) {
-                                           if (status.ok()) safety_->OnCancelled(name);
-                                         },
-                                     .what = name,
-                                     .backoff = Backoff(kRetry, &dice_.random())}));
+    ChangeJob(
+        name, [](const Job& job) { return CancelOf(job, "simulated"); },
+        [this, name](const absl::Status& status) {
+          if (status.ok()) safety_->OnCancelled(name);
+        });
   });
+}
+
+// A job that has ended by then, or is to end, is left as it is. One that a client finds suspended
+// is resumed some time later: by an order that came late and again it may have been suspended anew.
+void Clients::SuspendLater(const std::string& name) {
+  scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
+    ChangeJob(
+        name, [](const Job& job) { return SuspensionOf(job, true); }, [](const absl::Status&) {});
+  });
+}
+
+void Clients::Resume(const std::string& name) {
+  ChangeJob(
+      name, [](const Job& job) { return SuspensionOf(job, false); }, [](const absl::Status&) {});
+}
+
+void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,
+                        std::function<void(const absl::Status&)> done) {
+  Send(std::make_shared<Call>(
+      Call{.perform =
+               [this, name, change = std::move(change)](std::function<void(absl::Status)> answer) {
+                 server_->Change(
+                     CommandClass::kEssential,
+                     [name, change](Turn& turn) -> absl::Status {
+                       const Job* job = turn.state().FindJob(name);
+                       if (job == nullptr) return absl::NotFoundError(name);
+                       MaybeEvent event = change(*job);
+                       if (!event.ok()) return event.status();
+                       return event->has_value() ? turn.Emit(**std::move(event)) : absl::OkStatus();
+                     },
+                     std::move(answer));
+               },
+           .done = std::move(done),
+           .what = name,
+           .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
 // Until it has ended.
 void Clients::Poll(const std::string& name) {
   struct Seen {
-    bool found = false, ended = false;
+    bool found = false, ended = false, suspended = false;
   };
   auto seen = std::make_shared<Seen>();
-  Send(std::make_shared<Call>(
-      Call{.perform =
-               [this, name, seen](std::function<void(absl::Status)> answer) {
-                 if (!server_->up()) return answer(absl::UnavailableError("connection refused"));
-                 ReadView view(server_->loop());
-                 const Seen now = view.Step([&](const ClusterState& state) {
-                   const Job* job = state.FindJob(name);
-                   return job == nullptr ? Seen{} : Seen{true, Ended(job->status.state)};
-                 });
-                 view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
-                   *seen = now;
-                   answer(durable);
-                 });
-               },
-           .done =
-               [this, name, seen](const absl::Status& status) {
-                 if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
-                 safety_->OnRead(name, seen->found, seen->ended);
-                 if (!seen->found || seen->ended) return;
-                 scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name] { Poll(name); });
-               },
-           .what = name,
-           .backoff = Backoff(kRetry, &dice_.random())}));
+  Send(std::make_shared<Call>(Call{
+      .perform =
+          [this, name, seen](std::function<void(absl::Status)> answer) {
+            if (!server_->up()) return answer(absl::UnavailableError("connection refused"));
+            ReadView view(server_->loop());
+            const Seen now = view.Step([&](const ClusterState& state) {
+              const Job* job = state.FindJob(name);
+              return job == nullptr ? Seen{}
+                                    : Seen{true, Ended(job->status.state), job->status.suspended};
+            });
+            view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
+              *seen = now;
+              answer(durable);
+            });
+          },
+      .done =
+          [this, name, seen](const absl::Status& status) {
+            if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
+            safety_->OnRead(name, seen->found, seen->ended);
+            if (!seen->found || seen->ended) return;
+            if (seen->suspended && dice_.Chance(0.3)) Resume(name);
+            scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name] { Poll(name); });
+          },
+      .what = name,
+      .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
 void Clients::Steer(const std::string& node, bool cordoned) {

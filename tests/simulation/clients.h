@@ -11,6 +11,7 @@
 
 #include "berth/v1/job.pb.h"
 #include "clients/cpp/retry.h"
+#include "server/job_change.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/safety.h"
 #include "tests/simulation/server.h"
@@ -20,9 +21,12 @@ namespace berth::simulation {
 // What jobs may ask for so that each of them fits some time.
 struct Workload {
   std::vector<std::string> queues;
-  int64_t cpu_millis = 0;  // of the smallest node
-  int gpus = 0;            // likewise
+  int64_t cpu_millis = 0;           // of the smallest node
+  int gpus = 0;                     // likewise
+  int64_t shared_memory_bytes = 0;  // of each GPU, if tasks may have parts of them
   int nodes = 0;
+  bool borrows = false;    // queues deserve a part, and no job that may not be taken back gets more
+  int rack_nodes = 0;      // of the smaller rack; 0: there are none
   absl::Duration between;  // jobs, on average
   int64_t max_jobs = 0;
 };
@@ -47,9 +51,14 @@ class Clients {
 
   v1::Job MakeJob();
   void SetGroup(v1::TaskGroup* group, int most_tasks);
+  void SetDevices(v1::DeviceRequest* gpus);
   void SubmitNext();
-  void OnSubmitted(const v1::Job& job, const v1::SubmitJobsResponse& response);
+  void OnSubmitted(const v1::Job& job, uint64_t uid);
   void CancelLater(const std::string& name);
+  void SuspendLater(const std::string& name);
+  void Resume(const std::string& name);
+  void ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,
+                 std::function<void(const absl::Status&)> done);
   void Poll(const std::string& name);
   // Sends and repeats it.
   void Send(const CallPtr& call);

@@ -55,7 +55,19 @@ void Safety::OnSubmitting(const v1::Job& asked) {
     job.tasks += group.replicas();
     least += group.min_available() > 0 ? group.min_available() : group.replicas();
   }
-  job.rigid = least == job.tasks && !RestartsParts(asked.spec());
+  const v1::JobSpec& spec = asked.spec();
+  const bool in_turn = spec.groups_size() > 1 && !spec.groups(1).depends_on().empty();
+  job.rigid = least == job.tasks && !in_turn && !RestartsParts(spec);
+  job.near = spec.has_topology();
+  if (!spec.dependencies().empty()) {
+    job.after = spec.dependencies(0).job();
+    job.after_ok = spec.dependencies(0).condition() == v1::JobDependency::AFTER_OK;
+  }
+  if (in_turn) {
+    job.first_group = spec.groups(0).replicas();
+    job.after_group_completed =
+        spec.groups(1).depends_on(0).condition() == v1::GroupDependency::COMPLETED;
+  }
   job.alone = asked.spec().on_node_loss() != v1::REPLACE_NOW;
 }
 
@@ -72,7 +84,7 @@ void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
 void Safety::OnCancelling(const std::string& name) {
   Job& job = jobs_.at(name);
   job.cancelling = true;
-  if (!job.may_end_since) job.may_end_since = wall_();
+  MayEnd(job);
 }
 
 void Safety::OnCancelled(const std::string& name) { jobs_.at(name).cancelled = true; }
@@ -90,6 +102,15 @@ void Safety::OnRead(const std::string& name, bool found, bool ended) {
   job.ended = ended;
 }
 
+// And what waits for it, which may fail with it.
+void Safety::MayEnd(Job& job) {
+  if (job.may_end_since) return;
+  job.may_end_since = wall_();
+  for (auto& [name, other] : jobs_) {
+    if (other.after == job.name) MayEnd(other);
+  }
+}
+
 // Nothing of it has ended, and nobody has cancelled it: then it cannot have ended either.
 bool Safety::MayBeForgotten(const Job& job) const {
   return job.may_end_since && wall_() >= *job.may_end_since + ttl_;
@@ -102,7 +123,7 @@ void Safety::OnPrepared(size_t node, const TaskId& id) {
   prepared_.emplace(id, scheduler_->now());
   // It may fail before it runs, of which nothing is seen here.
   Job* job = Find(id.job_uid);
-  if (job != nullptr && !job->may_end_since) job->may_end_since = wall_();
+  if (job != nullptr) MayEnd(*job);
 }
 
 void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) {
@@ -132,6 +153,8 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   on_node_[node].insert(id);
   CheckAlone(id);
   CheckWhole(job, id);
+  CheckOrder(job, id);
+  CheckNear(job, id);
   CheckRoom(node);
 }
 
@@ -143,7 +166,7 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   Job* job = Find(id.job_uid);
   if (job == nullptr) return;
   if (succeeded) job->succeeded.insert(id.task);
-  if (!job->may_end_since) job->may_end_since = wall_();
+  MayEnd(*job);
 }
 
 // A machine that stands still runs nothing; when it goes on it must stop what was replaced.
@@ -199,18 +222,62 @@ bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
   return ended == ended_.end() || ended->second >= time;
 }
 
+// After what it waits for: a job of which something has begun will begin nothing any more, and,
+// unless copies of its tasks may live on elsewhere, nothing of it runs.
+void Safety::CheckOrder(const Job& job, const TaskId& id) {
+  if (!job.after.empty()) {
+    const Job& before = jobs_.at(job.after);
+    if (job.after_ok && before.succeeded.empty()) {
+      Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and nothing of ",
+                                 job.after, " has succeeded"));
+    }
+    for (const auto& [other, process] : running_) {
+      if (!before.alone || other.job_uid != before.uid || frozen_[process.node]) continue;
+      Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and ", ToString(other),
+                                 " of ", job.after, " runs"));
+    }
+  }
+  for (const auto& [name, other] : jobs_) {
+    if (other.after == job.name && !other.started.empty()) {
+      Fail("order", absl::StrCat(ToString(id), " starts after ", name, ", which waited for it"));
+    }
+  }
+  if (id.task < static_cast<uint32_t>(job.first_group) || job.first_group == 0) return;
+  for (uint32_t task = 0; task < static_cast<uint32_t>(job.first_group); ++task) {
+    const bool done = job.succeeded.contains(task);
+    const auto begun = job.started.lower_bound({task, 0});
+    const bool began = begun != job.started.end() && begun->first == task;
+    if (job.after_group_completed ? done : began) return;  // of a group not all may be needed
+  }
+  Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts before its first group"));
+}
+
+// Members of a gang are bound together: those of one attempt are in one rack.
+void Safety::CheckNear(const Job& job, const TaskId& id) {
+  if (!job.near || !job.rigid) return;
+  for (auto it = running_.lower_bound({id.job_uid, 0, 0});
+       it != running_.end() && it->first.job_uid == id.job_uid; ++it) {
+    const bool same = it->first.attempt == id.attempt && job.succeeded.empty();
+    if (!same || nodes_[it->second.node].rack == nodes_[running_.at(id).node].rack) continue;
+    Fail("near", absl::StrCat(ToString(id), " and ", ToString(it->first), " of ", job.name,
+                              " run in two racks"));
+  }
+}
+
 void Safety::CheckRoom(size_t node) {
   int64_t cpu = 0, memory = 0;
-  std::map<std::string, int> devices;
+  std::map<std::string, int> devices, users;
   for (const TaskId& id : on_node_[node]) {
     const v1::TaskLaunch& launch = running_.at(id).launch;
     cpu += launch.cpu_millis();
     memory += launch.memory_bytes();
     for (int i = 0; i < launch.device_uuids_size(); ++i) {
-      const int share = i < launch.device_shares_size() ? launch.device_shares(i) : kWholeDevice;
+      const bool shared =
+          i < launch.device_memory_shares_size() && launch.device_memory_shares(i) < kWholeDevice;
       int& used = devices[launch.device_uuids(i)];
-      used += share;
-      if (used <= kWholeDevice) continue;
+      used += shared ? launch.device_memory_shares(i) : kWholeDevice;
+      const int sharing = ++users[launch.device_uuids(i)];
+      if (used <= kWholeDevice && sharing <= nodes_[node].max_tasks) continue;
       Fail("room", absl::StrCat("device ", launch.device_uuids(i), " is given twice, to ",
                                 ToString(id), " too"));
     }

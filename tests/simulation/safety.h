@@ -30,6 +30,8 @@ namespace berth::simulation {
 
 struct NodeRoom {
   int64_t cpu_millis = 0, memory_bytes = 0;
+  int max_tasks = 1;  // that may share a device
+  size_t rack = 0;
 };
 
 class Safety final : public Observer {
@@ -60,6 +62,11 @@ class Safety final : public Observer {
     int tasks = 1;
     bool rigid = true;  // all of them or none
     bool alone = true;  // not REPLACE_NOW
+    bool near = false;  // all in one rack
+    std::string after;  // another job, until that has ended
+    bool after_ok = false;
+    int first_group = 0;                 // tasks of the first group, if the second waits for it
+    bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
     std::optional<absl::Time> may_end_since;          // not before then
     std::set<std::pair<uint32_t, uint32_t>> started;  // task, attempt
@@ -77,10 +84,13 @@ class Safety final : public Observer {
   };
   void Fail(absl::string_view rule, const std::string& what);
   Job* Find(uint64_t uid);
+  void MayEnd(Job& job);
   bool MayBeForgotten(const Job& job) const;
   void CheckAlone(const TaskId& id);
   bool WasThereSince(const TaskId& task, absl::Duration time) const;
   void CheckWhole(const Job& job, const TaskId& id);
+  void CheckOrder(const Job& job, const TaskId& id);
+  void CheckNear(const Job& job, const TaskId& id);
   void CheckRoom(size_t node);
 
   Scheduler* const scheduler_;

@@ -21,6 +21,19 @@ constexpr absl::Duration kSettle = absl::Minutes(30);
 constexpr absl::Duration kHealWithin = absl::Minutes(10);
 constexpr absl::Duration kFinishWithin = absl::Hours(24);
 constexpr absl::Duration kLook = absl::Seconds(10);
+constexpr int64_t kGpuBytes = int64_t{40} << 30;
+constexpr int kMaxTasksPerGpu = 4;
+
+// "" for a job that has ended, or is gone.
+std::string WhyOpen(const ClusterState& state, const std::string& name) {
+  const Job* job = state.FindJob(name);
+  if (job == nullptr || Ended(job->status.state)) return "";
+  const PendingClass* waiting = state.pending().FindClass(job->pending_class);
+  const std::string why = waiting == nullptr || !waiting->blocked ? "" : waiting->blocked->detail;
+  const int code = waiting == nullptr || !waiting->blocked ? 0 : waiting->blocked->code;
+  return absl::StrCat("state ", static_cast<int>(job->status.state), ", verdict ", code, ", ",
+                      job->status.suspended ? "suspended, " : "", job->status.message, why);
+}
 
 }  // namespace
 
@@ -48,6 +61,9 @@ void World::MakeMachines() {
   const int gpus = dice_.Chance(0.7) ? static_cast<int>(dice_.Between(1, 8)) : 0;
   constexpr absl::Duration kKept[] = {absl::Minutes(10), absl::Hours(1), absl::Hours(24)};
   const absl::Duration keep_ended = kKept[dice_.Below(std::size(kKept))];
+  shared_memory_bytes_ = gpus > 0 && dice_.Chance(0.5) ? kGpuBytes : 0;
+  const size_t racks = count >= 4 && dice_.Chance(0.5) ? 2 : 1;
+  rack_nodes_ = racks > 1 ? static_cast<int>(count / racks) : 0;
   std::vector<NodeRoom> rooms;
   std::vector<MachineSpec> specs;
   for (size_t i = 0; i < count; ++i) {
@@ -66,8 +82,16 @@ void World::MakeMachines() {
       device.set_kind("gpu");
       device.set_uuid(absl::StrCat(spec.name, "-gpu-", g));
       device.set_numa_node(-1);
+      device.set_memory_bytes(kGpuBytes);
+      if (shared_memory_bytes_ > 0) {
+        device.set_max_tasks(kMaxTasksPerGpu);
+        device.set_oversubscription(i % 2 == 0 ? 200 : 100);
+      }
     }
-    rooms.push_back({spec.inventory.cpu_millis(), spec.inventory.memory_bytes()});
+    rooms.push_back({.cpu_millis = spec.inventory.cpu_millis(),
+                     .memory_bytes = spec.inventory.memory_bytes(),
+                     .max_tasks = shared_memory_bytes_ > 0 ? kMaxTasksPerGpu : 1,
+                     .rack = i % racks});
     specs.push_back(std::move(spec));
   }
   safety_ = std::make_unique<Safety>(
@@ -104,7 +128,9 @@ void World::MakeClients() {
   Workload workload{.queues = queues_,
                     .cpu_millis = machines_[0]->spec().inventory.cpu_millis(),
                     .gpus = machines_[0]->spec().inventory.devices_size(),
+                    .shared_memory_bytes = shared_memory_bytes_,
                     .nodes = static_cast<int>(machines_.size()),
+                    .rack_nodes = rack_nodes_,
                     .between = dice_.Between(absl::Seconds(20), absl::Seconds(90)),
                     .max_jobs = options_.max_jobs};
   for (const auto& machine : machines_) {
@@ -112,6 +138,8 @@ void World::MakeClients() {
     workload.cpu_millis = std::min(workload.cpu_millis, inventory.cpu_millis());
     workload.gpus = std::min(workload.gpus, inventory.devices_size());
   }
+  borrows_ = dice_.Chance(0.5);
+  workload.borrows = borrows_;
   clients_ = std::make_unique<Clients>(std::move(workload), &scheduler_, &trace_, network_.get(),
                                        server_.get(), safety_.get(), options_.seed,
                                        [this](const std::string& what) { Fail(what); });
@@ -129,13 +157,33 @@ void World::StartServer() {
   });
 }
 
+void World::CreateRacks() {
+  if (rack_nodes_ == 0) return;
+  for (int rack = 0; rack < 2; ++rack) {
+    HyperNodeSpec spec{.name = absl::StrCat("rack-", rack)};
+    for (size_t i = static_cast<size_t>(rack); i < machines_.size(); i += 2)
+      spec.members.push_back({.text = machines_[i]->spec().name});
+    server_->Change(
+        CommandClass::kNewWork,
+        [spec](Turn& turn) {
+          return turn.Emit(HyperNodeChanged{turn.state().next_hyper_node_id(), spec});
+        },
+        [](const absl::Status& status) { BERTH_CHECK(status.ok()); });
+  }
+}
+
+// Some have what they deserve, so that others borrow and are reclaimed.
 void World::CreateQueues(int count) {
+  int64_t cpus = 0;
+  for (const auto& machine : machines_) cpus += machine->spec().inventory.cpu_millis() / 1000;
+  const int64_t share = borrows_ ? cpus / count : 0;
   for (int i = 0; i < count; ++i) {
     server_->Change(
         CommandClass::kNewWork,
-        [name = queues_[static_cast<size_t>(i)]](Turn& turn) -> absl::Status {
+        [share, name = queues_[static_cast<size_t>(i)]](Turn& turn) -> absl::Status {
           QueueSpec spec;
           spec.name = name;
+          if (share > 0) spec.deserved = {{"cpu", share * kWhole}};
           return turn.Emit(QueueCreated{turn.state().next_queue_id(), spec});
         },
         [](const absl::Status& status) { BERTH_CHECK(status.ok()); });
@@ -153,6 +201,7 @@ bool World::StepUntil(absl::Duration limit) {
 Outcome World::Run() {
   StartServer();
   CreateQueues(static_cast<int>(queues_.size()));
+  CreateRacks();
   StepUntil(absl::Seconds(1));
   for (const auto& machine : machines_) machine->PowerOn();
   clients_->Begin();
@@ -207,11 +256,9 @@ std::string World::UnwellNodes() {
 std::string World::UnfinishedJobs() {
   if (clients_->waiting() > 0) return absl::StrCat(clients_->waiting(), " calls have no answer");
   for (const auto& [name, job] : safety_->jobs()) {
-    const bool ended = server_->loop().Read([&, &name = name](const ClusterState& state, uint64_t) {
-      const Job* known = state.FindJob(name);
-      return known == nullptr || Ended(known->status.state);
-    });
-    if (!ended) return absl::StrCat("job ", name, " has not ended");
+    const std::string open = server_->loop().Read(
+        [&name = name](const ClusterState& state, uint64_t) { return WhyOpen(state, name); });
+    if (!open.empty()) return absl::StrCat("job ", name, " has not ended: ", open);
   }
   for (const auto& machine : machines_) {
     if (machine->processes() > 0) {

@@ -48,6 +48,7 @@ class World final : public FaultTarget {
   void MakeServer();
   void MakeClients();
   void CreateQueues(int count);
+  void CreateRacks();
   bool StepUntil(absl::Duration limit);
   // Within the bound, else it fails, saying what is missing.
   void Expect(absl::Duration bound, const std::function<std::string()>& missing);
@@ -67,6 +68,9 @@ class World final : public FaultTarget {
   std::unique_ptr<Clients> clients_;
   std::unique_ptr<Faults> faults_;
   std::vector<std::string> queues_;
+  int64_t shared_memory_bytes_ = 0;  // as Workload has them
+  int rack_nodes_ = 0;
+  bool borrows_ = false;
 };
 
 }  // namespace berth::simulation

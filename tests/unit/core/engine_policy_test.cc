@@ -253,6 +253,28 @@ TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
     run.cluster.Settle();
     CHECK(run.Tasks() == "RR");
   }
+  SECTION("keep, but suspended and resumed after the fence: nothing starts beside what lives on") {
+    shape.on_node_loss = NodeLossPolicy::kKeep;
+    Running run(shape);
+    const NodeId lost = run.cluster.node_id("n2");
+    run.cluster.Must(NodeSilenced{.id = lost});
+    run.cluster.Must(NodeFenced{.id = lost});
+    run.cluster.Must(JobSuspended{.id = run.job, .suspended = true});
+    run.cluster.Settle();
+    run.cluster.Must(JobSuspended{.id = run.job, .suspended = false});
+    run.cluster.Settle();
+    run.cluster.GoneAll(run.job);
+    CHECK(run.Tasks() == ".?");
+    CHECK(run.cluster.Why(run.job).at(0).detail ==
+          "node n2 is lost, and what the job keeps there may still run: it waits for the node, or "
+          "to be cancelled");
+    run.cluster.Must(NodeRegistered{
+        .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
+    run.cluster.Settle();
+    CHECK(run.Tasks() == ".L");
+    run.cluster.GoneAll(run.job);
+    CHECK(run.Tasks() == "BB");
+  }
   SECTION("keep, but cancelled after the fence") {
     shape.on_node_loss = NodeLossPolicy::kKeep;
     Running run(shape);

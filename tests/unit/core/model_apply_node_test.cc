@@ -86,6 +86,25 @@ TEST_CASE_METHOD(Fixture, "fencing ends lost tasks according to the job's policy
   CHECK(CheckConsistency(state).ok());
 }
 
+TEST_CASE_METHOD(Fixture, "what is kept is not run again before its node says that it is gone") {
+  const JobId before = Running("before", NodeLossPolicy::kKeep, 0);  // released before the silence
+  const JobId after = Running("after", NodeLossPolicy::kKeep, 1);    // and after the fence
+  REQUIRE(Try(TasksReleased{before, {0}, true, ReleaseReason::kSuspended}).ok());
+  REQUIRE(Try(NodeSilenced{n}).ok());
+  REQUIRE(Try(NodeFenced{n}).ok());
+  REQUIRE(Try(TasksReleased{after, {0}, true, ReleaseReason::kSuspended}).ok());
+  for (const JobId id : {before, after}) {
+    CHECK(State(id) == TaskState::kLost);
+    CHECK(task(id, 0).before_lost == TaskState::kReleasing);
+  }
+  CHECK(CheckConsistency(state).ok());
+  REQUIRE(Try(TasksReleased{after, {0}, false, ReleaseReason::kCancelled}).ok());
+  CHECK(State(after) == TaskState::kFailed);  // nothing of it is to run any more
+  REQUIRE(Register(NodeWith("n", 4)).ok());
+  CHECK(State(before) == TaskState::kReleasing);
+  CHECK(CheckConsistency(state).ok());
+}
+
 TEST_CASE_METHOD(Fixture, "tasks follow their devices when the list changes", "[model]") {
   const JobId id = Running("j", NodeLossPolicy::kFence, 2);
   const JobId other = Running("k", NodeLossPolicy::kFence, 3);
