@@ -157,7 +157,11 @@ void App::Wire() {
   queue_service_ = std::make_unique<QueueService>(&context_);
   node_service_ = std::make_unique<NodeService>(&context_);
   watch_service_ = std::make_unique<WatchService>(watches_.get());
-  cluster_service_ = std::make_unique<ClusterService>(&context_, start_, &reloader_);
+  cluster_service_ = std::make_unique<ClusterService>(
+      &context_, start_, &reloader_,
+      ClusterService::Backups{.store = store_.get(),
+                              .executor = log_executor_.get(),
+                              .directory = config_.backup_directory()});
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);

@@ -98,6 +98,14 @@ class Store {
   // so until there is such a base, if there are any. Thread-safe beside Append.
   virtual absl::Status TrimLog(uint64_t sequence) = 0;
 
+  // Copies all of it, as it is after the last durable batch or a later one, to `directory`, which
+  // is not there yet: whole and synced, or not there at all. That is a backup as Restore takes it
+  // (storage/restore.h). For a thread that nobody waits for: one at a time with KeepBase and
+  // TrimLog, beside Append. ALREADY_EXISTS, RESOURCE_EXHAUSTED, INTERNAL: nothing has changed.
+  virtual absl::Status Backup(const std::string& directory) {
+    return absl::UnimplementedError(absl::StrCat("this store cannot be copied to ", directory));
+  }
+
   // ---- Bases: copies of the records as they were after some batch. From there the log can be
   // folded and verified once its beginning has aged out (LoadEarliest, storage/load.h). A store may
   // keep none, as these do. KeepBase and TrimLog: one thread at a time, beside Append.

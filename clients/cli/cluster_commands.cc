@@ -115,6 +115,30 @@ ExitCode Finalize(Session& session, bool dry_run) {
   return ExitCode::kOk;
 }
 
+ExitCode Backup(Session& session, const std::string& name) {
+  v1::BackupRequest request;
+  request.set_name(name);
+  const absl::StatusOr<v1::BackupResponse> response =
+      session.Call(&v1::ClusterService::StubInterface::Backup, request);
+  if (!response.ok()) return session.Finish(response.status());
+  switch (session.options.format) {
+    case Format::kJson:
+      session.out() << JsonOf(*response) << "\n";
+      break;
+    case Format::kYaml:
+      session.out() << WriteYaml(*response);
+      break;
+    case Format::kName:
+      session.out() << response->directory() << "\n";
+      break;
+    default:
+      session.out() << response->directory() << ", " << HumanBytes(response->bytes())
+                    << ", revision " << response->revision()
+                    << "\nto go back to it: berthd --restore " << response->directory() << "\n";
+  }
+  return ExitCode::kOk;
+}
+
 ExitCode Version(Session& session, bool client_only) {
   session.out() << "berth " << kBerthVersion << "\n";
   if (client_only) return ExitCode::kOk;
@@ -140,6 +164,10 @@ void AddClusterCommands(CLI::App& app, Session& session) {
       AddCommand(noun, session, "finalize", "after an upgrade: no way back to the version before",
                  [finalize_dry_run](Session& s) { return Finalize(s, *finalize_dry_run); });
   finalize->add_flag("--dry-run", *finalize_dry_run, "only tell what would change");
+  auto backup_name = std::make_shared<std::string>();
+  CLI::App* backup = AddCommand(noun, session, "backup", "copy the store while the server runs",
+                                [backup_name](Session& s) { return Backup(s, *backup_name); });
+  backup->add_option("name", *backup_name, "of the backup; default: the time");
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
                                  [client_only](Session& s) { return Version(s, *client_only); });

@@ -1,14 +1,25 @@
 #include "server/services/cluster_service.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "server/cluster_totals.h"
 #include "server/convert_node.h"
 #include "server/convert_values.h"
+#include "support/log.h"
 #include "support/version.h"
 
 namespace berth {
 namespace {
+
+constexpr size_t kMaxBackupName = 128;
+constexpr absl::Duration kBackupRetry = absl::Seconds(5);
 
 void FillCounts(const ClusterState& state, v1::ClusterInfo& info) {
   for (size_t i = 0; i < kJobStates; ++i) {
@@ -30,6 +41,30 @@ void FillNodes(const ClusterState& state, const NodeTotals& totals, v1::ClusterI
     (*info.mutable_nodes())[ShortName(name, "NODE_")] = totals.by_state[i];
   }
   ToProto(totals.capacity, state.interner(), info.mutable_capacity());
+}
+
+// The name becomes one of a directory: nothing of it leads elsewhere.
+absl::Status CheckBackupName(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+  if (plain && !name.empty() && name[0] != '.' && name.size() <= kMaxBackupName) {
+    return absl::OkStatus();
+  }
+  return ViolationsError(absl::StatusCode::kInvalidArgument,
+                         {{"name", absl::StrCat("letters, digits, '.', '_' and '-', not first a "
+                                                "'.', and at most ",
+                                                kMaxBackupName, " of them")}});
+}
+
+int64_t BytesBelow(const std::string& directory) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->is_regular_file(error)) bytes += static_cast<int64_t>(entry->file_size(error));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -108,6 +143,55 @@ grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerCo
           return absl::OkStatus();
         });
   return reactor;
+}
+
+grpc::ServerUnaryReactor* ClusterService::Backup(grpc::CallbackServerContext* context,
+                                                 const v1::BackupRequest* request,
+                                                 v1::BackupResponse* response) {
+  Reply<v1::BackupResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const std::string name =
+      request->name().empty()
+          ? absl::FormatTime("%Y%m%dT%H%M%SZ", context_.clock->Now(), absl::UTCTimeZone())
+          : request->name();
+  absl::Status status = CheckBackupName(name);
+  if (status.ok() && backups_.directory.empty()) {
+    status = absl::FailedPreconditionError("the server's configuration has no backupDirectory");
+  }
+  if (status.ok() && backing_up_.exchange(true)) {
+    status = RetryLaterError(absl::StatusCode::kResourceExhausted, "another backup is being made",
+                             kBackupRetry);
+  } else if (status.ok()) {
+    backups_.executor->Run([this, name, reply = std::move(reply)]() mutable {
+      const absl::Status made = MakeBackup(name, reply.response());
+      backing_up_ = false;
+      reply.Finish(made);
+    });
+    return reactor;
+  }
+  reply.Finish(status);
+  return reactor;
+}
+
+absl::Status ClusterService::MakeBackup(const std::string& name, v1::BackupResponse& response) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::create_directory(backups_.directory, error)) {
+    fs::permissions(backups_.directory, fs::perms::owner_all, error);
+  }
+  if (error) return absl::InternalError(absl::StrCat(backups_.directory, ": ", error.message()));
+  const std::string directory = absl::StrCat(backups_.directory, "/", name);
+  const uint64_t revision = backups_.store->LastSequence();
+  absl::Status status = backups_.store->Backup(directory);
+  if (!status.ok()) {
+    LogError("no backup was made", {{"directory", directory}, {"error", status}});
+    return status;
+  }
+  response.set_directory(directory);
+  response.set_revision(revision);
+  response.set_bytes(BytesBelow(directory));
+  LogInfo("a backup was made", {{"directory", directory}, {"revision", revision}});
+  return absl::OkStatus();
 }
 
 }  // namespace berth

@@ -22,7 +22,6 @@
 namespace berth {
 namespace {
 
-constexpr char kBasesName[] = "/bases";
 constexpr char kNewBaseName[] = "/new.sst";
 constexpr size_t kSequenceDigits = 20;
 

@@ -23,6 +23,8 @@
 
 namespace berth {
 
+// In the store's directory: the bases, one file each.
+inline constexpr char kBasesName[] = "/bases";
 // How much of the log's end is checked against the chain when the store is opened. fsck checks all
 // of it.
 inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
@@ -59,6 +61,7 @@ class RocksDbStore final : public Store {
   // rocksdb_bases.cc
   absl::Status TrimLog(uint64_t sequence) override;
   absl::StatusOr<uint64_t> KeepBase() override;
+  absl::Status Backup(const std::string& directory) override;  // rocksdb_backup.cc
   absl::StatusOr<std::vector<uint64_t>> Bases() const override;
   absl::Status LoadBase(
       uint64_t sequence,
@@ -100,6 +103,7 @@ class RocksDbStore final : public Store {
   absl::Status Reopen(size_t bytes);
   bool HasRoom(uint64_t bytes) const;
   absl::Status DiskFull() const;
+  absl::Status CopyTo(const std::string& directory) const;
   absl::Status CheckRoomForBase(const Database& database) const;
   absl::Status CheckBase(uint64_t sequence, absl::string_view meta) const;
   absl::Status LostBatches() const;

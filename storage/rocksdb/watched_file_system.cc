@@ -134,8 +134,14 @@ void DiskTroubles::Note(const IOStatus& status, absl::string_view file, bool was
   // A table that could not be finished is given up; what it was made from is still in the log.
   const bool harmless = status.IsNoSpace() && absl::EndsWith(file, ".sst");
   absl::MutexLock lock(&mutex_);
+  if (!ignored_.empty() && absl::StartsWith(file, ignored_)) return;
   if (was_sync && !harmless && failed_sync_.empty()) failed_sync_ = text;
   if (status.IsNoSpace()) no_space_ = text;
+}
+
+void DiskTroubles::Ignore(const std::string& prefix) {
+  absl::MutexLock lock(&mutex_);
+  ignored_ = prefix;
 }
 
 std::string DiskTroubles::FailedSync() const {

@@ -22,6 +22,8 @@ class DiskTroubles {
  public:
   void Note(const rocksdb::IOStatus& status, absl::string_view file, bool was_sync)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // What goes wrong with files of this beginning is no trouble of the store's; "" = none.
+  void Ignore(const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
   // "FILE: REASON" of the first failed sync ever, but for tables that met a full disk; empty if
   // none failed.
   std::string FailedSync() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -32,6 +34,7 @@ class DiskTroubles {
   mutable absl::Mutex mutex_;
   std::string failed_sync_ ABSL_GUARDED_BY(mutex_);
   std::string no_space_ ABSL_GUARDED_BY(mutex_);
+  std::string ignored_ ABSL_GUARDED_BY(mutex_);
 };
 
 class WatchedFileSystem final : public rocksdb::FileSystemWrapper {

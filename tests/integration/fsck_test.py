@@ -114,6 +114,30 @@ class Fsck(unittest.TestCase):
         self.assertIn("in use by another process", result.stderr)
         self.assertFalse(place.exists())
 
+    def test_a_backup_of_a_running_server_is_one_to_go_back_to(self):
+        with Cluster(config={"backupDirectory": str(self.cluster.home / "backups")}) as cluster:
+            cluster.server.start()
+            cluster.create_queue("q")
+            cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="r1", jobs=[make_job("before", "q", ["true"])]), timeout=10)
+            said = cluster.berth("cluster", "backup", "nightly-1")
+            self.assertIn("berthd --restore", said)
+            self.assertIn("is there already", cluster.run_berth("cluster", "backup", "nightly-1").stderr)
+            self.assertIn("name: letters", cluster.run_berth("cluster", "backup", "../x").stderr)
+            cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="r2", jobs=[make_job("after", "q", ["true"])]), timeout=10)
+            cluster.server.kill()
+            shutil.rmtree(cluster.server.data)
+            result = subprocess.run([str(BIN / "berthd"), "--restore", str(self.cluster.home / "backups/nightly-1"),
+                                     "--data", str(cluster.server.data)], capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            cluster.server.start()
+            names = {job.name for job in cluster.api.jobs.ListJobs(job_pb2.ListJobsRequest(), timeout=10).jobs}
+            self.assertEqual(names, {"before"})
+
+    def test_without_a_backup_directory_none_is_made(self):
+        with Cluster() as cluster:
+            cluster.server.start()
+            self.assertIn("backupDirectory", cluster.run_berth("cluster", "backup").stderr)
+
     def test_a_broken_manifest_is_found(self):
         store = self.copy("manifest")
         (manifest,) = [f for f in store.rglob("MANIFEST-*")]

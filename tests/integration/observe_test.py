@@ -82,9 +82,9 @@ class Observe(unittest.TestCase):
 
     def test_unbuilt_services_say_so_by_name(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            self.cluster.api.cluster.Backup(cluster_pb2.BackupRequest(directory="/x"), timeout=5)
+            self.cluster.api.channel.unary_unary("/berth.v1.ExplainService/WhatIf")(b"", timeout=5)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
-        self.assertRegex(caught.exception.details().lower(), "backup")
+        self.assertRegex(caught.exception.details().lower(), "what-if")
 
     def test_logs_name_job_and_node(self):
         log = self.cluster.server.output()

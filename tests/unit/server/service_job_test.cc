@@ -376,10 +376,6 @@ TEST_CASE("service: what is not built says so by name") {
   const absl::Status what_if =
       Call(*world.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest(), &answered);
   CHECK(what_if.message() == "answering what-if questions is not built yet");
-  v1::BackupResponse backup;
-  const absl::Status no_backup =
-      Call(*world.cluster, &v1::ClusterService::Stub::Backup, v1::BackupRequest(), &backup);
-  CHECK(no_backup.message() == "backup of a running server is not built yet");
 }
 
 TEST_CASE("service: a message above the limit is refused") {

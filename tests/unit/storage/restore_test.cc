@@ -4,7 +4,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "storage/keys.h"
 #include "storage/rocksdb/rocksdb_store.h"
@@ -67,6 +70,60 @@ TEST_CASE("restore: a snapshot that ends with what a power cut leaves is mended,
   REQUIRE(world.Restored().ok());
   CHECK(fs::file_size(world.Log()) == size + 4096);
   CHECK(RocksDbStore::Open({.directory = world.place}).value()->LastSequence() == 40);
+}
+
+TEST_CASE("restore: a backup that is made while batches are written is a beginning of them") {
+  World world;
+  const std::string copy = world.directory / "copy";
+  uint64_t at_least = 0;
+  {
+    auto store = RocksDbStore::Open({.directory = world.backup}).value();
+    RandomCluster cluster(5);
+    std::vector<Batch> more;
+    for (uint64_t sequence = 1; sequence <= 400;) {
+      auto batch = cluster.Turn(sequence, 8);
+      if (!batch.has_value()) continue;
+      if (sequence++ > 40) more.push_back(*std::move(batch));
+    }
+    at_least = store->LastSequence();
+    std::thread writer([&] {
+      for (const Batch& batch : more) {
+        if (!store->Append({&batch}).ok()) return;
+      }
+    });
+    const absl::Status status = store->Backup(copy);
+    writer.join();
+    INFO(status);
+    CHECK(status.ok());
+    CHECK(store->LastSequence() == 400);
+    CHECK(absl::IsAlreadyExists(store->Backup(copy)));
+  }
+  std::ostringstream report;
+  const absl::Status restored = Restore(copy, world.place, report);  // checks the chain, too
+  INFO(restored);
+  REQUIRE(restored.ok());
+  const auto store = RocksDbStore::Open({.directory = world.place}).value();
+  CHECK(store->LastSequence() >= at_least);
+  CHECK(store->LastSequence() <= 400);
+  CHECK(store->Bases().value() == std::vector<uint64_t>{20});
+  CHECK((fs::status(copy).permissions() & fs::perms::others_all) == fs::perms::none);
+  CHECK_FALSE(fs::exists(world.directory / ".copy.new"));
+}
+
+TEST_CASE("restore: a backup where nothing can be written leaves nothing, and the store goes on") {
+  World world;
+  auto store = RocksDbStore::Open({.directory = world.backup}).value();
+  const std::string nowhere = world.directory / "missing/copy";
+  const absl::Status status = store->Backup(nowhere);
+  CHECK_FALSE(status.ok());
+  CHECK_FALSE(fs::exists(nowhere));
+  RandomCluster cluster(5);
+  std::optional<Batch> next;
+  for (uint64_t sequence = 1; sequence <= 41;) {
+    next = cluster.Turn(sequence, 8);
+    if (next.has_value()) ++sequence;
+  }
+  CHECK(store->Append({&*next}).ok());
 }
 
 TEST_CASE("restore: nothing is overwritten") {
