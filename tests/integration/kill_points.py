@@ -111,11 +111,11 @@ class Load(threading.Thread):
 
     GANG = 4
 
-    def __init__(self, cluster, seed, index=0):
+    def __init__(self, cluster, seed, index=0, address=None):
         super().__init__(daemon=True)
         self.cluster, self.index, self.random = cluster, index, random.Random(seed)
         self.starts = cluster.shared_file(f"starts-{index}")
-        self.api, self.stopping = Api(cluster.server.address), threading.Event()
+        self.api, self.stopping = Api(address or cluster.server.address), threading.Event()
         self.acked, self.cancelled, self.lost_answers, self.wrong = {}, set(), 0, []
 
     def make(self, name, kind):
