@@ -65,6 +65,7 @@ class BadNetwork(unittest.TestCase):
             for number, relay in enumerate(self.relays.values()):
                 relay.fault = make(SEED + number)
             time.sleep(SECONDS)
+            self.assertTrue(all(relay.is_alive() for relay in self.relays.values()))
             connections = sum(relay.connections for relay in self.relays.values()) - begun
             print(f"{what}: {len(self.load.start_lines()) - started} tasks started in {SECONDS} s, {connections} new connections",
                   flush=True)
@@ -96,6 +97,7 @@ class BadNetwork(unittest.TestCase):
             ("resets at any byte", Resets),
             ("4,000 bytes a second", lambda seed: Drip(seed, 4000)),
             ("all of it", lambda seed: AnyOf(seed, [Delays(seed), Stalls(seed), Resets(seed), Drip(seed, 4000)]))])
+        self.assertGreater(len(self.load.start_lines()), 0, "the work goes on")
         self.finish()
 
     def test_slower_than_any_heartbeat(self):

@@ -114,8 +114,9 @@ class Relay(threading.Thread):
                 near.close()
                 continue
             self.connections += 1
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, sink, cut in ((near, far, self.to_server), (far, near, self.to_agent)):
-                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self.pump, args=(source, sink, cut), daemon=True).start()
 
     def pump(self, source, sink, cut):
