@@ -26,8 +26,8 @@ class KillPoints(unittest.TestCase):
     def setUp(self):
         print(f"SEED={SEED} KILLS={KILLS}", flush=True)
         self.random = random.Random(SEED)
-        # Whoever is away for a moment dozens of times may be missed for longer than the usual lease.
-        self.cluster = Cluster({"lease": "120s"})
+        # A server that is killed again as soon as it is ready may not be found by its agents for minutes.
+        self.cluster = Cluster({"lease": "1h"})
         self.cluster.belongs_to(self)
 
     def start(self):
