@@ -103,6 +103,20 @@ void Submit(BenchCluster& cluster, const v1::SubmitJobsRequest& request) {
   Check(cluster.jobs().SubmitJobs(&context, request, &response), "SubmitJobs");
 }
 
+// Until all that can come of the trap has: what its tasks cost is not measured.
+void AwaitTrap(BenchCluster& cluster, int64_t others, bool stuck) {
+  const auto begin = Clock::now();
+  for (int64_t seen = 0; seen < others * kTasksPerStuckNode;) {
+    if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " tasks are in place"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    seen = 0;
+    for (const auto& [state, count] : cluster.Info().tasks()) {
+      if (state == (stuck ? "PREPARING" : "RUNNING") || (stuck && state == "BOUND")) seen += count;
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+}
+
 double Quantile(std::vector<double>& values, double quantile) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(quantile * static_cast<double>(values.size() - 1) + 0.5)];
@@ -141,7 +155,7 @@ Dispatch MeasureDispatch(const Options& options, int64_t nodes, int64_t others, 
   cluster.CreateQueue("bench");
   if (stuck) cluster.StopLastNodes();
   Submit(cluster, Trap(others));
-  std::this_thread::sleep_for(std::chrono::seconds(options.quick ? 1 : 5));
+  AwaitTrap(cluster, others, stuck);
   PlacedWatch placed(cluster);
   auto next = Clock::now();
   for (const v1::SubmitJobsRequest& request : Probes(count, batch)) {

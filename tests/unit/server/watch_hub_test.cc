@@ -10,7 +10,9 @@
 #include "core/model/event.h"
 #include "storage/memory/memory_store.h"
 #include "storage/turn_recorder.h"
+#include "support/errors.h"
 #include "support/log.h"
+#include "tests/unit/server/loop_world.h"
 
 namespace berth::testing {
 namespace {
@@ -19,6 +21,10 @@ class FakeSink final : public WatchSink {
  public:
   void Send(v1::WatchResponse response) override { answers.push_back(std::move(response)); }
   void Finish(const absl::Status& status) override { end = status; }
+  void Cut(const absl::Status& status) override {
+    end = status;
+    cut = true;
+  }
 
   // Names of the queues created so far, in order.
   std::vector<std::string> Names() const {
@@ -30,12 +36,13 @@ class FakeSink final : public WatchSink {
   }
   std::vector<v1::WatchResponse> answers;
   std::optional<absl::Status> end;
+  bool cut = false;
 };
 
 // A log in which every turn creates queues.
 class World {
  public:
-  explicit World(WatchOptions options = {}) : hub(&store, &executor, 0, options) {}
+  explicit World(WatchOptions options = {}) : hub(&store, &executor, 0, options, &clock) {}
 
   // One turn that creates `count` queues, stored and told.
   void Turn(int count = 1) {
@@ -80,6 +87,7 @@ class World {
     return names;
   }
 
+  FakeClock clock;
   MemoryStore store;
   InlineExecutor executor;
   ClusterState state;
@@ -152,6 +160,33 @@ TEST_CASE("watch: too old, too new, too many, gone") {
   world.hub.Stop();
   CHECK(absl::IsUnavailable(*third.sink->end));
   CHECK(world.hub.watchers() == 0);
+}
+
+TEST_CASE("watch: who does not take an answer for too long is cut, and its place is free") {
+  World world(WatchOptions{.watchers = 2, .patience = absl::Minutes(1)});
+  const auto slow = world.Watch(0), quick = world.Watch(0);
+  world.Drain(quick);
+  for (int i = 0; i < 5; ++i) {
+    world.clock.Advance(absl::Seconds(10));
+    world.Turn();
+    world.Drain(quick);
+  }
+  CHECK_FALSE(slow.sink->end.has_value());
+  world.clock.Advance(absl::Seconds(10));
+  world.Turn();
+  REQUIRE(slow.sink->end.has_value());
+  CHECK(absl::IsResourceExhausted(*slow.sink->end));
+  CHECK(RetryDelayOf(*slow.sink->end) > absl::ZeroDuration());
+  CHECK(slow.sink->cut);
+  CHECK(world.hub.watchers() == 1);
+  world.Drain(quick);
+  CHECK(quick.sink->Names() == world.AllNames());
+  // Without a turn, when its place is wanted.
+  const auto idle = world.Watch(0);
+  world.clock.Advance(absl::Minutes(2));
+  CHECK_FALSE(world.Watch(0).sink->end.has_value());
+  CHECK(idle.sink->cut);
+  CHECK_FALSE(quick.sink->end.has_value());
 }
 
 TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips") {
