@@ -40,9 +40,9 @@ class FakeSink final : public WatchSink {
 };
 
 // A log in which every turn creates queues.
-class World {
+class HubWorld {
  public:
-  explicit World(WatchOptions options = {}) : hub(&store, &executor, 0, options, &clock) {}
+  explicit HubWorld(WatchOptions options = {}) : hub(&store, &executor, 0, options, &clock) {}
 
   // One turn that creates `count` queues, stored and told.
   void Turn(int count = 1) {
@@ -99,7 +99,7 @@ class World {
 }  // namespace
 
 TEST_CASE("watch: from now on, in order, nothing twice") {
-  World world;
+  HubWorld world;
   world.Turn();
   const auto watcher = world.Watch(0);
   REQUIRE(watcher.sink->answers.size() == 1);
@@ -116,7 +116,7 @@ TEST_CASE("watch: from now on, in order, nothing twice") {
 }
 
 TEST_CASE("watch: resumes from any revision") {
-  World world;
+  HubWorld world;
   for (int i = 0; i < 5; ++i) world.Turn();
   for (uint64_t from = 1; from <= 5; ++from) {
     const auto watcher = world.Watch(from);
@@ -126,7 +126,7 @@ TEST_CASE("watch: resumes from any revision") {
 }
 
 TEST_CASE("watch: one who falls behind catches up from the store and skips nothing") {
-  World world(WatchOptions{.ring_turns = 4});
+  HubWorld world(WatchOptions{.ring_turns = 4});
   const auto slow = world.Watch(0);
   const auto fast = world.Watch(0);
   for (int i = 0; i < 600; ++i) {
@@ -143,7 +143,7 @@ TEST_CASE("watch: one who falls behind catches up from the store and skips nothi
 }
 
 TEST_CASE("watch: too old, too new, too many, gone") {
-  World world(WatchOptions{.watchers = 2});
+  HubWorld world(WatchOptions{.watchers = 2});
   for (int i = 0; i < 10; ++i) world.Turn();
   REQUIRE(world.store.TrimLog(5).ok());
   CHECK(absl::IsOutOfRange(*world.Watch(4).sink->end));
@@ -163,7 +163,7 @@ TEST_CASE("watch: too old, too new, too many, gone") {
 }
 
 TEST_CASE("watch: who does not take an answer for too long is cut, and its place is free") {
-  World world(WatchOptions{.watchers = 2, .patience = absl::Minutes(1)});
+  HubWorld world(WatchOptions{.watchers = 2, .patience = absl::Minutes(1)});
   const auto slow = world.Watch(0), quick = world.Watch(0);
   world.Drain(quick);
   for (int i = 0; i < 5; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("watch: who does not take an answer for too long is cut, and its place
 }
 
 TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips") {
-  World world(WatchOptions{.ring_turns = 2});
+  HubWorld world(WatchOptions{.ring_turns = 2});
   const auto slow = world.Watch(0);
   for (int i = 0; i < 10; ++i) world.Turn();
   REQUIRE(world.store.TrimLog(6).ok());
@@ -201,7 +201,7 @@ TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips"
 }
 
 TEST_CASE("watch: a large revision comes in parts that never make a resume skip") {
-  World world(WatchOptions{.events_per_answer = 3});
+  HubWorld world(WatchOptions{.events_per_answer = 3});
   const auto watcher = world.Watch(0);
   world.Drain(watcher);
   world.Turn(8);
@@ -214,7 +214,7 @@ TEST_CASE("watch: a large revision comes in parts that never make a resume skip"
 }
 
 TEST_CASE("watch: who sees nothing is told how far it is") {
-  World world(WatchOptions{.progress_revisions = 10});
+  HubWorld world(WatchOptions{.progress_revisions = 10});
   const auto watcher = world.Watch(0, false);
   world.Drain(watcher);
   for (int i = 0; i < 25; ++i) {
