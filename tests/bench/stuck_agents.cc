@@ -110,7 +110,8 @@ void AwaitTrap(BenchCluster& cluster, int64_t others, bool stuck) {
     if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " tasks are in place"));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     seen = 0;
-    for (const auto& [state, count] : cluster.Info().tasks()) {
+    const v1::ClusterInfo info = cluster.Info();
+    for (const auto& [state, count] : info.tasks()) {
       if (state == (stuck ? "PREPARING" : "RUNNING") || (stuck && state == "BOUND")) seen += count;
     }
   }
@@ -185,7 +186,7 @@ Dispatch MeasureDispatch(const Options& options, int64_t nodes, int64_t others, 
 std::vector<Row> StuckAgents(const Options& options) {
   const int64_t nodes = Scaled(options, 10'000, 100), stuck = nodes / 10;
   std::vector<double> ratios, with, without, median_with, median_without, peak_with, peak_without;
-  for (int run = 0; run < (options.quick ? 1 : 5); ++run) {  // in turn: the machine changes
+  for (int run = 0; run < (options.quick ? 1 : 3); ++run) {  // in turn: the machine changes
     const Dispatch well = MeasureDispatch(options, nodes, stuck, false);
     const Dispatch ill = MeasureDispatch(options, nodes, stuck, true);
     ratios.push_back(ill.p99_ms / well.p99_ms);
