@@ -129,7 +129,8 @@ void App::Wire() {
   gateway_->SetExecSink(execs_.get());
   watches_ =
       std::make_unique<WatchHub>(store_.get(), watch_executor_.get(), store_->LastSequence(),
-                                 WatchOptions{.watchers = static_cast<size_t>(limits.watchers())});
+                                 WatchOptions{.watchers = static_cast<size_t>(limits.watchers()),
+                                              .patience = 4 * DurationFrom(config_.lease())});
   loop_->AddObserver(dispatcher_.get());
   price_executor_ = std::make_unique<ThreadExecutor>();
   const RequestMix known =
@@ -216,12 +217,20 @@ absl::Status App::Listen() {
   auto credentials = MakeServerCredentials(TlsFilesOf(config_.tls()));
   if (!credentials.ok()) return credentials.status();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(config_.listen(), *credentials, &port_);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(config_.limits().message_bytes()));
+  const config::v1::Limits& limits = config_.limits();
+  auto acceptor = Acceptor::Listen(
+      config_.listen(),
+      {.limits = CompleteLimits({static_cast<size_t>(limits.connections()),
+                                 static_cast<size_t>(limits.connections_per_address())}),
+       .user_timeout = DurationFrom(config_.lease()) / 2});
+  if (!acceptor.ok()) return acceptor.status();
+  acceptor_ = *std::move(acceptor);
+  port_ = acceptor_->port();
+  auto connections = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes()));
   builder.SetResourceQuota(grpc::ResourceQuota("berthd").Resize(kGrpcMemoryBytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                             0);  // a second berthd must not share the port
   AddAgentKeepalive(DurationFrom(config_.lease()), builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
@@ -230,10 +239,8 @@ absl::Status App::Listen() {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", config_.listen(), ": is another berthd running?"));
-  }
+  if (server_ == nullptr) return absl::InternalError("gRPC cannot start its server");
+  acceptor_->Start(std::move(connections));
   return absl::OkStatus();
 }
 
@@ -280,6 +287,7 @@ void App::StopCalls() {
   server_->GetHealthCheckService()->SetServingStatus(false);
   watches_->Stop();
   gateway_->DisconnectAll(absl::UnavailableError("the server is stopping"));
+  acceptor_->Stop();
   const bool answered = AwaitAnswers();
   absl::Notification ended;
   std::thread shutdown([&] {

@@ -33,6 +33,7 @@
 #include "server/loop_thread.h"
 #include "server/metrics.h"
 #include "server/reload.h"
+#include "server/services/acceptor.h"
 #include "server/services/agent_service.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
@@ -130,6 +131,7 @@ class App {
   std::unique_ptr<AgentService> agent_service_;
   std::unique_ptr<ExplainService> explain_service_;
   std::unique_ptr<HyperNodeService> hyper_node_service_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;

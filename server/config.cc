@@ -99,6 +99,9 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "watchers"}, limits.watchers(), 1, 100'000, findings);
   CheckRange({path, "log_followers"}, limits.log_followers(), 1, 100'000, findings);
   CheckRange({path, "execs"}, limits.execs(), 1, 10'000, findings);
+  CheckRange({path, "connections"}, limits.connections(), 0, 10'000'000, findings);
+  CheckRange({path, "connections_per_address"}, limits.connections_per_address(), 0, 10'000'000,
+             findings);
   CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
 }
 

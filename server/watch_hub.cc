@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kHistoryTurns = 256;  // read from the store at a time
 constexpr absl::Duration kTooManyRetry = absl::Seconds(10);
+constexpr absl::Duration kTooSlowRetry = absl::Seconds(1);
 
 // Splits off what is beyond the first `count` events.
 v1::WatchResponse SplitOff(v1::WatchResponse& response, int count) {
@@ -27,8 +28,9 @@ v1::WatchResponse SplitOff(v1::WatchResponse& response, int count) {
 
 }  // namespace
 
-WatchHub::WatchHub(const Store* store, Executor* executor, uint64_t durable, WatchOptions options)
-    : store_(store), executor_(executor), options_(options), latest_(durable) {}
+WatchHub::WatchHub(const Store* store, Executor* executor, uint64_t durable, WatchOptions options,
+                   Clock* clock)
+    : store_(store), executor_(executor), options_(options), clock_(clock), latest_(durable) {}
 
 void WatchHub::Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink) {
   executor_->Run([this, id, request, sink = std::move(sink)]() mutable {
@@ -66,6 +68,7 @@ void WatchHub::OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vecto
 void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
                      std::shared_ptr<WatchSink> sink) {
   if (stopped_) return sink->Finish(absl::UnavailableError("the server is stopping"));
+  if (watchers_.size() >= options_.watchers) CutSlow();
   if (watchers_.size() >= options_.watchers) {
     return sink->Finish(RetryLaterError(
         absl::StatusCode::kResourceExhausted,
@@ -86,8 +89,26 @@ void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
   }
   v1::WatchResponse begun;
   begun.set_revision(watcher.position);
+  Send(watcher, std::move(begun));
+}
+
+void WatchHub::Send(Watcher& watcher, v1::WatchResponse answer) {
   watcher.sending = true;
-  watcher.sink->Send(std::move(begun));
+  watcher.sent = clock_->Steady();
+  watcher.sink->Send(std::move(answer));
+}
+
+void WatchHub::CutSlow() {
+  const absl::Duration now = clock_->Steady();
+  for (auto next = watchers_.begin(); next != watchers_.end();) {
+    const auto at = next++;
+    if (!at->second.sending || now - at->second.sent < options_.patience) continue;
+    const std::shared_ptr<WatchSink> sink = std::move(at->second.sink);
+    watchers_.erase(at);
+    sink->Cut(RetryLaterError(absl::StatusCode::kResourceExhausted,
+                              "the watcher does not read what it is sent", kTooSlowRetry));
+  }
+  count_.store(watchers_.size());
 }
 
 void WatchHub::Push(uint64_t revision, const std::string& turn) {
@@ -113,6 +134,7 @@ void WatchHub::Push(uint64_t revision, const std::string& turn) {
     ring_bytes_ -= ring_.front().bytes;
     ring_.pop_front();
   }
+  CutSlow();
   for (auto next = watchers_.begin(); next != watchers_.end();) {
     const WatcherId id = (next++)->first;  // Advance may end it
     Advance(id);
@@ -126,9 +148,8 @@ void WatchHub::Advance(WatcherId id) {
   absl::StatusOr<std::optional<v1::WatchResponse>> answer = NextAnswer(watcher);
   if (!answer.ok()) return End(id, answer.status());
   if (!answer->has_value()) return;
-  watcher.sending = true;
   watcher.told = (*answer)->revision();
-  watcher.sink->Send(**std::move(answer));
+  Send(watcher, **std::move(answer));
 }
 
 absl::StatusOr<std::optional<v1::WatchResponse>> WatchHub::NextAnswer(Watcher& watcher) {

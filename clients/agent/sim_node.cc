@@ -103,6 +103,7 @@ SimRunner::SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters&
     : behaviour_(behaviour), random_(random), counters_(counters), after_(std::move(after)) {}
 
 void SimRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+  if (behaviour_.on_prepare) behaviour_.on_prepare(id);
   tasks_[id] = Phase::kPreparing;
   if (random_.Unit() < behaviour_.refusal_rate) {
     return after_(behaviour_.prepare_delay,

@@ -3,6 +3,7 @@
 #ifndef BERTH_CLIENTS_AGENT_SIM_NODE_H_
 #define BERTH_CLIENTS_AGENT_SIM_NODE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct SimBehaviour {
   double refusal_rate = 0;
   absl::Duration prepare_delay;
   absl::Duration start_delay;
+  std::function<void(const TaskId&)> on_prepare = nullptr;  // told of each that comes
 };
 SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes);
 

@@ -285,10 +285,12 @@ absl::StatusOr<std::vector<PlannedNode>> PlanNodes(const config::v1::Simulation&
 
 absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
     const config::v1::Simulation& config,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const std::function<void(const TaskId&)>& on_prepare) {
   std::unique_ptr<Simulation> simulation(new Simulation);
   auto planned = PlanNodes(config, &simulation->behaviours_);
   if (!planned.ok()) return planned.status();
+  for (SimBehaviour& behaviour : simulation->behaviours_) behaviour.on_prepare = on_prepare;
   size_t connections = config.connections() > 0
                            ? static_cast<size_t>(config.connections())
                            : (planned->size() + kNodesPerConnection - 1) / kNodesPerConnection;

@@ -9,6 +9,7 @@
 
 #include <grpcpp/security/credentials.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,10 +34,12 @@ class Simulation {
     uint64_t started = 0;  // tasks, ever
     std::string trouble;   // why one of the nodes is not registered; empty if there is none to tell
   };
-  // Starts to connect at once. INVALID_ARGUMENT for what the file gets wrong.
+  // Starts to connect at once. INVALID_ARGUMENT for what the file gets wrong. `on_prepare` is
+  // called for each Prepare that a node gets, on any thread, and must be quick.
   static absl::StatusOr<std::unique_ptr<Simulation>> Create(
       const config::v1::Simulation& config,
-      const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+      const std::function<void(const TaskId&)>& on_prepare = nullptr);
   ~Simulation();
 
   Counters counters() const;

@@ -3,7 +3,14 @@
 #include <utility>
 #include <vector>
 
+#include "support/errors.h"
+
 namespace berth {
+namespace {
+
+constexpr absl::Duration kTooManyRetry = absl::Seconds(10);
+
+}  // namespace
 
 absl::StatusOr<ExecRelay::RequestId> ExecRelay::Open(NodeId node, v1::OpenExec open,
                                                      std::shared_ptr<ExecPeer> peer) {
@@ -13,7 +20,8 @@ absl::StatusOr<ExecRelay::RequestId> ExecRelay::Open(NodeId node, v1::OpenExec o
   {
     absl::MutexLock lock(&mutex_);
     if (requests_.size() >= limit_)
-      return absl::ResourceExhaustedError("too many commands run inside tasks (limits.execs)");
+      return RetryLaterError(absl::StatusCode::kResourceExhausted,
+                             "too many commands run inside tasks (limits.execs)", kTooManyRetry);
     id = next_++;
     requests_[id] = {.session = session, .peer = std::move(peer)};
   }

@@ -4,8 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/errors.h"
+
 namespace berth {
 namespace {
+
+constexpr absl::Duration kTooManyRetry = absl::Seconds(10);
+constexpr absl::Duration kTooSlowRetry = absl::Seconds(1);
 
 v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request) {
   v1::ServerMessage message;
@@ -31,7 +36,8 @@ absl::StatusOr<LogRelay::RequestId> LogRelay::Open(const LogRequest& request,
   {
     absl::MutexLock lock(&mutex_);
     if (requests_.size() >= limit_) {
-      return absl::ResourceExhaustedError("too many logs are being read");
+      return RetryLaterError(absl::StatusCode::kResourceExhausted,
+                             "too many logs are being read (limits.log_followers)", kTooManyRetry);
     }
     id = next_++;
     requests_[id] = {.session = session, .reader = std::move(reader), .unread_bytes = 0};
@@ -88,8 +94,9 @@ void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
   }
   if (too_slow) {
     if (!ended) SendCancel(session, id);
-    return reader->OnEnd(absl::ResourceExhaustedError(
-        "the reader is slower than the log; ask for fewer lines (tail_lines)"));
+    return reader->OnEnd(RetryLaterError(
+        absl::StatusCode::kResourceExhausted,
+        "the reader is slower than the log; ask for fewer lines (tail_lines)", kTooSlowRetry));
   }
   if (!chunk.error().empty()) end = absl::NotFoundError(chunk.error());
   if (!ended || !chunk.data().empty()) reader->OnChunk(std::move(chunk));

@@ -41,6 +41,7 @@ class StreamSink final : public WatchSink {
   explicit StreamSink(Stream* stream) : stream_(stream) {}
   void Send(v1::WatchResponse response) override;
   void Finish(const absl::Status& status) override;
+  void Cut(const absl::Status& status) override;
 
  private:
   Stream* const stream_;
@@ -48,12 +49,19 @@ class StreamSink final : public WatchSink {
 
 class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
  public:
-  explicit Stream(WatchHub* hub) : hub_(hub), id_(hub->NewId()) {}
+  Stream(WatchHub* hub, grpc::CallbackServerContext* context)
+      : hub_(hub), context_(context), id_(hub->NewId()) {}
 
   WatchHub::WatcherId id() const { return id_; }
   void Write(v1::WatchResponse response) {
     message_ = std::move(response);
     StartWrite(&message_);
+  }
+
+  // Who does not read would not read a last word either. `this` may be gone afterwards.
+  void Cut(const absl::Status& status) {
+    context_->TryCancel();
+    Finish(ToGrpcStatus(status));
   }
 
   void OnWriteDone(bool ok) override { ok ? hub_->Written(id_) : hub_->Remove(id_); }
@@ -63,18 +71,20 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
 
  private:
   WatchHub* const hub_;
+  grpc::CallbackServerContext* const context_;
   const WatchHub::WatcherId id_;
   v1::WatchResponse message_;  // of the write in flight
 };
 
 void StreamSink::Send(v1::WatchResponse response) { stream_->Write(std::move(response)); }
 void StreamSink::Finish(const absl::Status& status) { stream_->Finish(ToGrpcStatus(status)); }
+void StreamSink::Cut(const absl::Status& status) { stream_->Cut(status); }
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::WatchResponse>* WatchService::Watch(grpc::CallbackServerContext*,
-                                                                 const v1::WatchRequest* request) {
-  auto* stream = new Stream(hub_);
+grpc::ServerWriteReactor<v1::WatchResponse>* WatchService::Watch(
+    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  auto* stream = new Stream(hub_, context);
   if (absl::Status status = Validate(*request); !status.ok()) {
     stream->Finish(ToGrpcStatus(status));
   } else {

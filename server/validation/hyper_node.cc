@@ -9,6 +9,7 @@
 #include "server/validation/job.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
+#include "support/errors.h"
 
 namespace berth {
 namespace {
@@ -162,7 +163,8 @@ absl::Status ValidateApplyHyperNodes(const v1::ApplyHyperNodesRequest& request) 
 
 absl::Status CheckHyperNodesFit(const ClusterState& state, size_t created, size_t deleted) {
   if (state.hyper_nodes().size() + created <= kMaxHyperNodes + deleted) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxHyperNodes, " HyperNodes"));
+  return RetryLaterError(absl::StatusCode::kResourceExhausted,
+                         absl::StrCat("at most ", kMaxHyperNodes, " HyperNodes"), absl::Minutes(1));
 }
 
 absl::Status CheckSourceKept(const HyperNodeSpec& before, const HyperNodeSpec& after) {

@@ -11,6 +11,7 @@
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
+#include "support/errors.h"
 
 namespace berth {
 namespace {
@@ -155,7 +156,8 @@ absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue) {
         absl::StrCat("there is a queue ", Quoted(queue.name()), " already"));
   }
   if (state.queues().size() > kMaxQueues) {
-    return absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxQueues, " queues"));
+    return RetryLaterError(absl::StatusCode::kResourceExhausted,
+                           absl::StrCat("at most ", kMaxQueues, " queues"), absl::Minutes(1));
   }
   if (absl::Status status = CheckParent(state, queue); !status.ok()) return status;
   return CheckQueueKinds(state, queue.spec());

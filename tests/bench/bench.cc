@@ -44,8 +44,14 @@ std::vector<Benchmark> AllBenchmarks() {
        Throughput},
       {"restart", "s from exec to the first decision with 1,000,000 jobs and 10,000 nodes stored",
        Restart},
+      {"restart.agents",
+       "s from exec until 1,000 agents are back, 100,000 jobs, 8,000 of them running",
+       RestartAgents},
       {"memory", "MiB resident with 100,000 nodes x 8 GPUs and 1,000,000 pending jobs", Memory},
       {"agents", "% of one core for 10,000 connected agents", Agents},
+      {"agents.stuck",
+       "p99 of placed to Prepare at its agent, 1,000 of 10,000 agents stuck over none",
+       StuckAgents},
   };
 }
 

@@ -58,8 +58,10 @@ std::vector<Row> SubmitUnary(const Options& options);
 std::vector<Row> Latency(const Options& options);
 std::vector<Row> Throughput(const Options& options);
 std::vector<Row> Restart(const Options& options);
+std::vector<Row> RestartAgents(const Options& options);
 std::vector<Row> Memory(const Options& options);
 std::vector<Row> Agents(const Options& options);
+std::vector<Row> StuckAgents(const Options& options);
 
 std::string ToJson(const Row& row);
 

@@ -59,14 +59,17 @@ void BenchCluster::WaitServer() {
   (void)Info();
 }
 
+std::string BenchCluster::NodesYaml(const NodeSet& nodes) const {
+  return absl::StrCat(
+      "server: 127.0.0.1:", port_, "\nconnections: ", nodes.connections, "\nnodes:\n- name: \"",
+      nodes.prefix, "[1-", nodes.count,
+      "]\"\n  cpu: 64\n  memory: 1Ti\n  devices: {gpu: 8}\n  models: {gpu: H100}\n  runTime: ",
+      nodes.run_time, "\n  labels: ", nodes.labels, "\n");
+}
+
 void BenchCluster::StartNodes(const NodeSet& nodes) {
   const std::string path = absl::StrCat(home_.path(), "/", nodes.prefix, ".yaml");
-  WriteFile(
-      path,
-      absl::StrCat(
-          "server: 127.0.0.1:", port_, "\nnodes:\n- name: \"", nodes.prefix, "[1-", nodes.count,
-          "]\"\n  cpu: 64\n  memory: 1Ti\n  devices: {gpu: 8}\n  models: {gpu: H100}\n  runTime: ",
-          nodes.run_time, "\n"));
+  WriteFile(path, NodesYaml(nodes));
   agents_.push_back(std::make_unique<Process>(
       std::vector<std::string>{options_.programs + "/berth-agent", "--simulate", path},
       absl::StrCat(home_.path(), "/", nodes.prefix, ".log")));
@@ -78,6 +81,23 @@ v1::ClusterInfo BenchCluster::Info() {
   v1::ClusterInfo info;
   Check(cluster_->GetClusterInfo(&context, {}, &info), "GetClusterInfo");
   return info;
+}
+
+std::map<std::string, uint64_t> BenchCluster::ReadyEpochs() {
+  const auto stub = v1::NodeService::NewStub(channel_);
+  std::map<std::string, uint64_t> epochs;
+  v1::ListNodesRequest request;
+  request.set_page_size(1000);
+  do {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::ListNodesResponse page;
+    Check(stub->ListNodes(&context, request, &page), "ListNodes");
+    for (const v1::Node& node : page.nodes())
+      epochs[node.name()] = node.status().state() == v1::NODE_READY ? node.status().epoch() : 0;
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return epochs;
 }
 
 void BenchCluster::WaitNodes(int64_t ready) {

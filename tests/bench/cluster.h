@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct NodeSet {
   std::string prefix;
   int64_t count = 0;
   std::string run_time = "1h";
+  int connections = 0;  // 0 = as the simulation has them
+  std::string labels = "{}";
 };
 
 class BenchCluster {
@@ -45,6 +48,10 @@ class BenchCluster {
   void StartNodes(const NodeSet& nodes);
   void WaitNodes(int64_t ready);
   void KillNodes() { agents_.clear(); }
+  // Of those that were started last: they stand still, and their connections stay.
+  void StopLastNodes() { agents_.back()->Stop(); }
+  // For nodes that live in this program.
+  std::string NodesYaml(const NodeSet& nodes) const;
 
   void CreateQueue(const std::string& name, bool no_gpus = false);
 
@@ -55,6 +62,8 @@ class BenchCluster {
   // A channel of its own connection: one gRPC connection is one stream of bytes.
   std::shared_ptr<grpc::Channel> NewChannel() const;
   v1::ClusterInfo Info();
+  // By name: the number of its current registration; 0 while it is not READY.
+  std::map<std::string, uint64_t> ReadyEpochs();
 
  private:
   const Options options_;

@@ -53,6 +53,8 @@ void Process::Kill() {
   pid_ = -1;
 }
 
+void Process::Stop() { kill(pid_, SIGSTOP); }
+
 bool Process::Running() {
   if (pid_ < 0) return false;
   if (waitpid(pid_, nullptr, WNOHANG) == 0) return true;

@@ -33,6 +33,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Kill();  // SIGKILL, and waits
+  void Stop();  // SIGSTOP
   bool Running();
   double CpuSeconds() const;      // user and system so far
   int64_t ResidentBytes() const;  // now

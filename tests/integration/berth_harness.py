@@ -190,6 +190,7 @@ class Cluster:
         home.mkdir(exist_ok=True)
         settings = {"server": server or self.server.address, "nodeName": name, "stateDirectory": str(home / "state"),
                     "address": "127.0.0.1", "cpu": "8", "memory": "8Gi", **config}
+        settings.setdefault("cgroups", {}).setdefault("parent", f"{self.home.name}/{name}")  # not those of another test's "n1"
         if os.getuid() == 0:
             settings.setdefault("taskUser", "nobody")
         if "firstPort" not in settings:  # agents of one machine must not share rendezvous ports
@@ -283,14 +284,15 @@ class Cluster:
 
 
     def remove_groups(self):
-        """Control groups that agents which were killed left: of tasks, and the one above them."""
-        for name in self.agents:
-            for pattern in (f"*/berth/{name}/*", f"*/berth/{name}", f"berth/{name}/*", f"berth/{name}"):
+        """Control groups that agents which were killed left: of tasks, of nodes, and the one above them."""
+        home = self.home.name
+        for below in ("/*/*", "/*", ""):
+            for pattern in (f"*/{home}{below}", f"{home}{below}"):
                 for group in pathlib.Path("/sys/fs/cgroup").glob(pattern):
                     try:
                         group.rmdir()
                     except OSError:
-                        pass  # a file, or in use by another agent of that name
+                        pass  # a file, or another hierarchy of the same directory was first
 
 
 def cluster_info_request():

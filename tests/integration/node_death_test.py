@@ -9,7 +9,8 @@ import time
 import unittest
 
 from berth_harness import wait_until, write_yaml
-from ticking_gang import CONFIG, FENCE_S, GRACE_S, HEARTBEAT_S, LEASE_S, MARGIN_S, Relay, TickingGang
+from relay import Relay
+from ticking_gang import CONFIG, FENCE_S, GRACE_S, HEARTBEAT_S, LEASE_S, MARGIN_S, TickingGang
 
 
 class NodeDeath(TickingGang):

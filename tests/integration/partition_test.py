@@ -12,7 +12,8 @@ import time
 import unittest
 
 from berth_harness import wait_until
-from ticking_gang import FENCE_S, GRACE_S, HEARTBEAT_S, LEASE_S, Relay, TickingGang
+from relay import Relay
+from ticking_gang import FENCE_S, GRACE_S, HEARTBEAT_S, LEASE_S, TickingGang
 
 SEED = int(os.environ.get("SEED", str(time.time_ns() % 1_000_000)))
 

@@ -1,11 +1,9 @@
 """Gangs whose ranks write down that they live, for tests of what happens when a node falls silent."""
-import socket
-import threading
 import time
 import unittest
 
 from berth_api import job_pb2, make_job, node_pb2
-from berth_harness import Cluster, free_port, wait_until
+from berth_harness import Cluster, wait_until
 
 LEASE_S, MARGIN_S, GRACE_S, HEARTBEAT_S = 3, 1, 1, 1
 FENCE_S = LEASE_S + GRACE_S + MARGIN_S
@@ -13,54 +11,6 @@ FENCE_S = LEASE_S + GRACE_S + MARGIN_S
 CONFIG = {"lease": f"{LEASE_S}s", "heartbeatInterval": f"{HEARTBEAT_S}s", "fenceMargin": f"{MARGIN_S}s",
           "silentBrake": 1.0}
 TICK = ('trap "" TERM; while true; do echo "$BERTH_ATTEMPT $(date +%s.%N)" >> "$TICKS/$RANK"; sleep 0.1; done')
-
-
-class Relay(threading.Thread):
-    """A TCP relay that can stop passing bytes on, either way, as a cut network does: connections stay, bytes do not
-    move, and come late once it is healed."""
-
-    def __init__(self, target_port, host="127.0.0.1"):
-        super().__init__(daemon=True)
-        self.host, self.port, self.target_port = host, free_port(), target_port
-        self.to_server, self.to_agent = threading.Event(), threading.Event()  # set: cut
-        self.listener = socket.create_server((host, self.port))
-        self.start()
-
-    @property
-    def address(self):
-        return f"{self.host}:{self.port}"
-
-    def cut(self):
-        self.to_server.set()
-        self.to_agent.set()
-
-    def heal(self):
-        self.to_server.clear()
-        self.to_agent.clear()
-
-    def run(self):
-        while True:
-            near, _ = self.listener.accept()
-            if self.to_server.is_set():
-                near.close()
-                continue
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target_port))
-            except OSError:  # the server is away
-                near.close()
-                continue
-            for source, sink, cut in ((near, far, self.to_server), (far, near, self.to_agent)):
-                threading.Thread(target=self.pump, args=(source, sink, cut), daemon=True).start()
-
-    def pump(self, source, sink, cut):
-        try:
-            while data := source.recv(65536):
-                while cut.is_set():
-                    time.sleep(0.02)
-                sink.sendall(data)
-        except OSError:
-            pass
-        sink.close()
 
 
 class TickingGang(unittest.TestCase):

@@ -1,6 +1,7 @@
 // The log relay: requests, order, ends, slow readers.
 #include <catch2/catch.hpp>
 
+#include "support/errors.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {
@@ -142,12 +143,15 @@ TEST_CASE_METHOD(Fixture, "logs: a reader that is too slow is cut") {
   for (int i = 0; i < 17; ++i) Chunk(*id, chunk);
   CHECK(reader->ends == 1);
   CHECK(absl::IsResourceExhausted(reader->status));
+  CHECK(RetryDelayOf(reader->status) > absl::ZeroDuration());
   CHECK(agent.link->Of(Message::kCancelLog).size() == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "logs: requests are bounded in number") {
   for (int i = 0; i < 16; ++i) REQUIRE(world.relay->Open(request, reader).ok());
-  CHECK(absl::IsResourceExhausted(world.relay->Open(request, reader).status()));
+  const absl::Status refused = world.relay->Open(request, reader).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(RetryDelayOf(refused) > absl::ZeroDuration());
 }
 
 }  // namespace

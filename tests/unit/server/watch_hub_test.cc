@@ -10,7 +10,9 @@
 #include "core/model/event.h"
 #include "storage/memory/memory_store.h"
 #include "storage/turn_recorder.h"
+#include "support/errors.h"
 #include "support/log.h"
+#include "tests/unit/server/loop_world.h"
 
 namespace berth::testing {
 namespace {
@@ -19,6 +21,10 @@ class FakeSink final : public WatchSink {
  public:
   void Send(v1::WatchResponse response) override { answers.push_back(std::move(response)); }
   void Finish(const absl::Status& status) override { end = status; }
+  void Cut(const absl::Status& status) override {
+    end = status;
+    cut = true;
+  }
 
   // Names of the queues created so far, in order.
   std::vector<std::string> Names() const {
@@ -30,12 +36,13 @@ class FakeSink final : public WatchSink {
   }
   std::vector<v1::WatchResponse> answers;
   std::optional<absl::Status> end;
+  bool cut = false;
 };
 
 // A log in which every turn creates queues.
-class World {
+class HubWorld {
  public:
-  explicit World(WatchOptions options = {}) : hub(&store, &executor, 0, options) {}
+  explicit HubWorld(WatchOptions options = {}) : hub(&store, &executor, 0, options, &clock) {}
 
   // One turn that creates `count` queues, stored and told.
   void Turn(int count = 1) {
@@ -80,6 +87,7 @@ class World {
     return names;
   }
 
+  FakeClock clock;
   MemoryStore store;
   InlineExecutor executor;
   ClusterState state;
@@ -91,7 +99,7 @@ class World {
 }  // namespace
 
 TEST_CASE("watch: from now on, in order, nothing twice") {
-  World world;
+  HubWorld world;
   world.Turn();
   const auto watcher = world.Watch(0);
   REQUIRE(watcher.sink->answers.size() == 1);
@@ -108,7 +116,7 @@ TEST_CASE("watch: from now on, in order, nothing twice") {
 }
 
 TEST_CASE("watch: resumes from any revision") {
-  World world;
+  HubWorld world;
   for (int i = 0; i < 5; ++i) world.Turn();
   for (uint64_t from = 1; from <= 5; ++from) {
     const auto watcher = world.Watch(from);
@@ -118,7 +126,7 @@ TEST_CASE("watch: resumes from any revision") {
 }
 
 TEST_CASE("watch: one who falls behind catches up from the store and skips nothing") {
-  World world(WatchOptions{.ring_turns = 4});
+  HubWorld world(WatchOptions{.ring_turns = 4});
   const auto slow = world.Watch(0);
   const auto fast = world.Watch(0);
   for (int i = 0; i < 600; ++i) {
@@ -135,7 +143,7 @@ TEST_CASE("watch: one who falls behind catches up from the store and skips nothi
 }
 
 TEST_CASE("watch: too old, too new, too many, gone") {
-  World world(WatchOptions{.watchers = 2});
+  HubWorld world(WatchOptions{.watchers = 2});
   for (int i = 0; i < 10; ++i) world.Turn();
   REQUIRE(world.store.TrimLog(5).ok());
   CHECK(absl::IsOutOfRange(*world.Watch(4).sink->end));
@@ -154,8 +162,35 @@ TEST_CASE("watch: too old, too new, too many, gone") {
   CHECK(world.hub.watchers() == 0);
 }
 
+TEST_CASE("watch: who does not take an answer for too long is cut, and its place is free") {
+  HubWorld world(WatchOptions{.watchers = 2, .patience = absl::Minutes(1)});
+  const auto slow = world.Watch(0), quick = world.Watch(0);
+  world.Drain(quick);
+  for (int i = 0; i < 5; ++i) {
+    world.clock.Advance(absl::Seconds(10));
+    world.Turn();
+    world.Drain(quick);
+  }
+  CHECK_FALSE(slow.sink->end.has_value());
+  world.clock.Advance(absl::Seconds(10));
+  world.Turn();
+  REQUIRE(slow.sink->end.has_value());
+  CHECK(absl::IsResourceExhausted(*slow.sink->end));
+  CHECK(RetryDelayOf(*slow.sink->end) > absl::ZeroDuration());
+  CHECK(slow.sink->cut);
+  CHECK(world.hub.watchers() == 1);
+  world.Drain(quick);
+  CHECK(quick.sink->Names() == world.AllNames());
+  // Without a turn, when its place is wanted.
+  const auto idle = world.Watch(0);
+  world.clock.Advance(absl::Minutes(2));
+  CHECK_FALSE(world.Watch(0).sink->end.has_value());
+  CHECK(idle.sink->cut);
+  CHECK_FALSE(quick.sink->end.has_value());
+}
+
 TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips") {
-  World world(WatchOptions{.ring_turns = 2});
+  HubWorld world(WatchOptions{.ring_turns = 2});
   const auto slow = world.Watch(0);
   for (int i = 0; i < 10; ++i) world.Turn();
   REQUIRE(world.store.TrimLog(6).ok());
@@ -166,7 +201,7 @@ TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips"
 }
 
 TEST_CASE("watch: a large revision comes in parts that never make a resume skip") {
-  World world(WatchOptions{.events_per_answer = 3});
+  HubWorld world(WatchOptions{.events_per_answer = 3});
   const auto watcher = world.Watch(0);
   world.Drain(watcher);
   world.Turn(8);
@@ -179,7 +214,7 @@ TEST_CASE("watch: a large revision comes in parts that never make a resume skip"
 }
 
 TEST_CASE("watch: who sees nothing is told how far it is") {
-  World world(WatchOptions{.progress_revisions = 10});
+  HubWorld world(WatchOptions{.progress_revisions = 10});
   const auto watcher = world.Watch(0, false);
   world.Drain(watcher);
   for (int i = 0; i < 25; ++i) {
