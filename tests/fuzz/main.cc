@@ -4,7 +4,9 @@
 
 // Debian's libraries are not compiled for AddressSanitizer: a vector or string that they and we
 // both change has marks of which only we keep track.
-extern "C" const char* __asan_default_options() { return "detect_container_overflow=0"; }
+extern "C" const char* __asan_default_options() {
+  return "detect_container_overflow=0:malloc_context_size=8:quarantine_size_mb=32";
+}
 extern "C" const char* __ubsan_default_options() { return "print_stacktrace=1"; }
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {

@@ -79,15 +79,18 @@ struct AgentSlot {
   uint64_t reports = 0;
 };
 
-// A unary call, from its handler to its one answer.
+// A unary call, from its handler to its one answer. With BERTH_FUZZ_TELL in the environment answers
+// are told, to see what an input does.
 class PendingCall {
  public:
-  PendingCall() : peer_(&context_, [this](const grpc::Status&) { ++answers_; }) {}
+  PendingCall() : peer_(&context_, [this](const grpc::Status& status) { Answer(status); }) {}
   virtual ~PendingCall() = default;
   grpc::CallbackServerContext* context() { return &context_; }
   int answers() const { return answers_; }
 
  private:
+  void Answer(const grpc::Status& status);
+
   int answers_ = 0;
   grpc::CallbackServerContext context_;
   grpc::testing::DefaultReactorTestPeer peer_;
