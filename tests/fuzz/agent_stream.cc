@@ -37,6 +37,7 @@ void FuzzOne(absl::string_view input) {
   ServerWorld world;
   RunSteps(world, ReadSteps(kBefore));
   RunSteps(world, ReadSteps(input));
+  world.Check();
 }
 
 }  // namespace berth::fuzz

@@ -10,6 +10,7 @@ void FuzzOne(absl::string_view input) {
   const bool old = !steps.empty() && steps[0].name == "OldFormat";
   ServerWorld world(old ? kOldestStoreFormat : kStoreFormat);
   RunSteps(world, steps);
+  world.Check();
 }
 
 }  // namespace berth::fuzz

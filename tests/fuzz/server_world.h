@@ -184,7 +184,7 @@ struct ServerWorld::Process {
   std::vector<WatchHub::WatcherId> to_acknowledge;  // watchers that were sent something
 };
 
-// Runs the steps of an input, each followed by Settle, then Check.
+// Runs the steps of an input, each followed by Settle.
 void RunSteps(ServerWorld& world, const std::vector<Step>& steps);
 
 }  // namespace berth::fuzz
