@@ -35,7 +35,12 @@ class TreeBuilder : public YAML::EventHandler {
   TreeBuilder(std::vector<YamlNode>* documents, YamlErrors* errors)
       : documents_(*documents), errors_(*errors) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  // What can begin nothing, such as a "," on a line of its own, yaml-cpp does not pass over: it
+  // tells of an empty document there, for ever.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == document_begin_) throw YAML::ParserException(mark, "nothing can begin here");
+    document_begin_ = mark.pos;
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
     Add(MakeNode(YamlNode::Kind::kNull, mark));
@@ -148,6 +153,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlErrors& errors_;
   std::vector<YamlNode> open_;
   size_t nodes_ = 0;
+  int document_begin_ = -1;  // of the latest one
 };
 
 }  // namespace

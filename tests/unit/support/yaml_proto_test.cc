@@ -220,6 +220,16 @@ TEST_CASE("size and depth are bounded, and nothing throws") {
   CHECK_FALSE(ErrorOf("%YAML 9.9\n---\na", &spec).empty());
 }
 
+// yaml-cpp tells of empty documents without end there: they took seconds and hundreds of megabytes.
+TEST_CASE("what can begin nothing is told at once") {
+  v1::JobSpec spec;
+  CHECK(ErrorOf(",", &spec) == "f.yaml:1:1: nothing can begin here");
+  CHECK(ErrorOf("\"a\",", &spec).find("f.yaml:1:4: nothing can begin here") != std::string::npos);
+  YamlErrors errors("f.yaml");
+  CHECK(ParseYamlTree("a: 1\n---\n---\nb: 2\n", &errors).size() == 3);
+  CHECK(errors.empty());
+}
+
 TEST_CASE("positions are remembered by path") {
   YamlErrors errors("f.yaml");
   const auto documents =

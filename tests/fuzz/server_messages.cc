@@ -1,0 +1,153 @@
+// Sequences of what a server says to an agent, whose tasks, disk and output are made up.
+#include <google/protobuf/duration.pb.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "clients/agent/logic.h"
+#include "core/base/check.h"
+#include "tests/fuzz/message.h"
+#include "tests/fuzz/steps.h"
+#include "tests/fuzz/target.h"
+#include "tests/unit/agent/fakes.h"
+
+namespace berth::fuzz {
+namespace {
+
+constexpr int kMostTicks = 200;
+
+// Counts starts: (job, task, attempt) starts at most once, whatever the server says and however
+// often the agent restarts.
+class CountingRunner final : public TaskRunner {
+ public:
+  void Prepare(const TaskId& id, const v1::TaskLaunch&, bool) override { known.push_back(id); }
+  void Discard(const TaskId&) override {}
+  void Start(const TaskId& id, const v1::TaskLaunch&, const v1::Start&) override {
+    BERTH_CHECK(started.insert(id).second);
+  }
+  void Kill(const TaskId&, const std::string&, absl::Duration, v1::TaskReport::Cause) override {}
+  void Adopt(const agent::v1::TaskRecord& record) override {
+    known.push_back(ToTaskId(record.key()));
+  }
+  void Remove(const TaskId&) override {}
+  void SetLease(absl::Duration) override {}
+
+  std::vector<TaskId> known;  // that an event may be about
+  std::set<TaskId> started;
+};
+
+class World {
+ public:
+  World() { Begin(false); }
+
+  void Run(const Step& step) {
+    static constexpr absl::string_view kKinds[] = {"Server",  "Event",      "Advance", "Disconnect",
+                                                   "Restart", "Conditions", "Exec"};
+    const auto* found = std::find(std::begin(kKinds), std::end(kKinds), step.name);
+    const size_t kind = found != std::end(kKinds) ? static_cast<size_t>(found - std::begin(kKinds))
+                                                  : KindOf(step.name, std::size(kKinds));
+    switch (kind) {
+      case 0:
+        return Server(step);
+      case 1:
+        return Event(step);
+      case 2:
+        return Advance(step);
+      case 3:
+        if (link_.connected) logic_->OnDisconnected(Now(), "it broke");
+        link_.connected = false;
+        return;
+      case 4:
+        return Begin(step.slot == 1);
+      case 5:
+        return logic_->SetConditions(Read<v1::NodeConditions>(step));
+      default:
+        return logic_->OnExecOutput(Read<v1::ExecOutput>(step));
+    }
+  }
+
+ private:
+  template <class Message>
+  static Message Read(const Step& step) {
+    Message message;
+    ReadMessage(step.body, &message);
+    return message;
+  }
+
+  Instant Now() const {
+    return {.steady = now_, .wall = absl::FromUnixSeconds(1'800'000'000) + now_};
+  }
+
+  void Begin(bool rebooted) {
+    v1::NodeInventory inventory;
+    for (const char* uuid : {"gpu-0", "gpu-1"}) {
+      v1::Device& device = *inventory.add_devices();
+      device.set_uuid(uuid);
+      device.set_kind("gpu");
+      device.set_max_tasks(2);
+    }
+    link_ = {};
+    runner_.known.clear();
+    logic_ = std::make_unique<AgentLogic>(AgentLogic::Options{.node = "n0",
+                                                              .agent_id = "id-0",
+                                                              .boot_id = "boot-1",
+                                                              .version = "1",
+                                                              .inventory = inventory},
+                                          link_, journal_, runner_, logs_, random_);
+    logic_->Begin(
+        Now(), {.journal = journal_.state, .rebooted = rebooted, .lease_deadline = std::nullopt});
+  }
+
+  void Server(const Step& step) {
+    if (!link_.connected) Advance(step);
+    if (!link_.connected) return;
+    logs_.pieces = {"output", std::string(100, 'x')};
+    logic_->OnServerMessage(Now(), Read<v1::ServerMessage>(step));
+  }
+
+  // What a runner may say: of a task that it was given, in the form of a report.
+  void Event(const Step& step) {
+    const auto report = Read<v1::TaskReport>(step);
+    if (runner_.known.empty()) return;
+    TaskEvent event;
+    event.id = runner_.known[report.key().task() % runner_.known.size()];
+    event.kind = static_cast<TaskEvent::Kind>(report.report_id() % 4);
+    event.port = report.reserved_port();
+    event.exit_code = report.exit_code();
+    event.exit_signal = report.exit_signal();
+    event.cause = report.cause();
+    event.message = report.message();
+    logic_->OnTaskEvent(Now(), event);
+  }
+
+  void Advance(const Step& step) {
+    const auto duration = Read<google::protobuf::Duration>(step);
+    const absl::Duration end =
+        now_ + absl::Seconds(std::clamp<int64_t>(duration.seconds(), 0, 100'000));
+    for (int ticks = 0; logic_->NextWake() <= end && ticks < kMostTicks; ++ticks) {
+      now_ = std::max(now_, logic_->NextWake());
+      logic_->Tick(Now());
+    }
+    now_ = std::max(now_, end);
+    logic_->Tick(Now());
+  }
+
+  testing::FakeLink link_;
+  testing::FakeJournal journal_;
+  CountingRunner runner_;
+  testing::FakeLogs logs_;
+  Random random_{1};
+  std::unique_ptr<AgentLogic> logic_;
+  absl::Duration now_ = absl::Seconds(100);
+};
+
+}  // namespace
+
+void FuzzOne(absl::string_view input) {
+  World world;
+  for (const Step& step : ReadSteps(input)) world.Run(step);
+}
+
+}  // namespace berth::fuzz

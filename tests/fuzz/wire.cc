@@ -1,0 +1,22 @@
+// What the agent reads of programs that it does not trust: the probe's answers, and tables of
+// nvidia-smi.
+#include "clients/discovery/wire.h"
+
+#include "clients/discovery/render.h"
+#include "clients/discovery/topo_matrix.h"
+#include "tests/fuzz/target.h"
+
+namespace berth::fuzz {
+
+void FuzzOne(absl::string_view input) {
+  const auto matrix = discovery::ParseTopoMatrix(input);
+  const auto machine = discovery::DecodeMachine(input);
+  const auto report = discovery::DecodeReport(input);
+  if (report.ok()) discovery::EncodeReport(*report);
+  if (!machine.ok()) return;
+  discovery::EncodeMachine(*machine);
+  discovery::RenderTable(*machine);
+  discovery::RenderJson(*machine);
+}
+
+}  // namespace berth::fuzz
