@@ -119,7 +119,10 @@ class Load(threading.Thread):
         self.acked, self.cancelled, self.lost_answers, self.wrong = {}, set(), 0, []
 
     def make(self, name, kind):
-        fails = 'if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then exit 3; fi; ' if kind == "fails" else ""
+        # Not before all have told that they were started: who is stopped at once may not get to it.
+        all_told = f'[ "$(grep -c "^$BERTH_JOB [0-9]* [0-9]* 0 " "$STARTS")" -ge {self.GANG} ]'
+        fails = ('if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then '
+                 f'until {all_told}; do sleep 0.05; done; exit 3; fi; ') if kind == "fails" else ""
         rest = "sleep 20" if kind == "long" else f"sleep {self.random.choice([0, 0.05, 0.2])}"
         gang = kind != "single" and kind != "kept"
         job = make_job(name, "load", ["sh", "-c", f"{NOTE_START}; {fails}{rest}"], replicas=self.GANG if gang else 1,
