@@ -28,6 +28,15 @@ YamlPosition PositionAt(absl::string_view text, size_t offset) {
           static_cast<int>(offset - line_start) + 1};
 }
 
+// yaml-cpp makes single bytes of the escapes "\N" (U+0085) and "\_" (U+00A0), which are not UTF-8.
+// The text around them is.
+std::string WithoutBareBytes(std::string value) {
+  for (size_t bad = 0; (bad = FirstBadUtf8(value)) != std::string::npos;) {
+    value.insert(bad, 1, '\xc2');
+  }
+  return value;
+}
+
 // Builds nodes from the parser's events, which tell of anchors and tags; yaml-cpp's own nodes do
 // not.
 class TreeBuilder : public YAML::EventHandler {
@@ -57,7 +66,7 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     CheckTag(mark, tag);
     YamlNode node = MakeNode(YamlNode::Kind::kScalar, mark);
-    node.text = value;
+    node.text = WithoutBareBytes(value);
     node.quoted = tag == "!";
     Add(std::move(node));
   }
@@ -196,6 +205,11 @@ std::vector<YamlNode> ParseYamlTree(absl::string_view text, YamlErrors* errors) 
   }
   if (const size_t bad = FirstBadUtf8(text); bad != absl::string_view::npos) {
     errors->Add(PositionAt(text, bad), "not UTF-8 text");
+    return documents;
+  }
+  // Outside of quotes yaml-cpp would take it for what an escape begins with.
+  if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
+    errors->Add(PositionAt(text, nul), "a NUL byte");
     return documents;
   }
   try {

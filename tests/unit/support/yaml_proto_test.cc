@@ -220,6 +220,17 @@ TEST_CASE("size and depth are bounded, and nothing throws") {
   CHECK_FALSE(ErrorOf("%YAML 9.9\n---\na", &spec).empty());
 }
 
+TEST_CASE("strings are UTF-8, whatever is escaped in them") {
+  const auto spec = Parse<v1::JobSpec>(R"(queue: "a\_b\Nc\u00a0\xe9\0")");
+  CHECK(spec.queue() == std::string("a\xc2\xa0"
+                                    "b\xc2\x85"
+                                    "c\xc2\xa0\xc3\xa9\0",
+                                    12));
+  CHECK(Parse<v1::JobSpec>(WriteYaml(spec)).queue() == spec.queue());
+  v1::JobSpec ignored;
+  CHECK(ErrorOf(std::string("queue: a\nuser: a\0_b\n", 20), &ignored) == "f.yaml:2:8: a NUL byte");
+}
+
 // yaml-cpp tells of empty documents without end there: they took seconds and hundreds of megabytes.
 TEST_CASE("what can begin nothing is told at once") {
   v1::JobSpec spec;
