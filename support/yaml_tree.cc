@@ -30,11 +30,14 @@ YamlPosition PositionAt(absl::string_view text, size_t offset) {
 
 // yaml-cpp makes single bytes of the escapes "\N" (U+0085) and "\_" (U+00A0), which are not UTF-8.
 // The text around them is.
-std::string WithoutBareBytes(std::string value) {
+std::string WithoutBareBytes(absl::string_view value) {
+  std::string text;
   for (size_t bad = 0; (bad = FirstBadUtf8(value)) != std::string::npos;) {
-    value.insert(bad, 1, '\xc2');
+    absl::StrAppend(&text, value.substr(0, bad), "\xc2", value.substr(bad, 1));
+    value.remove_prefix(bad + 1);
   }
-  return value;
+  absl::StrAppend(&text, value);
+  return text;
 }
 
 // Builds nodes from the parser's events, which tell of anchors and tags; yaml-cpp's own nodes do

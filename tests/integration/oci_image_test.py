@@ -244,7 +244,11 @@ class OciImage(unittest.TestCase):
             found = [pid for pid in self.cluster.processes()
                      if b"berth-image" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
             return found[0] if len(found) == 1 else None  # a copy of it that is to become another is one, too
-        program = wait_until(only_program, 20, "one unpacking program")
+        try:
+            program = wait_until(only_program, 20, "one unpacking program")
+        except AssertionError as late:
+            running = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.cluster.processes()}
+            self.fail(f"{late}; umoci is {'' if alive(unpacker) else 'not '}there; of {running}")
         os.kill(program, signal.SIGKILL)
         wait_until(lambda: not alive(unpacker), 20, "umoci ends with who started it")
         self.assertEqual(self.cached(), set())
