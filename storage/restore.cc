@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <ostream>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "storage/files.h"
 #include "storage/fsck.h"
 #include "storage/rocksdb/rocksdb_store.h"
 
@@ -20,21 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
-
-absl::Status ToStatus(const std::error_code& error, const fs::path& path) {
-  if (!error) return absl::OkStatus();
-  const std::string text = absl::StrCat(path.string(), ": ", error.message());
-  return error == std::errc::no_space_on_device ? absl::ResourceExhaustedError(text)
-                                                : absl::InternalError(text);
-}
-
-absl::Status Sync(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  const std::error_code error(errno, std::generic_category());
-  if (descriptor >= 0) close(descriptor);
-  return synced ? absl::OkStatus() : ToStatus(error, path);
-}
 
 // Looks only: the backup may be where nothing can be written.
 bool InUse(const fs::path& backup) {
@@ -72,7 +57,7 @@ absl::Status CheckPlaces(const fs::path& backup, const fs::path& directory, cons
 absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directory(to, from, error);
-  if (error) return ToStatus(error, to);
+  if (error) return FileStatus(error, to);
   for (fs::directory_iterator entry(from, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path target = to / entry->path().filename();
@@ -82,11 +67,11 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
       copied = CopyTree(entry->path(), target);
     } else {
       fs::copy_file(entry->path(), target, error);
-      copied = error ? ToStatus(error, target) : Sync(target);
+      copied = error ? FileStatus(error, target) : SyncPath(target);
     }
     if (!copied.ok()) return copied;
   }
-  return error ? ToStatus(error, from) : Sync(to);
+  return error ? FileStatus(error, from) : SyncPath(to);
 }
 
 // Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end.
@@ -107,9 +92,9 @@ absl::Status Restore(const std::string& backup, const std::string& directory,
   std::error_code error;
   if (status.ok()) {
     fs::rename(aside, place, error);  // over an empty directory, if there is one
-    status = ToStatus(error, place);
+    status = FileStatus(error, place);
   }
-  if (status.ok()) return Sync(fs::absolute(place).parent_path());
+  if (status.ok()) return SyncPath(fs::absolute(place).parent_path());
   fs::remove_all(aside, error);
   return {status.code(), absl::StrCat(backup, ": not restored: ", status.message())};
 }

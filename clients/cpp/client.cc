@@ -54,7 +54,6 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
              v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
              v1::HyperNodeService::NewStub(channel)) {}
 
-// Deadlines are the system's: gRPC counts them itself.
 void Client::AllowUnsynced(grpc::ClientContext* context) const {
   if (options_.unsynced) context->AddMetadata(kUnsyncedMetadata, kUnsyncedAllowed);
 }
@@ -64,6 +63,7 @@ void Client::NoteUnsynced(const grpc::ClientContext& context) {
   saw_unsynced_ |= context.GetServerTrailingMetadata().contains(kUnsyncedMetadata);
 }
 
+// Deadlines are the system's: gRPC counts them itself.
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
   if (left > kLongestDeadline) return;
   context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(left));

@@ -17,7 +17,9 @@ from berth_api import cluster_pb2
 from berth_harness import SANITIZED, Cluster, wait_until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+MAX_CONCURRENT_STREAMS, STREAMS = 3, 10_000  # docs/limits.md
+ENHANCE_YOUR_CALM = 11
 END_STREAM, END_HEADERS = 1, 4
 ANSWER_S = 20 if SANITIZED else 5  # of a good call meanwhile; the attackers share two cores with it
 MORE_MIB = 256                     # that berthd may ever hold
@@ -75,6 +77,22 @@ class Connection:
             pass
         finally:
             self.socket.settimeout(2)
+
+    def frames(self):
+        """(kind, stream, payload) of what comes, until the other end closes or says nothing for two seconds."""
+        data = b""
+        while True:
+            try:
+                more = self.socket.recv(1 << 16)
+            except OSError:
+                return
+            if not more:
+                return
+            data += more
+            while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], "big"):
+                length = int.from_bytes(data[:3], "big")
+                yield data[3], int.from_bytes(data[5:9], "big"), data[9:9 + length]
+                data = data[9 + length:]
 
     def close(self):
         self.socket.close()
@@ -198,6 +216,39 @@ class Http2Garbage(unittest.TestCase):
                         break
                     connection.drain()
         self.during(attack)
+
+    def test_more_streams_than_a_connection_may_have(self):
+        """Clients are told how many; who opens more loses the connection."""
+        told, opened = [], []
+
+        def attack():
+            connection = self.connect()
+            for kind, _, payload in connection.frames():
+                if kind == SETTINGS and payload:
+                    told.append(dict(struct.iter_unpack(">HI", payload)).get(MAX_CONCURRENT_STREAMS))
+                    break
+            for first in range(1, 2 * STREAMS + 400, 200):
+                burst = b"".join(frame(HEADERS, END_HEADERS, stream, call_headers()) for stream in range(first, first + 200, 2))
+                if not connection.send(burst):
+                    break
+                opened.append(first)
+            opened.append([kind for kind, _, _ in connection.frames()])
+            self.assertFalse(connection.send(b"x") and connection.send(b"x"), "it is closed")
+        self.during(attack)
+        self.assertEqual(told, [STREAMS])
+
+    def test_more_pings_than_are_good(self):
+        """With time to answer between them; a client that has too many loses the connection, with the reason."""
+        reasons = []
+
+        def attack():
+            connection = self.connect()
+            for _ in range(20):
+                connection.send(frame(PING, 0, 0, b"12345678"))
+                time.sleep(0.05)
+            reasons.extend(payload for kind, _, payload in connection.frames() if kind == GOAWAY)
+        self.during(attack)
+        self.assertTrue(any(int.from_bytes(reason[4:8], "big") == ENHANCE_YOUR_CALM for reason in reasons), reasons)
 
     def test_pings_and_settings_whose_answers_nobody_reads(self):
         def attack():

@@ -105,13 +105,18 @@ class KillPoints(unittest.TestCase):
         print(f"{missed} starts had fewer calls than were waited for", flush=True)
         self.finish(kills, whole=True)
 
-    def test_agent(self):
+    def start_agents(self):
+        """Two, each with a switch, which their supervisors have, too."""
         switches = {}
         for name in ("n1", "n2"):
             agent = self.cluster.add_agent(name, start=False, cpu="36")
             switches[name] = KillSwitch(self.cluster.home, f"kill-{name}")
             switches[name].watch(agent)
         self.start()
+        return switches
+
+    def test_agent(self):
+        switches = self.start_agents()
         plan = self.plan("agent")
         for point, count in plan:
             name = self.random.choice(["n1", "n2"])
@@ -122,12 +127,7 @@ class KillPoints(unittest.TestCase):
 
     def test_supervisor(self):
         """Its own task ends with it, as a failure that the job's retries pay for; no other task does."""
-        switches = {}
-        for name in ("n1", "n2"):
-            agent = self.cluster.add_agent(name, start=False, cpu="36")
-            switches[name] = KillSwitch(self.cluster.home, f"kill-{name}")
-            switches[name].watch(agent)
-        self.start()
+        switches = self.start_agents()
         plan = self.plan("supervisor")
         for point, count in plan:
             switch = switches[self.random.choice(["n1", "n2"])]

@@ -129,6 +129,7 @@ v1::Job Clients::MakeJob() {
 void Clients::SubmitNext() {
   if (finishing_ || submitted_ >= workload_.max_jobs) return;
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
+  if (open_ >= workload_.max_open) return;
   auto request = std::make_shared<v1::SubmitJobsRequest>();
   request->set_request_id(absl::StrCat("request-", submitted_));
   *request->add_jobs() = MakeJob();
@@ -141,6 +142,7 @@ void Clients::SubmitNext() {
     after->set_condition(dice_.Chance(0.5) ? v1::JobDependency::AFTER_OK
                                            : v1::JobDependency::AFTER_ANY);
   }
+  open_ += request->jobs_size();
   for (const v1::Job& job : request->jobs()) {
     safety_->OnSubmitting(job);
     trace_->Say(scheduler_->now(), "asks", job.ShortDebugString());
@@ -224,33 +226,40 @@ void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const 
 void Clients::Poll(const std::string& name) {
   struct Seen {
     bool found = false, ended = false, suspended = false;
+    std::string message;
   };
   auto seen = std::make_shared<Seen>();
-  Send(std::make_shared<Call>(Call{
-      .perform =
-          [this, name, seen](std::function<void(absl::Status)> answer) {
-            if (!server_->up()) return answer(absl::UnavailableError("connection refused"));
-            ReadView view(server_->loop());
-            const Seen now = view.Step([&](const ClusterState& state) {
-              const Job* job = state.FindJob(name);
-              return job == nullptr ? Seen{}
-                                    : Seen{true, Ended(job->status.state), job->status.suspended};
-            });
-            view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
-              *seen = now;
-              answer(durable);
-            });
-          },
-      .done =
-          [this, name, seen](const absl::Status& status) {
-            if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
-            safety_->OnRead(name, seen->found, seen->ended);
-            if (!seen->found || seen->ended) return;
-            if (seen->suspended && dice_.Chance(0.3)) Resume(name);
-            scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name] { Poll(name); });
-          },
-      .what = name,
-      .backoff = Backoff(kRetry, &dice_.random())}));
+  Send(std::make_shared<Call>(
+      Call{.perform =
+               [this, name, seen](std::function<void(absl::Status)> answer) {
+                 if (!server_->up()) return answer(absl::UnavailableError("connection refused"));
+                 ReadView view(server_->loop());
+                 const Seen now = view.Step([&](const ClusterState& state) {
+                   const Job* job = state.FindJob(name);
+                   return job == nullptr ? Seen{}
+                                         : Seen{true, Ended(job->status.state),
+                                                job->status.suspended, job->status.message};
+                 });
+                 view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
+                   *seen = now;
+                   answer(durable);
+                 });
+               },
+           .done =
+               [this, name, seen](const absl::Status& status) {
+                 if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
+                 safety_->OnRead(name, seen->found, seen->ended);
+                 if (!seen->found || seen->ended) {
+                   --open_;
+                   trace_->Say(scheduler_->now(), seen->found ? "ended" : "gone",
+                               absl::StrCat(name, " ", seen->message));
+                   return;
+                 }
+                 if (seen->suspended && dice_.Chance(0.3)) Resume(name);
+                 scheduler_->After(dice_.Around(kPollPeriod), actor_, [this, name] { Poll(name); });
+               },
+           .what = name,
+           .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
 void Clients::Steer(const std::string& node, bool cordoned) {

@@ -29,6 +29,9 @@ struct Workload {
   int rack_nodes = 0;      // of the smaller rack; 0: there are none
   absl::Duration between;  // jobs, on average
   int64_t max_jobs = 0;
+  // Not ended: with as many, clients wait. A backlog that grows all day long makes each of its hours
+  // slower than the one before, and finds nothing more.
+  int64_t max_open = 0;
 };
 
 class Clients {
@@ -78,6 +81,7 @@ class Clients {
   bool finishing_ = false;
   size_t waiting_ = 0;
   int64_t submitted_ = 0;
+  int64_t open_ = 0;  // asked for, and not seen ended
 };
 
 }  // namespace berth::simulation

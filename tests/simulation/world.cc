@@ -132,7 +132,8 @@ void World::MakeClients() {
                     .nodes = static_cast<int>(machines_.size()),
                     .rack_nodes = rack_nodes_,
                     .between = dice_.Between(absl::Seconds(20), absl::Seconds(90)),
-                    .max_jobs = options_.max_jobs};
+                    .max_jobs = options_.max_jobs,
+                    .max_open = dice_.Between(20, 150)};
   for (const auto& machine : machines_) {
     const v1::NodeInventory& inventory = machine->spec().inventory;
     workload.cpu_millis = std::min(workload.cpu_millis, inventory.cpu_millis());

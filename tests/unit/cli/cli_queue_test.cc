@@ -32,6 +32,21 @@ TEST_CASE("queues as a tree") {
         "  vision  Open         0        0     0  -          -\n");
 }
 
+TEST_CASE("an answer that a crash may undo is taken if asked for, with a warning") {
+  Cli cli;
+  v1::ListQueuesResponse list;
+  list.add_queues()->set_name("q");
+  cli.script.Answer("ListQueues", list);
+  CHECK(cli.Run({"--unsynced", "queue", "list"}) == 0);
+  CHECK(cli.err().empty());
+  cli.script.slow_disk = true;
+  CHECK(cli.Run({"--unsynced", "queue", "list"}) == 0);
+  CHECK(cli.out().find("q ") != std::string::npos);
+  CHECK(cli.err().find("a crash may undo it") != std::string::npos);
+  CHECK(cli.Run({"queue", "list"}) == 0);
+  CHECK(cli.err().empty());
+}
+
 TEST_CASE("the wide list of queues shows how they share") {
   Cli cli;
   v1::ListQueuesResponse list;

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "support/errors.h"
+#include "support/unsynced.h"
 
 namespace berth {
 
@@ -43,6 +45,9 @@ class Script {
     Push(method, {end, {}, parts});
   }
 
+  // Answers are given before they are on disk, to those who take such (support/unsynced.h).
+  std::atomic<bool> slow_disk = false;
+
   template <class Request>
   std::vector<Request> Requests(const std::string& method) {
     absl::MutexLock lock(&mutex_);
@@ -53,7 +58,9 @@ class Script {
   }
 
   template <class Request, class Response>
-  grpc::Status Unary(const std::string& method, const Request& request, Response* response) {
+  grpc::Status Unary(const std::string& method, grpc::ServerContext* context,
+                     const Request& request, Response* response) {
+    if (slow_disk) NoteUnsynced(context);
     const Reply reply = Take(method, request.SerializeAsString());
     response->ParseFromString(reply.message);
     return ToGrpcStatus(reply.status);
@@ -80,6 +87,11 @@ class Script {
     absl::MutexLock lock(&mutex_);
     replies_[method].push_back(std::move(reply));
   }
+  static void NoteUnsynced(grpc::ServerContext* context) {
+    const auto found = context->client_metadata().find(kUnsyncedMetadata);
+    if (found == context->client_metadata().end() || found->second != kUnsyncedAllowed) return;
+    context->AddTrailingMetadata(kUnsyncedMetadata, kUnsyncedSeen);
+  }
   Reply Take(const std::string& method, const std::string& request) {
     absl::MutexLock lock(&mutex_);
     requests_[method].push_back(request);
@@ -95,11 +107,11 @@ class Script {
   std::map<std::string, std::vector<std::string>> requests_ ABSL_GUARDED_BY(mutex_);
 };
 
-#define BERTH_FAKE_UNARY(METHOD, REQUEST, RESPONSE)                                             \
-  grpc::Status METHOD(grpc::ServerContext*, const v1::REQUEST* request, v1::RESPONSE* response) \
-      override {                                                                                \
-    return script_.Unary(#METHOD, *request, response);                                          \
-  }                                                                                             \
+#define BERTH_FAKE_UNARY(METHOD, REQUEST, RESPONSE)                             \
+  grpc::Status METHOD(grpc::ServerContext* context, const v1::REQUEST* request, \
+                      v1::RESPONSE* response) override {                        \
+    return script_.Unary(#METHOD, context, *request, response);                 \
+  }                                                                             \
   static_assert(true, "takes the semicolon")
 
 class FakeJobs : public v1::JobService::Service {

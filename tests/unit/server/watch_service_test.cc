@@ -67,6 +67,9 @@ TEST_CASE("service: watches are refused with reasons") {
   v1::WatchRequest nothing;
   nothing.set_no_jobs(true);
   CHECK(absl::IsInvalidArgument(refusal(nothing)));
+  v1::WatchRequest many;
+  for (int i = 0; i < 10'001; ++i) many.add_jobs("j");
+  CHECK(absl::IsInvalidArgument(refusal(many)));
   v1::WatchRequest future;
   future.set_from_revision(1000);
   CHECK(absl::IsOutOfRange(refusal(future)));
