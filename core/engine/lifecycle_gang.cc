@@ -167,6 +167,9 @@ Step ReachRunning(const Look& look) {
   const int32_t on_the_way =
       tally.In(TaskState::kBound) + tally.In(TaskState::kPrepared) + tally.In(TaskState::kStarting);
   if (on_the_way > 0 || AnyLostOnTheWay(look.job, tally)) return {};
+  // All were taken away again before anything started: it goes on being bound.
+  const int32_t gone = tally.Waiting() + tally.In(TaskState::kReleasing);
+  if (gone == static_cast<int32_t>(look.job.tasks.size())) return {};
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);

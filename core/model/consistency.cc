@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/state_editor.h"
+#include "core/model/transitions.h"
 
 namespace berth {
 namespace {
@@ -98,7 +99,7 @@ absl::Status CheckTallies(const Job& job) {
   std::vector<GroupTally> tallies(job.groups.size());
   int32_t occupying = 0, leaving = 0;
   for (uint32_t t = 0; t < job.tasks.size(); ++t) {
-    ++tallies[GroupOf(job, t)].count[static_cast<size_t>(job.tasks[t].state)];
+    ++tallies[GroupOf(job, t)].count[static_cast<size_t>(TallyState(job.tasks[t]))];
     occupying += Occupies(job.tasks[t].state) ? 1 : 0;
     leaving += job.tasks[t].state == TaskState::kReleasing && !job.tasks[t].moves ? 1 : 0;
   }

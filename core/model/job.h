@@ -365,7 +365,7 @@ struct GangStart {
   Time bound = absl::InfinitePast();
 };
 
-// How many of a group's tasks are in each state. Derived.
+// How many of a group's tasks are in each state (TallyState). Derived.
 struct GroupTally {
   std::array<int32_t, kTaskStates> count{};
 

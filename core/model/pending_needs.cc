@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/model/pending_index.h"
+#include "core/model/transitions.h"
 
 namespace berth {
 namespace {
@@ -102,7 +103,8 @@ JobNeeds OneMore(const Job& job) {
 }
 
 // For ShortSince: failures that nobody answers are not waited for.
-bool IsAway(TaskState state) {
+bool IsAway(const Task& task) {
+  const TaskState state = TallyState(task);
   return state == TaskState::kPending || state == TaskState::kReleasing;
 }
 int32_t Away(const GroupTally& tally) {
@@ -120,7 +122,7 @@ Time LeftAt(const Job& job, uint32_t first_group, uint32_t end_group, int32_t la
     if (!Begun(job, g)) continue;
     for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
       const Task& task = job.tasks[group.first_task + i];
-      if (IsAway(task.state)) away.push_back(task.since);
+      if (IsAway(task)) away.push_back(task.since);
     }
   }
   if (away.empty()) return absl::InfiniteFuture();

@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/model/queue_change.h"
+#include "core/model/transitions.h"
 
 namespace berth {
 namespace {
@@ -132,9 +133,9 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   Task& task = job.tasks[key.task];
   const Task old = task;
   task = value;
+  --job.tallies[group].count[static_cast<size_t>(TallyState(old))];
+  ++job.tallies[group].count[static_cast<size_t>(TallyState(value))];
   if (old.state != value.state) {
-    --job.tallies[group].count[static_cast<size_t>(old.state)];
-    ++job.tallies[group].count[static_cast<size_t>(value.state)];
     state_.tasks_by_state_[static_cast<size_t>(old.state)] -= Counts(job, old.state);
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }

@@ -181,4 +181,8 @@ bool Releasing(const Task& task) {
          (task.state == TaskState::kLost && task.before_lost == TaskState::kReleasing);
 }
 
+TaskState TallyState(const Task& task) {
+  return Releasing(task) ? TaskState::kReleasing : task.state;
+}
+
 }  // namespace berth

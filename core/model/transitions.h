@@ -76,6 +76,10 @@ class FreeRanks {
 // Told to stop, whether its node is silent or not.
 bool Releasing(const Task& task);
 
+// As what a group counts the task (GroupTally): one that is told to stop, and whose node is silent,
+// is no member any more.
+TaskState TallyState(const Task& task);
+
 }  // namespace berth
 
 #endif  // BERTH_CORE_MODEL_TRANSITIONS_H_

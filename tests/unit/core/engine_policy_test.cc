@@ -327,6 +327,47 @@ TEST_CASE(
   CHECK(cluster.job(job).tasks[1].state == TaskState::kStarting);
 }
 
+TEST_CASE("members whose nodes fall silent while they are stopped are no members of the gang") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 4, {.cpu = 64});
+  cluster.AddQueue("default");
+  JobShape shape = Gang(4);
+  shape.groups[0].min_available = 2;
+  shape.walltime = kSecond;
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  REQUIRE(cluster.Where(job) == "n1 n2 n3 n4");
+  const auto falls_silent = [&](const std::string& name) {
+    cluster.Must(NodeSilenced{.id = cluster.node_id(name)});
+    cluster.Settle();
+    return cluster.StateOf(job);
+  };
+  CHECK(falls_silent("n1") == "Binding");
+  CHECK(falls_silent("n2") == "Binding");
+  CHECK(falls_silent("n3") == "Restarting");
+  CHECK(falls_silent("n4") == "Restarting");
+  cluster.Advance(2 * kSecond);
+  CHECK(cluster.StateOf(job) == "Restarting");  // nothing ever ran, so no walltime is used up
+}
+
+TEST_CASE("a gang that loses all members to a policy before they start goes on being bound") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2, {.cpu = 64});
+  cluster.AddQueue("default");
+  JobShape shape = Gang(2);
+  shape.walltime = kSecond;
+  shape.policies = {On(PolicyEvent::kNodeLost, PolicyAction::kRestartTask)};
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  for (const char* name : {"n1", "n2"}) {
+    cluster.Must(NodeSilenced{.id = cluster.node_id(name)});
+    cluster.Settle();
+    CHECK(cluster.StateOf(job) == "Binding");
+  }
+  cluster.Advance(2 * kSecond);
+  CHECK(cluster.StateOf(job) == "Binding");
+}
+
 TEST_CASE("a lost node explains the failures that come with it") {
   JobShape shape = Gang(2);
   shape.max_retries = 1;
