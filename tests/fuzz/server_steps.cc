@@ -61,6 +61,7 @@ std::vector<Kind> Calls() {
       Rpc("DeleteNode", &P::nodes, &NodeService::DeleteNode),
       Rpc("GetClusterInfo", &P::cluster, &ClusterService::GetClusterInfo),
       Rpc("Backup", &P::cluster, &ClusterService::Backup),
+      Rpc("Backup", &P::cluster, &ClusterService::Backup),
       Rpc("ReloadConfig", &P::cluster, &ClusterService::ReloadConfig),
       Rpc("FinalizeUpgrade", &P::cluster, &ClusterService::FinalizeUpgrade),
       Rpc("ExplainJob", &P::explain, &ExplainService::ExplainJob),

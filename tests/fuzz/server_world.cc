@@ -155,8 +155,12 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
   jobs = std::make_unique<JobService>(&context, logs.get(), execs.get(), &executor);
   queues = std::make_unique<QueueService>(&context);
   nodes = std::make_unique<NodeService>(&context);
-  cluster = std::make_unique<ClusterService>(&context, world.clock_.Now(), reloader.get(),
-                                             ClusterService::Backups());
+  cluster = std::make_unique<ClusterService>(
+      &context, world.clock_.Now(), reloader.get(),
+      ClusterService::Backups{.store = &world.store_,
+                              .executor = &executor,
+                              // Is there; this store makes no backups.
+                              .directory = "/"});
   explain = std::make_unique<ExplainService>(&context);
   hyper_nodes = std::make_unique<HyperNodeService>(&context);
   leases->Start();
