@@ -51,7 +51,7 @@ App::App(const config::v1::Server& config, Reloader::Read reread)
     : config_(config),
       job_defaults_(JobDefaultsFrom(config)),
       history_(DurationFrom(config.history())),
-      reloader_(config, std::move(reread),
+      reloader_(config, Holdable(std::move(reread)),
                 [this](const config::v1::Server& changed) { Adopt(changed); }) {}
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
@@ -69,6 +69,17 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config
 
 App::~App() { Stop(); }
 
+Reloader::Read App::Holdable(Reloader::Read reread) const {
+  if (reread == nullptr) return nullptr;
+  return [this, reread = std::move(reread)]() -> absl::StatusOr<config::v1::Server> {
+    absl::StatusOr<config::v1::Server> config = reread();
+    if (!config.ok()) return config;
+    const absl::Status holds = CheckStoreFormat(*config, store_->Format());
+    if (!holds.ok()) return holds;
+    return config;
+  };
+}
+
 absl::Status App::StartHttp() {
   if (config_.http_listen() == kNoHttp) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start(config_.http_listen());
@@ -83,6 +94,7 @@ absl::Status App::Load(const StoreOpener& open_store) {
   absl::StatusOr<std::unique_ptr<Store>> store = open_store();
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
+  if (auto holds = CheckStoreFormat(config_, store_->Format()); !holds.ok()) return holds;
   ClusterState state;
   const Time now = SystemClock().Now();
   absl::Status loaded = berth::Load(

@@ -77,6 +77,8 @@ class App {
 
  private:
   App(const config::v1::Server& config, Reloader::Read reread);
+  // Refuses what the store cannot hold yet.
+  Reloader::Read Holdable(Reloader::Read reread) const;
 
   absl::Status StartHttp();
   absl::Status Load(const StoreOpener& open_store);

@@ -301,6 +301,7 @@ void RenderEstimate(const StartEstimate& estimate, v1::EstimateJobResponse* out)
   if (estimate.latest != never) ToProto(estimate.latest, out->mutable_latest());
   out->set_jobs_before(estimate.jobs_before);
   out->set_history_jobs(estimate.history_jobs);
+  out->set_predicted(estimate.predicted);
   out->set_unknown(estimate.unknown);
 }
 

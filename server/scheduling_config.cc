@@ -1,11 +1,14 @@
 #include "server/scheduling_config.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/convert_values.h"
 #include "server/planning/policy_record.h"
 #include "server/validation/job.h"
 #include "server/validation/values.h"
+#include "storage/store.h"
 
 namespace berth {
 namespace {
@@ -39,6 +42,14 @@ void FillBackfill(const BackfillParameters& defaults, config::v1::Backfill& back
     backfill.set_conservative_depth(defaults.conservative_depth);
   }
   if (!backfill.has_refresh()) ToProto(defaults.refresh, backfill.mutable_refresh());
+  if (backfill.order() == Backfill::ORDER_UNSPECIFIED) backfill.set_order(Backfill::SERVICE);
+  if (backfill.fit() == Backfill::FIT_UNSPECIFIED) backfill.set_fit(Backfill::REQUESTED);
+}
+
+void FillShortestFirst(const ShortestFirstParameters& defaults, config::v1::ShortestFirst& order) {
+  if (!order.has_requested_weight()) order.set_requested_weight(defaults.requested_weight);
+  if (!order.has_expected_weight()) order.set_expected_weight(defaults.expected_weight);
+  if (!order.has_age()) ToProto(defaults.age, order.mutable_age());
 }
 
 void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
@@ -54,12 +65,34 @@ void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
 void CheckBackfill(const FieldPath& path, const config::v1::Backfill& backfill,
                    Findings& findings) {
   CheckEnum({path, "mode"}, backfill.mode(), findings);
+  CheckEnum({path, "order"}, backfill.order(), findings);
+  CheckEnum({path, "fit"}, backfill.fit(), findings);
   CheckRange({path, "reservations_per_queue"}, backfill.reservations_per_queue(), 0, 1000,
              findings);
   CheckRange({path, "reservations"}, backfill.reservations(), 0, 100'000, findings);
   CheckRange({path, "conservative_depth"}, backfill.conservative_depth(), 0, 100'000, findings);
   CheckDuration({path, "refresh"}, backfill.refresh(), absl::ZeroDuration(), kMaxDuration,
                 findings);
+}
+
+void CheckShortestFirst(const FieldPath& path, const config::v1::ShortestFirst& order,
+                        Findings& findings) {
+  constexpr int32_t kMost = 1000;
+  const int32_t expected = order.expected_weight();
+  CheckRange({path, "expected_weight"}, expected, 0, kMost, findings);
+  const int32_t rest = std::clamp(kMost - expected, 0, kMost);
+  CheckRange({path, "requested_weight"}, order.requested_weight(), 0, rest, findings);
+  CheckDuration({path, "age"}, order.age(), absl::ZeroDuration(), kMaxDuration, findings);
+}
+
+// What goes by predictions needs some.
+void CheckPredicted(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
+  if (scheduling.prediction().enabled()) return;
+  const auto fit = scheduling.backfill().fit();
+  if (fit == config::v1::Backfill::PREDICTED ||
+      fit == config::v1::Backfill::PREDICTED_UNLESS_AGED) {
+    findings.Invalid({path, "fit"}, "needs scheduling.prediction.enabled");
+  }
 }
 
 }  // namespace
@@ -74,6 +107,7 @@ void FillScheduling(Scheduling& scheduling) {
   if (!share.has_half_life()) ToProto(defaults.fair_share.half_life, share.mutable_half_life());
   if (!share.has_usage_weight()) share.set_usage_weight(defaults.fair_share.usage_weight);
   FillBackfill(defaults.backfill, *scheduling.mutable_backfill());
+  FillShortestFirst(defaults.shortest_first, *scheduling.mutable_shortest_first());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
   config::v1::Topology& topology = *scheduling.mutable_topology();
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
@@ -95,6 +129,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
                 kMaxDuration, findings);
   CheckRange({share, "usage_weight"}, scheduling.fair_share().usage_weight(), 0, 1000, findings);
   CheckBackfill({path, "backfill"}, scheduling.backfill(), findings);
+  CheckPredicted({path, "backfill"}, scheduling, findings);
+  CheckShortestFirst({path, "shortest_first"}, scheduling.shortest_first(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
@@ -102,6 +138,15 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckEnum({sharing, "policy"}, scheduling.sharing().policy(), findings);
   CheckRange({path, "preemptible_below_priority"}, scheduling.preemptible_below_priority(),
              -kMaxPriority, kMaxPriority + 1, findings);
+}
+
+absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_format) {
+  if (!config.scheduling().prediction().enabled() || store_format == kStoreFormat) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("scheduling.prediction.enabled needs store format ", kStoreFormat,
+                   ", and the store has ", store_format, ": run `berth cluster finalize` first"));
 }
 
 JobDefaults JobDefaultsFrom(const config::v1::Server& config) {

@@ -3,6 +3,9 @@
 #ifndef BERTH_SERVER_SCHEDULING_CONFIG_H_
 #define BERTH_SERVER_SCHEDULING_CONFIG_H_
 
+#include <cstdint>
+
+#include "absl/status/status.h"
 #include "berth/config/v1/config.pb.h"
 #include "server/convert_job.h"
 #include "server/validation/findings.h"
@@ -14,6 +17,10 @@ void FillScheduling(config::v1::Scheduling& scheduling);
 // Names of policies are checked against the registry. Only of a filled section.
 void CheckScheduling(const FieldPath& path, const config::v1::Scheduling& scheduling,
                      Findings& findings);
+
+// FAILED_PRECONDITION if it asks for what a store of this format may not hold yet. Only of a
+// completed configuration.
+absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_format);
 
 // Only of a completed configuration. What planning itself makes of it: planning/policy_record.h.
 JobDefaults JobDefaultsFrom(const config::v1::Server& config);

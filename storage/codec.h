@@ -23,6 +23,7 @@
 #include "core/model/job.h"
 #include "core/model/node.h"
 #include "core/model/queue.h"
+#include "core/prediction/run_history.h"
 
 namespace berth::store::v1 {
 class JobSpec;
@@ -47,6 +48,14 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
 
 std::string EncodeRequestMix(const RequestMix& mix);
 absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string* unknown);
+
+struct StoredRun {
+  RunId id;
+  FinishedRun run;
+};
+std::string EncodeRunRecord(const FinishedRun& run);
+absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_view value,
+                                          std::string* unknown);
 
 // The longest lease that any agent may have been granted. DATA_LOSS also for one that is not
 // positive or infinite.
@@ -95,13 +104,14 @@ struct StoredJob {
   JobSpec spec;
   Time submit = absl::InfinitePast();
   uint64_t revision = 0;
+  RunPrediction prediction;
 };
 std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
-                                absl::string_view cold);
+                                const RunPrediction& prediction, absl::string_view cold);
 // The same from a message that is there already and has its sizes cached (ByteSizeLong was called):
 // saves the conversion.
 std::string EncodeJobSpecRecord(const store::v1::JobSpec& spec, Time submit, uint64_t revision,
-                                size_t cold_bytes);
+                                const RunPrediction& prediction, size_t cold_bytes);
 // Ends a job_spec record with its cold part; nothing for an empty one.
 void AppendCold(absl::string_view cold, std::string* value);
 absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value);

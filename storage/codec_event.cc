@@ -177,6 +177,9 @@ struct Setter {
   void operator()(const RequestMixChanged& event) const {
     SetRequestMix(event.mix, out->mutable_request_mix_changed());
   }
+  void operator()(const JobRunRecorded& event) const {
+    out->mutable_job_run_recorded()->set_job(event.job.value);
+  }
   void operator()(const NodesLeft& event) const {
     pb::NodesLeft* m = out->mutable_nodes_left();
     m->set_domain(event.domain.value);
@@ -288,6 +291,8 @@ EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
                          .nodes = GetNodeIds(m.nodes_joined().nodes())};
     case pb::LogEvent::kRequestMixChanged:
       return RequestMixChanged{GetRequestMix(m.request_mix_changed())};
+    case pb::LogEvent::kJobRunRecorded:
+      return JobRunRecorded{JobId{m.job_run_recorded().job()}};
     case pb::LogEvent::kNodesLeft:
       return NodesLeft{.domain = HyperNodeId{m.nodes_left().domain()},
                        .nodes = GetNodeIds(m.nodes_left().nodes())};

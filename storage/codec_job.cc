@@ -296,11 +296,30 @@ constexpr uint32_t kColdTag =
     pb::JobSpecRecord::kColdFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 constexpr size_t kMaxFieldHead = 6;  // tag below 16 and a 32-bit length
 
+void SetPrediction(const RunPrediction& prediction, pb::RunPrediction* out) {
+  out->set_expected(prediction.expected_s);
+  out->set_harmonic(prediction.harmonic_s);
+  out->set_low(prediction.low_s);
+  out->set_high(prediction.high_s);
+}
+
+RunPrediction GetPrediction(const pb::RunPrediction& message) {
+  return {.expected_s = message.expected(),
+          .harmonic_s = message.harmonic(),
+          .low_s = message.low(),
+          .high_s = message.high()};
+}
+
 }  // namespace
 
 std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t revision,
-                                size_t cold_bytes) {
+                                const RunPrediction& prediction, size_t cold_bytes) {
   thread_local pb::JobSpecRecord head;  // all but the spec
+  if (prediction.Known()) {
+    SetPrediction(prediction, head.mutable_prediction());
+  } else {
+    head.clear_prediction();
+  }
   if (submit == absl::InfinitePast()) {
     head.clear_submit();
   } else {
@@ -323,12 +342,12 @@ std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t r
 }
 
 std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
-                                absl::string_view cold) {
+                                const RunPrediction& prediction, absl::string_view cold) {
   thread_local pb::JobSpec message;
   message.Clear();
   codec::SetJobSpec(spec, &message);
   message.ByteSizeLong();
-  std::string value = EncodeJobSpecRecord(message, submit, revision, cold.size());
+  std::string value = EncodeJobSpecRecord(message, submit, revision, prediction, cold.size());
   AppendCold(cold, &value);
   return value;
 }
@@ -353,7 +372,8 @@ absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::strin
                 .spec = codec::GetJobSpec(message.spec(), reader),
                 .submit = reader.GetTime(message.has_submit(), message.submit(),
                                          absl::InfinitePast(), "submit"),
-                .revision = message.revision()};
+                .revision = message.revision(),
+                .prediction = GetPrediction(message.prediction())};
   status = codec::Verdict(reader, RecordKind::kJobSpec, key);
   if (!status.ok()) return status;
   return job;

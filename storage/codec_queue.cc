@@ -98,6 +98,31 @@ absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string
   return codec::GetRequestMix(message);
 }
 
+std::string EncodeRunRecord(const FinishedRun& run) {
+  pb::RunRecord message;
+  message.set_user(run.user);
+  message.set_walltime(run.request.walltime_s);
+  message.set_devices(run.request.devices);
+  message.set_cpu_millis(run.request.cpu_millis);
+  message.set_run(run.run_ms);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_view value,
+                                          std::string* unknown) {
+  pb::RunRecord message;
+  absl::Status status = codec::ParseMessage(value, &message, unknown);
+  const absl::StatusOr<RunId> id = ParseRunKey(key);
+  if (status.ok()) status = id.status();
+  if (!status.ok()) return NameRecord(status, RecordKind::kMeta, key);
+  return StoredRun{.id = *id,
+                   .run = {.user = message.user(),
+                           .request = {.walltime_s = message.walltime(),
+                                       .devices = message.devices(),
+                                       .cpu_millis = message.cpu_millis()},
+                           .run_ms = message.run()}};
+}
+
 std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
                               const std::vector<NamedAmount>& usage, Time usage_charged,
                               uint64_t revision) {

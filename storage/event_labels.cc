@@ -97,7 +97,8 @@ struct Labeler {
     if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
   }
   void operator()(const RequestMixChanged&) {}
-  void operator()(const UsageCharged&) {}  // of all queues at once; no state of anything changes
+  void operator()(const JobRunRecorded&) {}  // its end was told before
+  void operator()(const UsageCharged&) {}    // of all queues at once; no state of anything changes
 
  private:
   void LabelDomain(HyperNodeId id) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace berth {
 namespace {
@@ -74,6 +75,13 @@ std::string QueueKey(QueueId id) { return BigEndian(id.value); }
 std::string NodeKey(NodeId id) { return BigEndian(id.value); }
 std::string HyperNodeKey(HyperNodeId id) { return BigEndian(id.value); }
 std::string JobKey(JobId id) { return BigEndian(id.value); }
+
+std::string RunKey(RunId id) { return absl::StrCat(kRunKeys, BigEndian(id.value)); }
+
+absl::StatusOr<RunId> ParseRunKey(absl::string_view key) {
+  if (!absl::ConsumePrefix(&key, kRunKeys)) return absl::InvalidArgumentError("no key of a run");
+  return ParseId<RunId>(key);
+}
 
 std::string TaskRecordKey(TaskKey task) {
   std::string key = BigEndian(task.job.value);

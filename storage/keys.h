@@ -22,6 +22,7 @@ inline constexpr absl::string_view kStoreKey = "store";
 inline constexpr absl::string_view kNextIdsKey = "next_ids";
 inline constexpr absl::string_view kRequestMixKey = "request_mix";
 inline constexpr absl::string_view kLeaseKey = "lease";
+inline constexpr absl::string_view kRunKeys = "run/";  // and RunKey: how these begin
 
 std::string SequenceKey(uint64_t sequence);
 std::string QueueKey(QueueId id);
@@ -29,6 +30,7 @@ std::string NodeKey(NodeId id);
 std::string HyperNodeKey(HyperNodeId id);
 std::string JobKey(JobId id);
 std::string TaskRecordKey(TaskKey task);
+std::string RunKey(RunId id);  // of kMeta
 
 // INVALID_ARGUMENT if the key has not the length of its kind.
 absl::StatusOr<uint64_t> ParseSequenceKey(absl::string_view key);
@@ -37,6 +39,7 @@ absl::StatusOr<NodeId> ParseNodeKey(absl::string_view key);
 absl::StatusOr<HyperNodeId> ParseHyperNodeKey(absl::string_view key);
 absl::StatusOr<JobId> ParseJobKey(absl::string_view key);
 absl::StatusOr<TaskKey> ParseTaskRecordKey(absl::string_view key);
+absl::StatusOr<RunId> ParseRunKey(absl::string_view key);
 
 // The key as people read it: "42", "42/3", "request-7", "0x00ff" where it does not parse.
 std::string PrintableKey(RecordKind kind, absl::string_view key);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/state_editor.h"
 #include "storage/keys.h"
@@ -77,6 +78,11 @@ class Loader {
       if (!mix.ok()) return mix.status();
       return AsDataLoss(editor_.LoadRequestMix(*std::move(mix)), RecordKind::kMeta, key);
     }
+    if (absl::StartsWith(key, kRunKeys)) {
+      absl::StatusOr<StoredRun> run = DecodeRunRecord(key, value, &unknown_);
+      if (!run.ok()) return run.status();
+      return AsDataLoss(editor_.LoadRun(run->id, std::move(run->run)), RecordKind::kMeta, key);
+    }
     if (key != kNextIdsKey) return absl::OkStatus();  // of a newer version
     absl::StatusOr<NextIds> ids = DecodeNextIds(value, &unknown_);
     if (!ids.ok()) return ids.status();
@@ -118,8 +124,9 @@ class Loader {
     absl::StatusOr<StoredJob> job = DecodeJobSpecRecord(key, value);
     if (!job.ok()) return job.status();
     ++summary_.jobs;
-    return AsDataLoss(editor_.LoadJob(job->id, job->spec, job->submit, job->revision),
-                      RecordKind::kJobSpec, key);
+    return AsDataLoss(
+        editor_.LoadJob(job->id, job->spec, job->submit, job->revision, job->prediction),
+        RecordKind::kJobSpec, key);
   }
 
   absl::Status TakeJobStatus(absl::string_view key, absl::string_view value) {

@@ -117,9 +117,10 @@ void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) 
                         .log_bytes = log_bytes,
                         .first_in_turn = empty_,
                         .suspended = event.spec.suspended});
-  batch_.records.push_back({RecordKind::kJobSpec, JobKey(event.id),
-                            EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(),
-                                                job.submit, batch_.sequence, cold_bytes_)});
+  batch_.records.push_back(
+      {RecordKind::kJobSpec, JobKey(event.id),
+       EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(), job.submit, batch_.sequence,
+                           job.prediction, cold_bytes_)});
 }
 
 void TurnRecorder::TakeBackJobs(JobId first) {
@@ -236,6 +237,7 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
     PutValue(RecordKind::kMeta, std::string(kRequestMixKey),
              EncodeRequestMix(state_.request_mix()));
   }
+  for (RunId id : dirty.runs) PutRun(id);
   for (NodeId id : dirty.nodes) PutNode(id);
   for (HyperNodeId id : dirty.hyper_nodes) PutHyperNode(id);
   std::vector<JobId> jobs;
@@ -252,6 +254,12 @@ void TurnRecorder::PutQueue(QueueId id) {
            EncodeQueueRecord(queue->spec, queue->open, queue->usage,
                              id == kRootQueue ? state_.usage_charged() : absl::InfinitePast(),
                              queue->revision));
+}
+
+void TurnRecorder::PutRun(RunId id) {
+  const FinishedRun* run = state_.run_history().Find(id);
+  if (run == nullptr) return PutDelete(RecordKind::kMeta, RunKey(id));
+  PutValue(RecordKind::kMeta, RunKey(id), EncodeRunRecord(*run));
 }
 
 void TurnRecorder::PutNode(NodeId id) {

@@ -96,6 +96,7 @@ class TurnRecorder {
 
   void PutChanged(const Dirty& dirty);
   void PutQueue(QueueId id);
+  void PutRun(RunId id);
   void PutNode(NodeId id);
   void PutHyperNode(HyperNodeId id);
   void PutJob(JobId id);

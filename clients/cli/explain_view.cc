@@ -40,7 +40,8 @@ std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Sess
                                         " at the latest, if all keep to their walltimes")
                          : absl::StrCat("about ", AtTime(estimate.likely(), session), ", between ",
                                         HumanTime(true, estimate.earliest(), zone), " and ",
-                                        HumanTime(true, estimate.latest(), zone), ", judged by ",
+                                        HumanTime(true, estimate.latest(), zone),
+                                        estimate.predicted() ? ", predicted by " : ", judged by ",
                                         Count(estimate.history_jobs(), "job"), " that ended");
   if (estimate.jobs_before() > 0) {
     absl::StrAppend(&text, "; ", Count(estimate.jobs_before(), "job"),

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
+#include "clients/replay/jitter.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -123,9 +124,40 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
 }
 
+// One result for each seed.
+absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
+                                                   const ReplayArguments& arguments) {
+  std::vector<uint64_t> seeds = arguments.seeds;
+  if (seeds.empty()) seeds = {1};
+  std::vector<sim::v1::PolicyResult> results;
+  for (const uint64_t seed : seeds) {
+    const Workload copy = Jittered(workload, arguments.jitter, seed);
+    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario);
+    if (!run.ok()) return Located(one.cluster, run.status());
+    results.push_back(Figures(copy, *run, one.name));
+  }
+  return MeanOf(results);
+}
+
+absl::Status CheckJitter(const ReplayArguments& arguments) {
+  const bool jitters = arguments.jitter > absl::ZeroDuration();
+  if (!jitters && !arguments.seeds.empty()) {
+    return absl::InvalidArgumentError("--seeds needs --jitter or --fill");
+  }
+  if (jitters && !arguments.jobs.empty()) {
+    return absl::InvalidArgumentError("--jobs is of one replay, and --jitter makes several");
+  }
+  const bool whole = absl::Trunc(arguments.jitter, absl::Seconds(1)) == arguments.jitter;
+  if (arguments.jitter < absl::ZeroDuration() || !whole) {
+    return absl::InvalidArgumentError("--jitter is a whole number of seconds");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments) {
+  if (auto status = CheckJitter(arguments); !status.ok()) return status;
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
@@ -136,6 +168,12 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
   for (const Case& one : *cases) {
+    if (arguments.jitter > absl::ZeroDuration()) {
+      const auto mean = ReplayCopies(*workload, one, arguments);
+      if (!mean.ok()) return mean.status();
+      *result.add_policies() = *mean;
+      continue;
+    }
     const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
     if (!run.ok()) return Located(one.cluster, run.status());
     *result.add_policies() = Figures(*workload, *run, one.name);

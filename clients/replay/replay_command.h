@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/replay.pb.h"
+#include "core/model/ids.h"
 
 namespace berth::replay {
 
@@ -22,7 +23,8 @@ struct ReplayArguments {
   std::vector<std::string> configs;  // files; each a row
   std::string jobs;                  // file to write: what became of each job, of the first row
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
-  std::vector<uint64_t> seeds;  // with fill
+  std::vector<uint64_t> seeds;  // with fill or jitter
+  Duration jitter;              // of submit times, in each of a replay's copies: one per seed
   int64_t known = 0;            // likewise
 };
 

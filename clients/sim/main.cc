@@ -14,6 +14,7 @@
 #include "clients/sim/verify.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
+#include "support/quantity.h"
 
 namespace berth {
 namespace {
@@ -124,7 +125,14 @@ int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   return 0;
 }
 
-int Replay(const replay::ReplayArguments& arguments, const std::string& format) {
+int Replay(replay::ReplayArguments arguments, const std::string& jitter,
+           const std::string& format) {
+  const auto each = ParseDuration(jitter);
+  if (!each.ok()) {
+    std::cerr << "--jitter: " << each.status().message() << "\n";
+    return kBroken;
+  }
+  arguments.jitter = absl::Seconds(each->seconds) + absl::Nanoseconds(each->nanos);
   if (arguments.fill > 0) return Fill(arguments, format);
   const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
   if (!result.ok()) {
@@ -139,6 +147,7 @@ struct ReplayCommand {
   CLI::App* app = nullptr;
   replay::ReplayArguments arguments;
   std::string format = "table";
+  std::string jitter = "0";
 };
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
@@ -172,8 +181,14 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
                        "Fill the cluster instead: jobs come in random order, never end, and are "
                        "dropped if they do not fit at once, until GPUs are asked for so many times")
           ->check(CLI::Range(0.01, 100.0));
-  to->app->add_option("--seeds", to->arguments.seeds, "With --fill: of the orders; default 1")
-      ->needs(fill)
+  to->app
+      ->add_option("--jitter", to->jitter,
+                   "Replay copies in which each job comes up to so much later (120s), and print "
+                   "the means")
+      ->excludes(fill);
+  to->app
+      ->add_option("--seeds", to->arguments.seeds,
+                   "With --jitter: of the copies; with --fill: of the orders; default 1")
       ->delimiter(',');
   to->app
       ->add_option("--known", to->arguments.known,
@@ -211,7 +226,7 @@ int Main(int argc, char** argv) {
   ReplayCommand replay;
   AddReplay(app, &replay);
   CLI11_PARSE(app, argc, argv);
-  if (replay.app->parsed()) return Replay(replay.arguments, replay.format);
+  if (replay.app->parsed()) return Replay(replay.arguments, replay.jitter, replay.format);
   if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));

@@ -31,6 +31,8 @@ class Loading {
     Queues();
     editor_.LoadUsageCharged(from_.usage_charged());
     status_.Update(editor_.LoadRequestMix(from_.request_mix()));
+    from_.run_history().ForEach(
+        [&](RunId id, const FinishedRun& run) { status_.Update(editor_.LoadRun(id, run)); });
     for (NodeId id : Shuffled(from_.nodes(), numbers_)) {
       const Node& node = from_.nodes().At(id);
       status_.Update(editor_.LoadNode(id, node.spec, node.status, node.revision));
@@ -45,7 +47,8 @@ class Loading {
     const std::vector<JobId> jobs = Shuffled(from_.jobs(), numbers_);
     for (JobId id : jobs) {
       const Job& job = from_.jobs().At(id);
-      status_.Update(editor_.LoadJob(id, SpecOf(from_, job), job.submit, job.revision));
+      status_.Update(
+          editor_.LoadJob(id, SpecOf(from_, job), job.submit, job.revision, job.prediction));
     }
     for (JobId id : Shuffled(from_.jobs(), numbers_)) Tasks(from_.jobs().At(id));
     for (const auto& [id, reservation] : from_.reservations()) {

@@ -47,6 +47,18 @@ void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) 
   if (from.has_reservations()) to->reservations = from.reservations();
   if (from.has_conservative_depth()) to->conservative_depth = from.conservative_depth();
   if (from.has_refresh()) to->refresh = ToDuration(from.refresh());
+  using sim::v1::BackfillParameters;
+  if (from.order() == BackfillParameters::SHORTEST_FIRST) to->order = BackfillOrder::kShortestFirst;
+  if (from.fit() == BackfillParameters::PREDICTED) to->fit = BackfillFit::kPredicted;
+  if (from.fit() == BackfillParameters::PREDICTED_UNLESS_AGED) {
+    to->fit = BackfillFit::kPredictedUnlessAged;
+  }
+}
+
+void Configure(const sim::v1::ShortestFirstParameters& from, ShortestFirstParameters* to) {
+  if (from.has_requested_weight()) to->requested_weight = from.requested_weight();
+  if (from.has_expected_weight()) to->expected_weight = from.expected_weight();
+  if (from.has_age()) to->age = ToDuration(from.age());
 }
 
 void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
@@ -222,6 +234,8 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.fair_share(), &result.fair_share);
   Configure(config.backfill(), &result.backfill);
   Configure(config.eviction(), &result.eviction);
+  Configure(config.shortest_first(), &result.shortest_first);
+  result.prediction.enabled = config.prediction().enabled();
   result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {
     result.topology.degraded = DegradedDomains::kExclude;

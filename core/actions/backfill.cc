@@ -91,7 +91,7 @@ std::optional<Backfill::Head> Backfill::Next() {
   held_ = held;
   if (!order_.has_value() || given_up) {
     if (given_up) offer_ = ServiceOrder::Offer::kReadyAndShort;
-    order_.emplace(cycle_, offer_);
+    order_.emplace(cycle_, offer_, /*around=*/true);
   }
   return order_->Next();
 }
@@ -107,8 +107,12 @@ void Backfill::Serve(const Head& head) {
   ++cycle_.counters().jobs_considered;
   cycle_.CountWork(1);
   const Job& job = state_.jobs().At(head.job);
+  const bool guesses = placer_.Guesses(job);
   std::optional<BlockedVerdict> verdict = placer_.Serve(job);
-  if (!verdict.has_value()) return;
+  if (!verdict.has_value()) {
+    if (guesses) RenewReservations(cycle_, placer_);
+    return;
+  }
   asked_.insert(head.id);
   const bool reserved = WaitsForEnds(*verdict) && ReserveFor(cycle_, placer_, job);
   if (RoomIsMade(head, *verdict)) return;
@@ -126,7 +130,8 @@ bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
   bool later = false;
   for (const auto& action : cycle_.policies().actions()) {
     if (later && action->MakeRoomFor(cycle_, job, needs)) {
-      order_.emplace(cycle_, offer_);  // other queues are not what they were either
+      order_.emplace(cycle_, offer_,
+                     /*around=*/true);  // other queues are not what they were either
       return true;
     }
     later |= action->name() == "backfill";

@@ -7,8 +7,10 @@
 #include "core/engine/cycle.h"
 #include "core/engine/engine_cache.h"
 #include "core/engine/nomination_stage.h"
+#include "core/engine/rank_stage.h"
 #include "core/engine/reserve.h"
 #include "core/model/apply.h"
+#include "core/model/finished_run.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -27,10 +29,11 @@ class TrialJob {
   TrialJob(const TrialJob&) = delete;
   TrialJob& operator=(const TrialJob&) = delete;
 
-  const Job& Add(const JobSpec& spec, Time now) {
+  const Job& Add(const JobSpec& spec, const Policies& policies, Time now) {
     id_ = state_.next_job_id();
-    editor_.AddJob(id_, spec, now);
+    editor_.AddJob(id_, spec, now, PredictionFor(state_, spec));
     editor_.Sync();
+    RankJob(editor_, policies, state_.jobs().At(id_), now);
     const Job& job = state_.jobs().At(id_);
     // As a fact it may reopen its class, to take room from those less important than itself.
     const PendingClass* of = state_.pending().FindClass(job.pending_class);
@@ -178,7 +181,7 @@ absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policie
     result.blockers.push_back(*std::move(unknown));
     return result;
   }
-  const Job& job = trial.Add(named, now);
+  const Job& job = trial.Add(named, policies, now);
   if (IsHeld(state, named, now)) {
     result.blockers = WhyHeld(state, trial, job, now);
     return result;

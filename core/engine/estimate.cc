@@ -4,7 +4,9 @@
 // submitted. The order is that of the shares as they are now; for a job that a bound of its queue
 // keeps waiting, that of its queue.
 //
-// Jobs seldom use up what they ask for: what jobs that have ended used of theirs scales the wait.
+// Jobs seldom use up what they ask for. Where run times are predicted, the same is asked again with
+// each job taken to run as long as predicted; elsewhere what jobs that have ended used of theirs
+// scales the wait.
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "core/engine/earliest_start.h"
 #include "core/engine/explain.h"
 #include "core/engine/placer.h"
+#include "core/engine/predicted_times.h"
 #include "core/engine/service_order.h"
 
 namespace berth {
@@ -24,8 +27,13 @@ constexpr int64_t kThousand = 1000;
 
 class Estimator {
  public:
-  Estimator(ClusterState& state, const Policies& policies, JobId id, Time now)
-      : state_(state), cycle_(state, policies, now, kQuestionBudget), placer_(cycle_), id_(id) {}
+  Estimator(ClusterState& state, const Policies& policies, JobId id, Time now,
+            PredictedTimes& times)
+      : state_(state),
+        times_(times),
+        cycle_(state, policies, now, kQuestionBudget),
+        placer_(cycle_),
+        id_(id) {}
 
   StartEstimate Run();
 
@@ -38,6 +46,7 @@ class Estimator {
   std::string WhyNoStart(const Job& job) const;
 
   const ClusterState& state_;
+  PredictedTimes& times_;
   Cycle cycle_;
   Placer placer_;
   const JobId id_;
@@ -85,6 +94,7 @@ bool Estimator::ServeFirst(JobId id, StartEstimate* estimate) {
     return false;
   }
   const Job& job = state_.jobs().At(id);
+  times_.Take(id);
   auto reservation = EarliestStart(cycle_, placer_, job);
   if (!reservation.has_value()) {
     estimate->unknown = absl::StrCat("job ", job.name, " goes before it, and ", WhyNoStart(job));
@@ -139,6 +149,28 @@ std::vector<int64_t> UsedOfWalltime(const ClusterState& state) {
   return used;
 }
 
+StartEstimate EstimateAt(ClusterState& state, const Policies& policies, JobId id, Time now,
+                         RunLevel level) {
+  PredictedTimes times(state, level, now);
+  return Estimator(state, policies, id, now, times).Run();
+}
+
+bool RunsArePredicted(ClusterState& state, Time now) {
+  return PredictedTimes(state, RunLevel::kLow, now).any();
+}
+
+// `estimate.latest` is known. What is found with shorter runs may by accident be later: places are
+// given out one after the other.
+void EstimateByPredictions(ClusterState& state, const Policies& policies, JobId id, Time now,
+                           StartEstimate* estimate) {
+  const Time expected = EstimateAt(state, policies, id, now, RunLevel::kExpected).latest;
+  const Time low = EstimateAt(state, policies, id, now, RunLevel::kLow).latest;
+  estimate->predicted = true;
+  estimate->history_jobs = static_cast<int64_t>(state.run_history().size());
+  estimate->likely = std::min(expected, estimate->latest);
+  estimate->earliest = std::min(low, estimate->likely);
+}
+
 }  // namespace
 
 StartEstimate EstimateStart(ClusterState& state, const Policies& policies, JobId id, Time now) {
@@ -148,8 +180,12 @@ StartEstimate EstimateStart(ClusterState& state, const Policies& policies, JobId
     estimate.unknown = "it does not ask for a start";
     return estimate;
   }
-  estimate = Estimator(state, policies, id, now).Run();
+  estimate = EstimateAt(state, policies, id, now, RunLevel::kWalltime);
   if (estimate.latest == absl::InfiniteFuture()) return estimate;
+  if (RunsArePredicted(state, now)) {
+    EstimateByPredictions(state, policies, id, now, &estimate);
+    return estimate;
+  }
   const std::vector<int64_t> used = UsedOfWalltime(state);
   estimate.history_jobs = static_cast<int64_t>(used.size());
   estimate.likely = estimate.earliest = estimate.latest;

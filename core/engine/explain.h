@@ -25,12 +25,14 @@ struct StartEstimate {
   // If the jobs that run, and those before it, use up their walltimes; InfiniteFuture if it cannot
   // be said (`unknown` says why).
   Time latest = absl::InfiniteFuture();
-  // If they use of them what jobs of the cluster that have ended used: the median, and the smallest
-  // tenth. Equal to `latest` without such jobs.
+  // If they run as long as expected, and no longer than the least likely tenth (RunPrediction).
+  // Where none of those that run is predicted: if they use of their walltimes what jobs of the
+  // cluster that have ended used, the median and the smallest tenth; `latest` without such jobs.
   Time likely = absl::InfiniteFuture();
   Time earliest = absl::InfiniteFuture();
   int64_t jobs_before = 0;   // that were given their places first
-  int64_t history_jobs = 0;  // ended jobs with a walltime that were looked at
+  int64_t history_jobs = 0;  // ended jobs that this rests on
+  bool predicted = false;    // by RunPrediction
   std::string unknown;       // "job x, which goes first, has no walltime", ...
   bool operator==(const StartEstimate&) const = default;
 };

@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/engine/lifecycle_steps.h"
+#include "core/model/finished_run.h"
 
 namespace berth {
 namespace {
@@ -53,7 +54,16 @@ class Lifecycle {
   void Decide(EventBody decision) {
     // Takes effect only when it is applied: the job is still there, and must not be deleted twice.
     if (const auto* deletion = std::get_if<JobDeleted>(&decision)) deleted_.insert(deletion->id);
+    const auto* changed = std::get_if<JobStatusChanged>(&decision);
+    const bool ends = changed != nullptr && Ended(changed->status.state);
+    const JobId job = ends ? changed->job : JobId{};
     cycle_.transaction().Decide(std::move(decision));
+    if (ends && cycle_.policies().prediction().enabled) RecordRun(job);
+  }
+
+  void RecordRun(JobId id) {
+    if (RunOf(cycle_.state().jobs().At(id)) <= absl::ZeroDuration()) return;
+    cycle_.transaction().Decide(JobRunRecorded{id});
   }
 
   Cycle& cycle_;

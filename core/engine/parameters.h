@@ -22,13 +22,42 @@ struct FairShareParameters {
 };
 
 enum class BackfillMode : uint8_t { kEasy, kConservative };
+// Of those that may start beside what is kept for others: who is tried first.
+enum class BackfillOrder : uint8_t {
+  kService,        // as they would be served
+  kShortestFirst,  // by walltime; those of one walltime as they would be served
+};
+// How long a job that starts is taken to run, where places are kept for others. These others are
+// kept places by walltimes in any case.
+enum class BackfillFit : uint8_t {
+  kRequested,            // its walltime
+  kPredicted,            // RunPrediction::expected_s; of a job without walltime: without end
+  kPredictedUnlessAged,  // but its walltime while a job that has aged (kAgedRank) is kept a place
+};
 struct BackfillParameters {
   BackfillMode mode = BackfillMode::kEasy;
+  BackfillOrder order = BackfillOrder::kService;
+  BackfillFit fit = BackfillFit::kRequested;
   int32_t reservations_per_queue = 1;  // easy
   int32_t reservations = 16;           // easy: of all queues together
   int32_t conservative_depth = 1000;   // conservative: at most so many jobs are kept a place
   // Once something has ended, an earlier start is looked for, not sooner after the last look.
   Duration refresh = absl::Seconds(10);
+};
+
+// docs/prediction.md
+struct PredictionParameters {
+  bool enabled =
+      false;  // runs of jobs that end are recorded: those submitted later get predictions
+};
+
+// The job order shortest_first. Weights are thousandths of the exponents' sum, the rest being that
+// of the harmonic mean.
+struct ShortestFirstParameters {
+  int32_t requested_weight = 500;
+  int32_t expected_weight = 250;
+  // A job that has waited longer goes before all others of its priority and deadline. 0: none does.
+  Duration age = absl::Hours(60);
 };
 
 struct EvictionParameters {

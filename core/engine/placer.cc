@@ -5,6 +5,7 @@
 
 #include "core/engine/nomination_stage.h"
 #include "core/engine/patience.h"
+#include "core/engine/rank_stage.h"
 #include "core/topology/domain_placer.h"
 #include "core/topology/topology_verdict.h"
 
@@ -22,6 +23,12 @@ bool ServesNeeds(const Job& job, const JobNeeds& needs, const std::vector<Placem
     --missing[GroupOf(job, place.task)];
   }
   return std::all_of(missing.begin(), missing.end(), [](int32_t count) { return count == 0; });
+}
+
+bool AgedIsKeptPlace(const ClusterState& state) {
+  return std::any_of(
+      state.reservations().begin(), state.reservations().end(),
+      [&](const auto& kept) { return state.jobs().At(kept.first).rank == kAgedRank; });
 }
 
 }  // namespace
@@ -113,7 +120,7 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   if (!reservations.any()) return std::nullopt;
   const Resources request = RequestOf(state_, job, needs);
   const QueueUse use = UseOf(job, request, job.occupying == 0);
-  const Window window = WindowFrom(job, cycle_.now());
+  const Window window = WindowNow(job);
   auto bar = reservations.Outgrows(job, use, window, {});
   const bool bounded = bar.has_value();
   if (!bounded) bar = reservations.TakesGuarantee(job, request, window, /*once_released=*/false);
@@ -132,7 +139,7 @@ void Placer::BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerd
   const std::optional<JobId> kept_for = cycle_.search().TakeBarredBy();
   if (!kept_for.has_value()) return;
   const Transaction::Mark mark = transaction_.mark();
-  const Window window = WindowFrom(job, cycle_.now());
+  const Window window = WindowNow(job);
   const bool fits = PlaceAll(job, needs, window, /*heedless=*/true) == TasksIn(needs);
   transaction_.RollbackTo(mark);
   if (!fits) return;
@@ -148,7 +155,7 @@ bool Placer::StartAsReserved(const Job& job, const JobNeeds& needs) {
   const std::vector<Placement> places = found->second.places;
   if (!ServesNeeds(job, needs, places)) return false;
   const Transaction::Mark mark = transaction_.mark();
-  if (PlaceOn(job, places, WindowFrom(job, cycle_.now()))) {
+  if (PlaceOn(job, places, WindowNow(job))) {
     Bind(job);
     return true;
   }
@@ -156,8 +163,23 @@ bool Placer::StartAsReserved(const Job& job, const JobNeeds& needs) {
   return false;
 }
 
+bool Placer::Guesses(const Job& job) const {
+  return !(WindowNow(job) == WindowFrom(job, cycle_.now()));
+}
+
+Window Placer::WindowNow(const Job& job) const {
+  Window window = WindowFrom(job, cycle_.now());
+  const BackfillFit fit = cycle_.policies().backfill().fit;
+  const bool starts = job.status.state == JobState::kPending;
+  if (fit == BackfillFit::kRequested || !starts || !job.prediction.Known()) return window;
+  if (window.end == absl::InfiniteFuture()) return window;  // may delay nobody
+  if (fit == BackfillFit::kPredictedUnlessAged && AgedIsKeptPlace(state_)) return window;
+  window.end = std::min(window.end, window.begin + absl::Seconds(job.prediction.expected_s));
+  return window;
+}
+
 int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
-  return PlaceAll(job, needs, WindowFrom(job, cycle_.now()));
+  return PlaceAll(job, needs, WindowNow(job));
 }
 
 // In group order, but for groups that are to be near others: those first.

@@ -50,6 +50,9 @@ class Placer {
   // Decides for what is placed: TasksBound, a gang start if the job was Pending.
   void Bind(const Job& job);
 
+  // If it starts now, it is taken to be gone before its walltime is over (BackfillFit).
+  bool Guesses(const Job& job) const;
+
   // Gates, places and binds; else says why not, with nothing changed. A gang is taken whole; of
   // other needs the first task that fits.
   std::optional<BlockedVerdict> Serve(const Job& job);
@@ -65,6 +68,8 @@ class Placer {
   // It would fit if nothing were kept for others: `verdict` says so instead.
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);
+  // How long it is taken to be there if it starts now (BackfillFit).
+  Window WindowNow(const Job& job) const;
 
   Cycle& cycle_;
   const ClusterState& state_;

@@ -7,6 +7,7 @@
 #include "core/engine/lifecycle.h"
 #include "core/engine/nomination_stage.h"
 #include "core/engine/plan.h"
+#include "core/engine/rank_stage.h"
 #include "core/engine/reserve.h"
 #include "core/engine/usage_stage.h"
 #include "core/model/state_editor.h"
@@ -43,6 +44,7 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   if (plan.exhausted || !plan.decisions.empty()) return cycle.now();
   const ClusterState& state = cycle.state();
   Time wake = std::min(cycle.wake_by(), NextCharge(state, cycle.policies().fair_share()));
+  wake = std::min(wake, NextAgeing(state));
   const auto& revisits = state.pending().revisits();
   if (!revisits.empty()) wake = std::min(wake, revisits.begin()->first);
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
@@ -74,6 +76,7 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
               bool adopt) {
   Plan plan;
   Cycle cycle(state, policies, now, budget);
+  RankJobs(cycle);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });
   cycle.transaction().editor().WakeReserved(policies.backfill().refresh);
   cycle.transaction().editor().WakeForRoom(

@@ -11,6 +11,7 @@
 namespace berth {
 
 bool Action::MakeRoomFor(Cycle&, const Job&, const JobNeeds&) const { return false; }
+std::optional<JobRank> JobOrder::PrepareRank(const Policies&) const { return std::nullopt; }
 namespace {
 
 // Makes the named policies of one plug point; what is wrong with the names goes to `errors`.

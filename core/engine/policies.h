@@ -6,7 +6,7 @@
 //
 //   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
 //   NodeScore   which of the nodes that may is best?    best_fit
-//   JobOrder    which of two waiting jobs goes first?   priority_then_submit
+//   JobOrder    which of two waiting jobs goes first?   priority_then_submit, shortest_first
 //   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
 //                                                       preempt, expire_gangs
 //
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,6 +33,7 @@
 namespace berth {
 
 class Cycle;      // core/engine/cycle.h
+class Policies;   // below
 struct JobNeeds;  // core/model/pending_index.h
 
 // What a node has to give: as it is now, or as it would have if nothing ran there. A view.
@@ -83,6 +85,10 @@ class NodeScore {
 // and id, whatever the order says between classes.
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
+// Lower goes first among jobs of one queue, priority and deadline; the older of equal ones. Of
+// facts of the job that never change. From the least of int64 + 1 on.
+using JobRank = std::function<int64_t(const Job& job)>;
+
 class JobOrder {
  public:
   virtual ~JobOrder() = default;
@@ -91,6 +97,11 @@ class JobOrder {
   // and without one before it the next job is found at once. Otherwise the heads of all classes of
   // the queue are compared for each.
   virtual JobCompare Prepare(const ClusterState& state, Time now) const = 0;
+  // An order that is that of ServiceOrder itself says here which rank takes the place of age in it,
+  // among all jobs, those of one class included; an empty function when none does. Each job is
+  // asked about once, so that it costs no more than age. nullopt: it says nothing about that, the
+  // next order may.
+  virtual std::optional<JobRank> PrepareRank(const Policies& policies) const;
 };
 
 // One stage of a cycle. Leaves the transaction with whole decisions only, and asks the budget
@@ -123,6 +134,8 @@ struct PolicyConfig {
   LifecycleParameters lifecycle;
   FairShareParameters fair_share;
   BackfillParameters backfill;
+  PredictionParameters prediction;
+  ShortestFirstParameters shortest_first;
   EvictionParameters eviction;
   TopologyParameters topology;
   SharingParameters sharing;
@@ -146,6 +159,8 @@ class Policies {
   const LifecycleParameters& lifecycle() const { return config_.lifecycle; }
   const FairShareParameters& fair_share() const { return config_.fair_share; }
   const BackfillParameters& backfill() const { return config_.backfill; }
+  const PredictionParameters& prediction() const { return config_.prediction; }
+  const ShortestFirstParameters& shortest_first() const { return config_.shortest_first; }
   const EvictionParameters& eviction() const { return config_.eviction; }
   const TopologyParameters& topology() const { return config_.topology; }
   const SharingParameters& sharing() const { return config_.sharing; }

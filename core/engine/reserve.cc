@@ -119,6 +119,15 @@ void KeepReservations(Cycle& cycle) {
   }
 }
 
+void RenewReservations(Cycle& cycle, Placer& placer) {
+  std::vector<JobId> kept;
+  for (const auto& [id, reservation] : cycle.state().reservations()) kept.push_back(id);
+  for (JobId id : kept) {
+    cycle.CountWork(1);
+    Renew(cycle, placer, cycle.state().jobs().At(id));
+  }
+}
+
 bool MayReserve(Cycle& cycle, QueueId queue) {
   const BackfillParameters& parameters = cycle.policies().backfill();
   const auto all = static_cast<int32_t>(cycle.state().reservations().size());

@@ -24,6 +24,10 @@ void KeepReservations(Cycle& cycle);
 // it has none now.
 bool ReserveFor(Cycle& cycle, Placer& placer, const Job& job);
 
+// Something has started that is expected to be gone in time, and may not be: whoever is kept a
+// place that would then not be free is kept another. The work is counted.
+void RenewReservations(Cycle& cycle, Placer& placer);
+
 // One more job of the queue may be kept a place.
 bool MayReserve(Cycle& cycle, QueueId queue);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/engine/reserve.h"
+
 namespace berth {
 namespace {
 
@@ -37,10 +39,13 @@ bool ServiceOrder::Rank::operator<(const Rank& other) const {
   return queue < other.queue;
 }
 
-ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer)
-    : state_(cycle.state()),
+ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer, bool around)
+    : cycle_(cycle),
+      state_(cycle.state()),
       shares_(cycle.shares()),
       offer_(offer),
+      shortest_around_(around &&
+                       cycle.policies().backfill().order == BackfillOrder::kShortestFirst),
       kinds_(state_.interner().kind_count()),
       root_(EntryOf(kRootQueue)) {
   for (const auto& order : cycle.policies().job_orders()) {
@@ -81,6 +86,7 @@ ServiceOrder::Entry& ServiceOrder::EntryOf(QueueId id) {
 // Works out the leaf's head, then on the way up its rank among its siblings and who is first.
 void ServiceOrder::Place(Entry& leaf) {
   leaf.touched = false;
+  leaf.by_length = shortest_around_ && !MayReserve(cycle_, leaf.queue.id);
   leaf.head = LeafHead(leaf);
   leaf.first = leaf.head.has_value() ? &leaf : nullptr;
   if (leaf.head.has_value()) leaf.request = RequestOf(*leaf.head);
@@ -168,11 +174,12 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
     }
     const Head head{.id = it->second, .job = key.job, .queue = queue.id};
     if (!best.has_value() || Before(leaf, head, *best)) best = head;
-    if (!orders_.empty()) {
+    if (!orders_.empty() || leaf.by_length) {
       ++it;
     } else if (by_user) {
       ClassKey last_of_user = key;
       last_of_user.growth = true;
+      last_of_user.rank = INT64_MAX;
       last_of_user.job = JobId{UINT64_MAX};
       it = classes.upper_bound(last_of_user);
       if (it != classes.end() && !SameTurn(it->first, key)) break;
@@ -186,6 +193,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
 bool ServiceOrder::Before(const Entry& leaf, const Head& a, const Head& b) const {
   const Job& job = state_.jobs().At(a.job);
   const Job& other = state_.jobs().At(b.job);
+  if (leaf.by_length && job.walltime != other.walltime) return job.walltime < other.walltime;
   for (const JobCompare& compare : orders_) {
     if (const int order = compare(job, other); order != 0) return order < 0;
   }

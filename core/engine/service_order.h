@@ -50,7 +50,9 @@ class ServiceOrder {
     bool short_of_room = false;  // is blocked: only with kReadyAndShort
   };
 
-  ServiceOrder(Cycle& cycle, Offer offer);
+  // With `around`, a queue that may be kept no more places offers its jobs as
+  // BackfillParameters::order says.
+  ServiceOrder(Cycle& cycle, Offer offer, bool around = false);
 
   // As the state is now. The same head again until it was served, blocked or skipped. Whatever was
   // decided for the head since the last call is seen; tell Touch of anything else.
@@ -80,6 +82,7 @@ class ServiceOrder {
     std::optional<Head> head;  // of a leaf
     Resources request;         // of the head
     bool touched = false;      // listed in touched_
+    bool by_length = false;    // BackfillOrder::kShortestFirst holds
     Entry* first = nullptr;    // the leaf at or below it that goes first; null: nothing is offered
     // Among its siblings.
     size_t seat = kNoSeat;     // in the parent's heap
@@ -101,9 +104,11 @@ class ServiceOrder {
   Rank RankOf(const Entry& entry) const;
   Resources RequestOf(const Head& head) const;
 
+  Cycle& cycle_;
   const ClusterState& state_;
   const FairShares& shares_;
   const Offer offer_;
+  const bool shortest_around_;
   const size_t kinds_;  // of resources that are known: others are asked for by nobody
   std::vector<JobCompare> orders_;
   absl::flat_hash_map<QueueId, std::unique_ptr<Entry>> entries_;  // looked up only

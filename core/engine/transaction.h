@@ -125,6 +125,7 @@ class Transaction {
   void Enact(const TasksUnnominated& decision);
   void Enact(const JobReserved& decision);
   void Enact(const UsageCharged& decision);
+  void Enact(const JobRunRecorded&) {}  // what waits was predicted when it came
   void Enact(const JobDeleted&) {}
 
   ClusterState& state_;

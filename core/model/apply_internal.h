@@ -44,6 +44,7 @@ absl::Status ApplyBody(ClusterState& state, const HyperNodeDeleted& event, Time 
 absl::Status ApplyBody(ClusterState& state, const NodesJoined& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const NodesLeft& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const RequestMixChanged& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const JobRunRecorded& event, Time now);
 
 // Statuses from the pieces of a message.
 template <class... Parts>

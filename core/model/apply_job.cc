@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/model/apply_internal.h"
+#include "core/model/finished_run.h"
 #include "core/model/state_editor.h"
 
 namespace berth::apply_internal {
@@ -181,7 +182,7 @@ absl::Status CheckActive(const ClusterState& state, JobId id) {
 
 absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now) {
   if (auto status = CheckSubmitted(state, event); !status.ok()) return status;
-  StateEditor(state).AddJob(event.id, event.spec, now);
+  StateEditor(state).AddJob(event.id, event.spec, now, PredictionFor(state, event.spec));
   return absl::OkStatus();
 }
 
@@ -254,6 +255,16 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   status.evictions = job.status.evictions;
   status.eviction = job.status.eviction;
   StateEditor(state).SetJobStatus(event.job, std::move(status));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const JobRunRecorded& event, Time) {
+  const Job* job = state.jobs().Find(event.job);
+  if (job == nullptr) return NotFound("no job ", event.job.value);
+  if (!Ended(job->status.state) || RunOf(*job) <= absl::ZeroDuration()) {
+    return Refused(NameOf(*job), " has no finished run");
+  }
+  StateEditor(state).AddRun(state.run_history().next(), FinishedRunOf(state, *job));
   return absl::OkStatus();
 }
 

@@ -104,6 +104,7 @@ Dirty ClusterState::TakeDirty() {
   SortUnique(dirty_.jobs);
   SortUnique(dirty_.tasks);
   SortUnique(dirty_.new_jobs);
+  SortUnique(dirty_.runs);
   return std::exchange(dirty_, Dirty{});
 }
 

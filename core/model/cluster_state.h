@@ -29,6 +29,7 @@
 #include "core/model/node.h"
 #include "core/model/pending_index.h"
 #include "core/model/queue.h"
+#include "core/prediction/run_history.h"
 
 namespace berth {
 
@@ -43,10 +44,12 @@ struct Dirty {
       jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
   std::vector<JobId> new_jobs;  // their immutable part as well
+  std::vector<RunId> runs;      // kept = write, else delete
   bool request_mix = false;
   bool empty() const {
-    return !request_mix && queues.empty() && usages.empty() && hyper_nodes.empty() &&
-           nodes.empty() && jobs.empty() && tasks.empty() && new_jobs.empty();
+    return !request_mix && runs.empty() && queues.empty() && usages.empty() &&
+           hyper_nodes.empty() && nodes.empty() && jobs.empty() && tasks.empty() &&
+           new_jobs.empty();
   }
 };
 
@@ -90,6 +93,9 @@ class ClusterState {
   const RequestMix& request_mix() const { return request_mix_; }
   uint64_t request_mix_version() const { return request_mix_version_; }
 
+  // Facts: the finished runs that predictions rest on (JobRunRecorded).
+  const RunHistory& run_history() const { return run_history_; }
+
   // Facts: places kept for blocked jobs.
   const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
 
@@ -127,6 +133,9 @@ class ClusterState {
   const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
+  // When planning will rank waiting jobs anew for having waited long, earliest first
+  // (StateEditor::RankAgain). May hold jobs that have ended.
+  const absl::btree_set<std::pair<Time, JobId>>& ageing() const { return ageing_; }
   // When planning last looked at the clock (StateEditor::PassTime).
   Time passed_time() const { return passed_time_; }
   // Jobs that the lifecycle stage must look at: a fact of theirs changed, something is due, a
@@ -176,6 +185,7 @@ class ClusterState {
   Time usage_charged_ = absl::InfinitePast();
   RequestMix request_mix_;
   uint64_t request_mix_version_ = 0;
+  RunHistory run_history_;
 
   Interner interner_;
   PendingIndex pending_;
@@ -189,6 +199,9 @@ class ClusterState {
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
+  std::vector<JobId> unranked_;  // StateEditor::TakeUnranked
+  bool ranked_ = false;          // some job may have a rank
+  absl::btree_set<std::pair<Time, JobId>> ageing_;
   absl::btree_map<JobId, Reservation> reservations_;
   absl::btree_set<std::pair<Time, JobId>> planned_ends_;
   absl::btree_set<JobId> nominated_jobs_;

@@ -158,7 +158,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   }
   if (job.leaving > 0 && job.leaving == job.occupying) own.leaving_jobs = 1;
   if (own.running_jobs > 0) {
-    sums.queues[job.queue].occupying_jobs.insert(KeyOf(job));
+    sums.queues[job.queue].occupying_jobs.insert(HolderKeyOf(job));
     const Time end = PlannedEnd(job);
     if (end != absl::InfiniteFuture()) sums.planned_ends.insert({end, job.id});
   }
@@ -408,6 +408,12 @@ absl::Status CheckNothingElse(const ClusterState& state) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRuns(const ClusterState& state) {
+  RunHistory again;
+  state.run_history().ForEach([&](RunId id, const FinishedRun& run) { again.Add(id, run); });
+  return again.SameAs(state.run_history()) ? absl::OkStatus() : Differs("run history");
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -461,6 +467,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckNothingElse(state));
   status.Update(CheckLists(state, sums));
   status.Update(CheckTopology(state));
+  status.Update(CheckRuns(state));
   return status;
 }
 

@@ -46,5 +46,6 @@ template EventBody::EventBody(HyperNodeDeleted);
 template EventBody::EventBody(NodesJoined);
 template EventBody::EventBody(NodesLeft);
 template EventBody::EventBody(RequestMixChanged);
+template EventBody::EventBody(JobRunRecorded);
 
 }  // namespace berth

@@ -199,6 +199,11 @@ struct NodesLeft {  // they are in none of its kind any more
 struct RequestMixChanged {
   RequestMix mix;
 };
+// The job has ended, having run from JobStatus::start to JobStatus::end: RunHistory takes that run
+// in.
+struct JobRunRecorded {
+  JobId job;
+};
 
 using AnyFact =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
@@ -206,7 +211,7 @@ using AnyFact =
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
-                 NodesJoined, NodesLeft, RequestMixChanged>;
+                 NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: in every
 // file that handles events it would be a third of its object.

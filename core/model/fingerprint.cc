@@ -238,6 +238,8 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.retry_backoff).Add(job.prepare_timeout).Add(job.kill_grace).Add(job.ttl_after_finished);
   h.Add(job.preemptible).Add(job.strategy).Add(absl::string_view(job.user));
   h.Add(job.checkpoint_interval).Add(job.deadline);
+  h.Add(job.prediction.expected_s).Add(job.prediction.harmonic_s);
+  h.Add(job.prediction.low_s).Add(job.prediction.high_s);
   h.Add(job.submit).Add(job.start_after).Add(job.revision).Add(job.labels).Add(job.occupying);
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
@@ -278,6 +280,10 @@ uint64_t Fingerprint(const ClusterState& state) {
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, interner, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
   AddMix(h, state.request_mix());
+  state.run_history().ForEach([&](RunId id, const FinishedRun& run) {
+    h.Add(id).Add(absl::string_view(run.user)).Add(run.request.walltime_s);
+    h.Add(run.request.devices).Add(run.request.cpu_millis).Add(run.run_ms);
+  });
   h.Add(state.usage_charged());
   AddResources(h, interner, state.capacity());
   for (const auto& [id, reservation] : state.reservations()) {

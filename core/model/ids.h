@@ -13,6 +13,7 @@ using JobId = Id<struct JobTag, uint64_t>;    // the job's uid: never used twice
 using NodeId = Id<struct NodeTag>;            // never used twice
 using QueueId = Id<struct QueueTag>;          // 0 is the root; never used twice
 using HyperNodeId = Id<struct HyperNodeTag>;  // 0 is the root of every kind; never used twice
+using RunId = Id<struct RunTag, uint64_t>;    // of a run in RunHistory; grows with each
 using ShapeId = Id<struct ShapeTag>;          // interned TaskShape; not persistent
 using ClassId =
     Id<struct ClassTag>;  // of waiting jobs that ask for the same; 0 = none; not persistent

@@ -16,6 +16,7 @@
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/resources.h"
+#include "core/prediction/run_prediction.h"
 
 namespace berth {
 
@@ -381,16 +382,18 @@ struct GroupTally {
   bool operator==(const GroupTally&) const = default;
 };
 
-// Order inside a queue: higher priority first, then earlier deadline, then older (job ids grow with
-// submission).
+// Order inside a queue: higher priority first, then earlier deadline, then lower rank, then older
+// (job ids grow with submission).
 struct OrderKey {
   int32_t priority = 0;
   Time deadline = absl::InfiniteFuture();
+  int64_t rank = 0;
   JobId job;
   bool operator==(const OrderKey&) const = default;
   friend bool operator<(const OrderKey& a, const OrderKey& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
-    return a.deadline != b.deadline ? a.deadline < b.deadline : a.job < b.job;
+    if (a.deadline != b.deadline) return a.deadline < b.deadline;
+    return a.rank != b.rank ? a.rank < b.rank : a.job < b.job;
   }
 };
 
@@ -417,6 +420,9 @@ struct Job {
   int32_t leaving = 0;            // of these: being released, without a place to move to
   Duration walltime;
   Time deadline;
+  // Planning's, and no fact: the job order gives it (JobOrder::PrepareRank, StateEditor::SetRank).
+  int64_t rank = 0;
+  RunPrediction prediction;                      // of when it was submitted
   absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job
   const TopologyConstraint* topology = nullptr;  // likewise; never null in a ClusterState
   absl::InlinedVector<GroupTally, 1> tallies;    // derived; parallel to groups
@@ -436,7 +442,10 @@ struct Job {
   const JobTemplate* shared = nullptr;  // derived
 };
 
-inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.id}; }
+// While it waits.
+inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.rank, job.id}; }
+// While it holds resources: a fact.
+inline OrderKey HolderKeyOf(const Job& job) { return {job.priority, job.deadline, 0, job.id}; }
 
 // How the tasks of the group are laid out; `of_queue` is the queue's own strategy.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);

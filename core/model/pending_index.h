@@ -4,7 +4,7 @@
 // million equal blocked jobs cost nothing.
 //
 //   needs of a job (NeedsOf) --same queue, gang, shapes and counts--> PendingClass {jobs by
-//   priority, deadline, age}
+//   priority, deadline, rank, age}
 //   ready():          classes to be tried, by queue, ordered by the key of their first job
 //   short_of_room():  blocked classes, likewise, whose verdict waits for room
 //   held_back():      blocked for any other reason
@@ -85,6 +85,7 @@ struct Demand {
   bool preemptible = false;
   JobId only;  // 0, or the one job of the class: where it fits depends on its own present tasks
   Duration walltime = absl::InfiniteDuration();
+  int32_t expected_s = 0;                    // RunPrediction: what backfilling may go by
   std::string user;                          // where the queue is fair between users
   absl::InlinedVector<DemandItem, 1> items;  // in group order
   // Empty, or the job's constraint, and each item's group's and its partitions'.
@@ -93,8 +94,8 @@ struct Demand {
 
   template <typename H>
   friend H AbslHashValue(H h, const Demand& v) {
-    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime, v.user,
-                      v.items, v.topology);
+    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime,
+                      v.expected_s, v.user, v.items, v.topology);
   }
 };
 Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs);
@@ -140,18 +141,20 @@ struct ClassKey {
   Time deadline = absl::InfiniteFuture();
   absl::string_view user;  // Demand::user: of the class
   bool growth = false;
+  int64_t rank = 0;
   JobId job;
   bool operator==(const ClassKey&) const = default;
   friend bool operator<(const ClassKey& a, const ClassKey& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
     if (a.deadline != b.deadline) return a.deadline < b.deadline;
     if (const int order = a.user.compare(b.user); order != 0) return order < 0;
-    return a.growth != b.growth ? b.growth : a.job < b.job;
+    if (a.growth != b.growth) return b.growth;
+    return a.rank != b.rank ? a.rank < b.rank : a.job < b.job;
   }
 };
 // Valid as long as the demand.
 inline ClassKey ClassKeyOf(const Demand& demand, const OrderKey& first) {
-  return {first.priority, first.deadline, demand.user, !demand.gang, first.job};
+  return {first.priority, first.deadline, demand.user, !demand.gang, first.rank, first.job};
 }
 
 class PendingIndex {

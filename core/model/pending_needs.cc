@@ -196,6 +196,7 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   demand.gang = needs.gang;
   demand.preemptible = job.preemptible;
   demand.walltime = job.walltime;
+  demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
   const bool topology = HasTopology(job);
   if (topology) DemandTopology(job, needs, &demand);

@@ -72,7 +72,7 @@ struct Queue {
   int64_t held_jobs = 0;     // Held or Suspended
   int64_t jobs = 0;          // all that are not deleted
   std::vector<QueueId> children;             // by id
-  absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources, in order of service
+  absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources (HolderKeyOf)
   // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
   bool guarantees = false;     // guarantee is not all 0

@@ -180,6 +180,15 @@ void StateEditor::ReturnTask(TaskKey key) {
   ReindexNode(state_.nodes_.At(task.node));
 }
 
+void StateEditor::TryWalltime(JobId id, Duration walltime) {
+  BERTH_CHECK(!facts());
+  Job& job = state_.jobs_.At(id);
+  const bool listed = job.occupying > 0;
+  if (listed) ListEnd(job, PlannedEnd(job), absl::InfiniteFuture());
+  job.walltime = walltime;
+  if (listed) ListEnd(job, absl::InfiniteFuture(), PlannedEnd(job));
+}
+
 void StateEditor::AdoptTask(TaskKey key) {
   Touch(key.job);
   if (facts()) MarkTask(key);
@@ -284,10 +293,10 @@ void StateEditor::ListOccupying(Job& job, bool list) {
   Queue& queue = state_.queues_.At(job.queue);
   const Time end = PlannedEnd(job);
   if (list) {
-    queue.occupying_jobs.insert(KeyOf(job));
+    queue.occupying_jobs.insert(HolderKeyOf(job));
     ListEnd(job, absl::InfiniteFuture(), end);
   } else {
-    queue.occupying_jobs.erase(KeyOf(job));
+    queue.occupying_jobs.erase(HolderKeyOf(job));
     ListEnd(job, end, absl::InfiniteFuture());
   }
 }
@@ -413,9 +422,12 @@ void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labe
   MarkJob(id);
 }
 
-void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit) {
+void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
+                         const RunPrediction& prediction) {
   Job& job = state_.jobs_.Emplace(id);
   FillJob(id, spec, submit, job);
+  job.prediction = prediction;
+  state_.unranked_.push_back(id);
   job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies, spec.topology);
   job.groups = job.shared->groups;
   job.topology = &job.shared->topology;

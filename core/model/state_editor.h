@@ -67,6 +67,8 @@ class StateEditor {
   // For trying out only: the task, which occupies, is gone from its node, and nothing else knows;
   // and is there again.
   void LiftTask(TaskKey key);
+  // Likewise: the job's walltime is another. Its class and its timer are as before.
+  void TryWalltime(JobId id, Duration walltime);
   void ReturnTask(TaskKey key);
   // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
   void AdoptTask(TaskKey key);
@@ -84,7 +86,7 @@ class StateEditor {
   void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
   // The id must be absent; next_job_id moves past it. Its kinds must have room
   // (Interner::CanAddKinds).
-  void AddJob(JobId id, const JobSpec& spec, Time submit);
+  void AddJob(JobId id, const JobSpec& spec, Time submit, const RunPrediction& prediction = {});
   // Nothing of it may occupy.
   void EraseJob(JobId id);
   // The job added last, untouched since, never was: next_job_id is its id again.
@@ -97,6 +99,8 @@ class StateEditor {
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void SetUsageCharged(Time when);
   void SetRequestMix(RequestMix mix);
+  // RunHistory::Add.
+  void AddRun(RunId id, FinishedRun run);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
   void SetNodeSpec(
@@ -135,6 +139,18 @@ class StateEditor {
   // What waits in classes whose verdict is now that they can never be placed is no demand any more,
   // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
   void SettleNever();
+  // Jobs that came since the last call, or all since the policies are others: they have no rank
+  // yet. May repeat, and name jobs that are gone.
+  std::vector<JobId> TakeUnranked() { return std::exchange(state_.unranked_, {}); }
+  // Some job may have been given a rank.
+  bool ranked() const { return state_.ranked_; }
+  void ForgetRanked() { state_.ranked_ = false; }
+  // Where it stands in its queue (OrderKey::rank). Goes it first in its class now, that is looked
+  // at again: what is kept for those after it may have to be kept for it.
+  void SetRank(JobId id, int64_t rank);
+  // The job is to be ranked anew then; and no longer.
+  void RankAgain(JobId id, Time at) { state_.ageing_.insert({at, id}); }
+  void NotAgain(JobId id, Time at) { state_.ageing_.erase({at, id}); }
   // Returns it now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
   // What planning finds out about classes between these two is forgotten with the second, by when
@@ -183,7 +199,10 @@ class StateEditor {
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   // After its HyperNodes. Ascending.
   absl::Status LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains);
-  absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision);
+  absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
+                       const RunPrediction& prediction = {});
+  // In order of their numbers.
+  absl::Status LoadRun(RunId id, FinishedRun run);
   // `priority` and `labels` as last updated.
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                              std::map<std::string, std::string> labels, uint64_t revision);

@@ -302,6 +302,13 @@ void StateEditor::SetRequestMix(RequestMix mix) {
   if (facts()) state_.dirty_.request_mix = true;
 }
 
+void StateEditor::AddRun(RunId id, FinishedRun run) {
+  const std::vector<RunId> dropped = state_.run_history_.Add(id, std::move(run));
+  if (!facts()) return;
+  state_.dirty_.runs.push_back(id);
+  state_.dirty_.runs.insert(state_.dirty_.runs.end(), dropped.begin(), dropped.end());
+}
+
 // What waits in a closed queue, or below it, is no demand.
 void StateEditor::DemandChangedBelow(Queue& queue) {
   ShareChanged(queue);

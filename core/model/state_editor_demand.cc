@@ -40,6 +40,18 @@ void StateEditor::SetNever(ClassId id, bool never) {
   for (const OrderKey& key : c.jobs) RefreshWanting(state_.jobs_.At(key.job));
 }
 
+void StateEditor::SetRank(JobId id, int64_t rank) {
+  Job& job = state_.jobs_.At(id);
+  state_.ranked_ = true;
+  if (job.rank == rank) return;
+  const ClassId of = job.pending_class;
+  if (of != ClassId{}) state_.pending_.Remove(of, KeyOf(job));
+  job.rank = rank;
+  if (of == ClassId{}) return;
+  state_.pending_.Return(of, KeyOf(job));
+  if (state_.pending_.Class(of).jobs.begin()->job == id) Reopen(of);
+}
+
 void StateEditor::SettleNever() {
   PendingIndex& pending = state_.pending_;
   for (ClassId id : std::exchange(pending.judged_, {})) {
@@ -67,6 +79,9 @@ void StateEditor::ForgetNever() {
 
 void StateEditor::ForgetVerdicts() {
   state_.pending_.ReopenAll();
+  state_.ageing_.clear();
+  state_.unranked_.clear();
+  state_.jobs_.ForEach([this](JobId id, const Job&) { state_.unranked_.push_back(id); });
   ForgetNever();
   state_.planning_cache_.reset();
   state_.free_.ClearMarks();

@@ -135,7 +135,20 @@ absl::Status StateEditor::LoadNodeDomains(NodeId id, absl::Span<const HyperNodeI
   return absl::OkStatus();
 }
 
-absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision) {
+absl::Status StateEditor::LoadRun(RunId id, FinishedRun run) {
+  const RunRequest& request = run.request;
+  const bool sound =
+      run.run_ms > 0 && request.walltime_s >= 0 && request.devices >= 0 && request.cpu_millis >= 0;
+  if (!sound || id < state_.run_history_.next()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run ", id.value, ": is out of order, or an amount is out of range"));
+  }
+  AddRun(id, std::move(run));
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
+                                  const RunPrediction& prediction) {
   mode_ = EditMode::kTentative;
   if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
     return Repeated("job", id.value, spec.name);
@@ -147,7 +160,7 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     auto room = state_.interner_.CanAddKinds(berth::KindNames(group.shape));
     if (!room.ok()) return room;
   }
-  AddJob(id, spec, submit);
+  AddJob(id, spec, submit, prediction);
   state_.jobs_.At(id).revision = revision;
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@ class PriorityThenSubmitOrder final : public JobOrder {
  public:
   absl::string_view name() const override { return "priority_then_submit"; }
   JobCompare Prepare(const ClusterState&, Time) const override { return nullptr; }
+  std::optional<JobRank> PrepareRank(const Policies&) const override { return JobRank(); }
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ Registry BuiltIn() {
   add("taints", &MakeTaintsFilter);
   add("best_fit", &MakeBestFitScore);
   add("priority_then_submit", &MakePriorityThenSubmitOrder);
+  add("shortest_first", &MakeShortestFirstOrder);
   return registry;
 }
 

@@ -25,6 +25,7 @@ std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
 std::unique_ptr<NodeFilter> MakeTaintsFilter();
 std::unique_ptr<NodeScore> MakeBestFitScore();
 std::unique_ptr<JobOrder> MakePriorityThenSubmitOrder();
+std::unique_ptr<JobOrder> MakeShortestFirstOrder();
 
 }  // namespace berth
 

@@ -12,9 +12,19 @@ using Names = google::protobuf::RepeatedPtrField<std::string>;
 
 std::vector<std::string> NamesFrom(const Names& names) { return {names.begin(), names.end()}; }
 
+BackfillFit FitFrom(config::v1::Backfill::Fit fit) {
+  using config::v1::Backfill;
+  if (fit == Backfill::PREDICTED) return BackfillFit::kPredicted;
+  if (fit == Backfill::PREDICTED_UNLESS_AGED) return BackfillFit::kPredictedUnlessAged;
+  return BackfillFit::kRequested;
+}
+
 BackfillParameters BackfillFrom(const config::v1::Backfill& backfill) {
+  const bool shortest = backfill.order() == config::v1::Backfill::SHORTEST_FIRST;
   const bool all = backfill.mode() == config::v1::Backfill::CONSERVATIVE;
   return {.mode = all ? BackfillMode::kConservative : BackfillMode::kEasy,
+          .order = shortest ? BackfillOrder::kShortestFirst : BackfillOrder::kService,
+          .fit = FitFrom(backfill.fit()),
           .reservations_per_queue = backfill.reservations_per_queue(),
           .reservations = backfill.reservations(),
           .conservative_depth = backfill.conservative_depth(),
@@ -58,6 +68,10 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());
+  policies.prediction.enabled = scheduling.prediction().enabled();
+  policies.shortest_first = {.requested_weight = scheduling.shortest_first().requested_weight(),
+                             .expected_weight = scheduling.shortest_first().expected_weight(),
+                             .age = DurationFrom(scheduling.shortest_first().age())};
   policies.eviction = EvictionFrom(scheduling.eviction());
   policies.sharing.policy = SharingFrom(scheduling.sharing().policy());
   if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {

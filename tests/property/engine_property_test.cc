@@ -324,10 +324,24 @@ JobShape RandomJob(const TestCluster& cluster, Dice& dice) {
   return shape;
 }
 
+// Every third world orders by predicted run times.
+Policies PoliciesOf(uint32_t seed) {
+  PolicyConfig config;
+  config.actions = {"allocate"};
+  if (seed % 3 == 0) {
+    config.actions = {"allocate", "backfill"};
+    config.job_orders = {"shortest_first"};
+    config.prediction.enabled = true;
+    config.shortest_first.age = absl::Minutes(1);
+    config.backfill.fit = BackfillFit::kPredicted;
+  }
+  return *Policies::Create(config);
+}
+
 // A small world whose agents and users act at random; after Calm() nothing fails any more.
 class World {
  public:
-  explicit World(uint32_t seed) : dice_(seed) {
+  explicit World(uint32_t seed) : dice_(seed), cluster_(PoliciesOf(seed)) {
     for (int i = 0; i < 5; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 6, .gpus = 3});
     AddRandomQueues(cluster_, dice_);
   }

@@ -421,6 +421,7 @@ TEST_CASE("where the budget cuts does not change who goes first") {
       PolicyConfig config;
       config.actions = {"allocate", "backfill"};
       if (dice.Chance(30)) config.fair_share.half_life = absl::Hours(1);
+      if (dice.Chance(30)) config.job_orders = {"shortest_first"};
       TestCluster cluster(*Policies::Create(config));
       RandomTree tree(cluster, dice);
       for (int i = 0; i < 30; ++i) tree.Submit();

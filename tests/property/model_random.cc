@@ -242,7 +242,7 @@ EventBody RandomEvents::JobEvent() {
     case 2:
       return JobSuspended{id, Chance(2)};
     case 3:
-      return JobDeleted{id};
+      return Chance(3) ? EventBody(JobRunRecorded{id}) : EventBody(JobDeleted{id});
     default: {
       const JobId next = world_.state.next_job_id();
       return JobSubmitted{next, RandomJob("j" + std::to_string(Chance(9) ? 1 : next.value))};

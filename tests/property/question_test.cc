@@ -17,10 +17,17 @@ using testing::JobShape;
 using testing::MakeJob;
 using testing::TestCluster;
 
-Policies AllActions() {
+// Every other life goes by predicted run times.
+Policies AllActions(uint32_t seed) {
   PolicyConfig config;
   config.actions = {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
   config.eviction.min_runtime = absl::Seconds(30);
+  if (seed % 2 == 0) {
+    config.job_orders = {"shortest_first"};
+    config.prediction.enabled = true;
+    config.shortest_first.age = absl::Minutes(3);
+    config.backfill.fit = BackfillFit::kPredictedUnlessAged;
+  }
   return *Policies::Create(config);
 }
 
@@ -40,7 +47,7 @@ JobShape RandomShape(Dice& dice) {
 // One of the two lives. All chances but those of questions come from the same dice.
 class Life {
  public:
-  explicit Life(uint32_t seed) : cluster_(AllActions()), dice_(seed) {
+  explicit Life(uint32_t seed) : cluster_(AllActions(seed)), dice_(seed) {
     for (int i = 0; i < 4; ++i)
       cluster_.AddNode(absl::StrCat("n", i), {.cpu = 8, .gpus = 4, .tasks_per_gpu = 3});
     cluster_.AddQueue("a", {.deserved = {{"gpu", 6}}, .guarantee = {{"gpu", dice_.Below(3)}}});

@@ -120,6 +120,8 @@ inline ClusterState Reload(const ClusterState& state) {
     status.Update(editor.LoadQueue(id, queue.spec, queue.open, queue.revision));
     status.Update(editor.LoadQueueUsage(id, queue.usage));
   });
+  state.run_history().ForEach(
+      [&](RunId id, const FinishedRun& run) { status.Update(editor.LoadRun(id, run)); });
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     status.Update(editor.LoadNode(id, node.spec, node.status, node.revision));
   });
@@ -130,7 +132,7 @@ inline ClusterState Reload(const ClusterState& state) {
     status.Update(editor.LoadNodeDomains(id, node.domains));
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
-    status.Update(editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision));
+    status.Update(editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision, job.prediction));
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
     status.Update(editor.LoadJobStatus(id, job.status, job.priority, job.labels, job.revision));

@@ -220,6 +220,7 @@ TEST_CASE("explain: what cannot be said of a start is absent") {
   known.latest = absl::FromUnixSeconds(300);
   known.jobs_before = 3;
   known.history_jobs = 7;
+  known.predicted = true;
   out.Clear();
   RenderEstimate(known, &out);
   CHECK(out.earliest().seconds() == 100);
@@ -227,6 +228,7 @@ TEST_CASE("explain: what cannot be said of a start is absent") {
   CHECK(out.latest().seconds() == 300);
   CHECK(out.jobs_before() == 3);
   CHECK(out.history_jobs() == 7);
+  CHECK(out.predicted());
 }
 
 TEST_CASE("explain: an explanation keeps every number") {

@@ -98,18 +98,34 @@ TEST_CASE("job spec records round-trip, with the cold part behind") {
     const JobSpec spec = random.AnyJobSpec();
     const Time submit = random.AnyTime();
     const std::string cold = random.Text();
-    const std::string value = EncodeJobSpecRecord(spec, submit, 5, cold);
+    const RunPrediction prediction = random.AnyPrediction();
+    const std::string value = EncodeJobSpecRecord(spec, submit, 5, prediction, cold);
     const auto back = DecodeJobSpecRecord(JobKey(JobId{8}), value);
     REQUIRE(back.ok());
     CHECK(back->id == JobId{8});
     CHECK(back->spec == spec);
     CHECK(back->submit == submit);
     CHECK(back->revision == 5);
+    CHECK(back->prediction == prediction);
     CHECK(DecodeCold(JobKey(JobId{8}), value).value() == cold);
-    CHECK(EncodeJobSpecRecord(back->spec, back->submit, back->revision, cold) == value);
-    const std::string plain = EncodeJobSpecRecord(spec, submit, 5, "");
+    CHECK(EncodeJobSpecRecord(back->spec, back->submit, 5, back->prediction, cold) == value);
+    const std::string plain = EncodeJobSpecRecord(spec, submit, 5, prediction, "");
     CHECK(value.substr(0, plain.size()) == plain);
   }
+}
+
+TEST_CASE("finished runs round-trip, and sort by number") {
+  RandomValues random(31);
+  for (int i = 0; i < kRounds; ++i) {
+    const FinishedRun run = random.AnyRun();
+    const auto back = DecodeRunRecord(RunKey(RunId{300}), EncodeRunRecord(run), nullptr);
+    REQUIRE(back.ok());
+    CHECK(back->id == RunId{300});
+    CHECK(back->run == run);
+  }
+  CHECK(RunKey(RunId{255}) < RunKey(RunId{256}));
+  CHECK(absl::IsInvalidArgument(ParseRunKey("run/1").status()));
+  CHECK(absl::IsInvalidArgument(ParseRunKey(kNextIdsKey).status()));
 }
 
 TEST_CASE("job status records round-trip") {
@@ -228,6 +244,8 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<NodesLeft>(round_trip(left)).nodes == left.nodes);
     const auto mix = std::get<RequestMixChanged>(random.AnyBody(29));
     CHECK(std::get<RequestMixChanged>(round_trip(mix)).mix == mix.mix);
+    const auto recorded = std::get<JobRunRecorded>(random.AnyBody(30));
+    CHECK(std::get<JobRunRecorded>(round_trip(recorded)).job == recorded.job);
   }
 }
 
@@ -276,6 +294,7 @@ void DecodeAsAll(absl::string_view value) {
   (void)DecodeJobStatusRecord(JobKey(JobId{1}), value, &unknown);
   (void)DecodeTaskRecord(TaskRecordKey({JobId{1}, 1}), value, &unknown);
   (void)DecodeRequestRecord("r", value, &unknown);
+  (void)DecodeRunRecord(RunKey(RunId{1}), value, &unknown);
   (void)DecodeTurn(value);
 }
 
@@ -290,7 +309,8 @@ TEST_CASE("garbage never crashes the decoder") {
         }
         break;
       case 1:
-        value = EncodeJobSpecRecord(random.AnyJobSpec(), random.AnyTime(), 1, random.Text());
+        value = EncodeJobSpecRecord(random.AnyJobSpec(), random.AnyTime(), 1,
+                                    random.AnyPrediction(), random.Text());
         break;
       default: {
         pb::LogTurn turn;

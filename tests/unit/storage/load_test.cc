@@ -425,13 +425,15 @@ TEST_CASE("records that do not fit each other are refused by name") {
     reason = "task 5/0: ";
   }
   SECTION("a job without a queue") {
-    batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
-                             EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, "")});
+    batch.records.push_back(
+        {RecordKind::kJobSpec, JobKey(JobId{5}),
+         EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, {}, "")});
     reason = "job_spec 5: ";
   }
   SECTION("a job that is older than all ids given out") {
-    batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
-                             EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, "")});
+    batch.records.push_back(
+        {RecordKind::kJobSpec, JobKey(JobId{5}),
+         EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, {}, "")});
     batch.records.push_back({RecordKind::kMeta, std::string(kNextIdsKey),
                              EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}, HyperNodeId{1}})});
     reason = "meta next_ids: ";

@@ -309,6 +309,8 @@ class RandomCluster {
       case 3:
       case 4:
         return JobDeleted{job->id};
+      case 5:
+        return JobRunRecorded{job->id};
       default: {
         JobStatus status = random_.AnyJobStatus();
         status.starts = job->status.starts;

@@ -408,9 +408,25 @@ class RandomValues {
         return NodesJoined{HyperNodeId{Uint32()}, NodeIds()};
       case 28:
         return NodesLeft{HyperNodeId{Uint32()}, NodeIds()};
-      default:
+      case 29:
         return RequestMixChanged{AnyMix()};
+      default:
+        return JobRunRecorded{job};
     }
+  }
+
+  RunPrediction AnyPrediction() {
+    if (Coin()) return {};
+    return {.expected_s = 1 + static_cast<int32_t>(Below(1'000'000)),
+            .harmonic_s = Int32(),
+            .low_s = Int32(),
+            .high_s = Int32()};
+  }
+
+  FinishedRun AnyRun() {
+    return {.user = Text(),
+            .request = {.walltime_s = Int64(), .devices = Int64(), .cpu_millis = Int64()},
+            .run_ms = Int64()};
   }
 
   RequestMix AnyMix() {

@@ -1,0 +1,24 @@
+// Copies of a workload whose submit times are shaken a little: a single replay of a log depends on
+// accidents, by which policies cannot be told apart. As in D. Tsafrir, D. G. Feitelson,
+// "Instability in parallel job scheduling simulation: the role of workload flurries" (IPDPS 2006).
+#ifndef BERTH_CLIENTS_REPLAY_JITTER_H_
+#define BERTH_CLIENTS_REPLAY_JITTER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "berth/sim/v1/replay.pb.h"
+#include "clients/replay/workload.h"
+
+namespace berth::replay {
+
+// Each job comes later by a whole number of seconds from 0 to `most`, drawn evenly from the seed.
+Workload Jittered(const Workload& workload, Duration most, uint64_t seed);
+
+// Of replays of copies under one policy, at least one: each figure's mean, but of greatest values
+// the greatest, and of counts the sum.
+sim::v1::PolicyResult MeanOf(const std::vector<sim::v1::PolicyResult>& runs);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_JITTER_H_
