@@ -116,6 +116,16 @@ void World::MakeServer() {
   ToProto(lease / 3, config.mutable_heartbeat_interval());
   ToProto(kJobTtl, config.mutable_finished_job_ttl());
   ToProto(kHistory, config.mutable_history());
+  if (dice_.Chance(0.5)) {  // what like jobs took is known then, over crashes too
+    config::v1::Scheduling& scheduling = *config.mutable_scheduling();
+    scheduling.mutable_prediction()->set_enabled(true);
+    scheduling.add_job_orders("shortest_first");
+    ToProto(dice_.Between(absl::Minutes(10), absl::Hours(2)),
+            scheduling.mutable_shortest_first()->mutable_age());
+    scheduling.mutable_backfill()->set_fit(dice_.Chance(0.5)
+                                               ? config::v1::Backfill::PREDICTED
+                                               : config::v1::Backfill::PREDICTED_UNLESS_AGED);
+  }
   BERTH_CHECK(CompleteConfig(config).ok());
   server_ = std::make_unique<Server>(config, &scheduler_, &trace_, start_, options_.seed,
                                      [this](const std::string& what) { Fail(what); });
