@@ -115,6 +115,17 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
   return cases;
 }
 
+absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
+  ReplayOptions options;
+  if (arguments.outages.empty()) return options;
+  const absl::StatusOr<std::string> text = ReadTraceFile(arguments.outages);
+  if (!text.ok()) return text.status();
+  auto outages = ReadOutages(*text, arguments.outages);
+  if (!outages.ok()) return outages.status();
+  options.outages = *std::move(outages);
+  return options;
+}
+
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -131,12 +142,16 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
+  const absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
+  if (!options.ok()) return options.status();
   sim::v1::ReplayResult result;
   result.set_workload(arguments.trace);
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
+  const std::map<std::string, int64_t> counts = CountsOf(*workload);
+  result.mutable_counted()->insert(counts.begin(), counts.end());
   for (const Case& one : *cases) {
-    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
+    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
     if (!run.ok()) return Located(one.cluster, run.status());
     *result.add_policies() = Figures(*workload, *run, one.name);
     if (arguments.jobs.empty() || result.policies_size() > 1) continue;

@@ -66,6 +66,30 @@ class Replay(unittest.TestCase):
         table = self.run_it(self.log, "--config", self.easy, "--config", strict)
         self.assertIn("in-order", table.stdout)
 
+    def test_compare_two_saved_results(self):
+        saved = []
+        for take in 4, 2:
+            done = self.run_it(self.log, "--config", self.easy, "--take", take, "-o", "json")
+            saved.append(self.write(f"result-{len(saved)}.json", done.stdout))
+        done = self.run_it("--compare", *saved, "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = {figure["name"]: figure for figure in json.loads(done.stdout)["figures"]}
+        self.assertEqual(figures["wait, mean"]["first"], (0 + 90 + 0 + 40) / 4)
+        self.assertEqual(figures["wait, mean"]["second"], (0 + 90) / 2)
+        self.assertEqual(figures["wait, mean"]["difference"], 12.5)
+        self.assertIn("makespan", self.run_it("--compare", *saved).stdout)
+        none = self.run_it("--compare", saved[0], self.log)
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("small.swf: no result of a replay", none.stderr)
+
+    def test_outages(self):
+        log = self.write("one.csv", "t,r\n0,100\n")
+        cluster = self.write("cluster.yaml", "nodes: [{name: n, cpu: 1}]\n")
+        down = self.write("down.csv", "node,down,up\nn,40,70\n")
+        result = self.replay(log, "--columns", "submit=t,run=r", "--cluster", cluster, "--outages", down)
+        self.assertEqual(result["policies"][0]["failures"], "1")
+        self.assertEqual(result["policies"][0]["makespan"], 170)
+
     def test_the_same_twice(self):
         self.assertEqual(self.replay(self.log), self.replay(self.log))
 
