@@ -8,6 +8,8 @@
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
+#include "clients/replay/gnuplot.h"
+#include "clients/replay/plots.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -117,6 +119,10 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
 
 absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
   ReplayOptions options;
+  options.record = !arguments.plots.empty();
+  if (options.record) {  // before hours have gone by
+    if (auto status = FindGnuplot(); !status.ok()) return status;
+  }
   if (arguments.outages.empty()) return options;
   const absl::StatusOr<std::string> text = ReadTraceFile(arguments.outages);
   if (!text.ok()) return text.status();
@@ -150,15 +156,23 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
   const std::map<std::string, int64_t> counts = CountsOf(*workload);
   result.mutable_counted()->insert(counts.begin(), counts.end());
+  std::vector<PlottedRun> plotted;
   for (const Case& one : *cases) {
-    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
+    absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
     if (!run.ok()) return Located(one.cluster, run.status());
     *result.add_policies() = Figures(*workload, *run, one.name);
-    if (arguments.jobs.empty() || result.policies_size() > 1) continue;
-    if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
-      return status;
+    if (!arguments.jobs.empty() && result.policies_size() == 1) {
+      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, *run));
+      if (!status.ok()) return status;
     }
+    if (options->record) plotted.push_back({.name = one.name, .slug = {}, .run = *std::move(run)});
   }
+  if (!options->record) return result;
+  std::vector<std::string> names;
+  for (const PlottedRun& one : plotted) names.push_back(one.name);
+  const std::vector<std::string> slugs = SlugsOf(names);
+  for (size_t i = 0; i < slugs.size(); ++i) plotted[i].slug = slugs[i];
+  if (auto status = Plot(*workload, plotted, arguments.plots); !status.ok()) return status;
   return result;
 }
 
@@ -166,8 +180,10 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
-  if (arguments.cluster.empty() || !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--fill needs --cluster, and writes no --jobs");
+  if (arguments.cluster.empty() || !arguments.jobs.empty() || !arguments.plots.empty() ||
+      !arguments.outages.empty()) {
+    return absl::InvalidArgumentError(
+        "--fill needs --cluster, and takes no --jobs, --plots and --outages");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();

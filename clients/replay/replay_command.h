@@ -22,6 +22,7 @@ struct ReplayArguments {
   std::vector<std::string> configs;  // files; each a row
   std::string outages;               // file (outages.h); empty: none
   std::string jobs;                  // file to write: what became of each job, of the first row
+  std::string plots;                 // folder for pictures (plots.h); empty: none
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
   std::vector<uint64_t> seeds;  // with fill
   int64_t known = 0;            // likewise

@@ -13,11 +13,6 @@ namespace {
 
 double Seconds(Duration duration) { return absl::ToDoubleSeconds(duration); }
 
-double SlowdownOf(const TraceJob& job, Duration wait) {
-  const double bound = std::max(Seconds(job.run), Seconds(kSlowdownBound));
-  return std::max(1.0, Seconds(wait + job.run) / bound);
-}
-
 bool Started(const Outcome& outcome) { return outcome.first_start != absl::InfiniteDuration(); }
 bool Finished(const Outcome& outcome) { return outcome.end != absl::InfiniteDuration(); }
 
@@ -72,7 +67,7 @@ class Filler {
       result_.set_finished(result_.finished() + 1);
       waits.push_back(Seconds(outcome.first_start - job.submit));
       completions.push_back(Seconds(outcome.end - job.submit));
-      slowdowns.push_back(SlowdownOf(job, outcome.end - job.submit - job.run));
+      slowdowns.push_back(SlowdownOf(job, outcome));
     }
     *result_.mutable_wait() = DistributionOf(std::move(waits));
     *result_.mutable_completion() = DistributionOf(std::move(completions));
@@ -129,6 +124,11 @@ sim::v1::OwnerResult FiguresOf(const Workload& workload, const ReplayRun& run, c
 
 }  // namespace
 
+double SlowdownOf(const TraceJob& job, const Outcome& outcome) {
+  const double bound = std::max(Seconds(job.run), Seconds(kSlowdownBound));
+  return std::max(1.0, Seconds(outcome.end - job.submit) / bound);
+}
+
 sim::v1::Distribution DistributionOf(std::vector<double> values) {
   sim::v1::Distribution result;
   if (values.empty()) return result;
@@ -181,8 +181,7 @@ std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
       absl::StrAppendFormat(&text, "%.15g", Seconds(outcome.first_start - job.submit));
     absl::StrAppendFormat(&text, ",%.15g,", Seconds(job.run));
     if (Finished(outcome)) {
-      absl::StrAppendFormat(&text, "%.15g,%.15g", Seconds(outcome.end),
-                            SlowdownOf(job, outcome.end - job.submit - job.run));
+      absl::StrAppendFormat(&text, "%.15g,%.15g", Seconds(outcome.end), SlowdownOf(job, outcome));
     } else {
       text += ",";
     }

@@ -16,6 +16,9 @@ namespace berth::replay {
 // Below which a run does not count as shorter when slowdowns are reckoned.
 inline constexpr Duration kSlowdownBound = absl::Seconds(10);
 
+// Of a job that has ended.
+double SlowdownOf(const TraceJob& job, const Outcome& outcome);
+
 // Nearest rank: the least value with at least that share of all at or below it. All 0 without any.
 sim::v1::Distribution DistributionOf(std::vector<double> values);
 

@@ -199,6 +199,8 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
                       "Write what became of each job there, as CSV (of the first config)");
+  to->app->add_option("--plots", to->arguments.plots,
+                      "Draw pictures into that folder, as PNG and SVG, with their data");
   CLI::Option* fill =
       to->app
           ->add_option("--fill", to->arguments.fill,
