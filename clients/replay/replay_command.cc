@@ -8,7 +8,9 @@
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
+#include "clients/replay/gnuplot.h"
 #include "clients/replay/jitter.h"
+#include "clients/replay/plots.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -116,6 +118,21 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
   return cases;
 }
 
+absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
+  ReplayOptions options;
+  options.record = !arguments.plots.empty();
+  if (options.record) {  // before hours have gone by
+    if (auto status = FindGnuplot(); !status.ok()) return status;
+  }
+  if (arguments.outages.empty()) return options;
+  const absl::StatusOr<std::string> text = ReadTraceFile(arguments.outages);
+  if (!text.ok()) return text.status();
+  auto outages = ReadOutages(*text, arguments.outages);
+  if (!outages.ok()) return outages.status();
+  options.outages = *std::move(outages);
+  return options;
+}
+
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -126,13 +143,14 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 
 // One result for each seed.
 absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
+                                                   const ReplayOptions& options,
                                                    const ReplayArguments& arguments) {
   std::vector<uint64_t> seeds = arguments.seeds;
   if (seeds.empty()) seeds = {1};
   std::vector<sim::v1::PolicyResult> results;
   for (const uint64_t seed : seeds) {
     const Workload copy = Jittered(workload, arguments.jitter, seed);
-    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario);
+    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario, options);
     if (!run.ok()) return Located(one.cluster, run.status());
     results.push_back(Figures(copy, *run, one.name));
   }
@@ -146,6 +164,9 @@ absl::Status CheckJitter(const ReplayArguments& arguments) {
   }
   if (jitters && !arguments.jobs.empty()) {
     return absl::InvalidArgumentError("--jobs is of one replay, and --jitter makes several");
+  }
+  if (jitters && !arguments.plots.empty()) {
+    return absl::InvalidArgumentError("--plots is of one replay, and --jitter makes several");
   }
   const bool whole = absl::Trunc(arguments.jitter, absl::Seconds(1)) == arguments.jitter;
   if (arguments.jitter < absl::ZeroDuration() || !whole) {
@@ -163,25 +184,37 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
+  const absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
+  if (!options.ok()) return options.status();
   sim::v1::ReplayResult result;
   result.set_workload(arguments.trace);
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
+  const std::map<std::string, int64_t> counts = CountsOf(*workload);
+  result.mutable_counted()->insert(counts.begin(), counts.end());
+  std::vector<PlottedRun> plotted;
   for (const Case& one : *cases) {
     if (arguments.jitter > absl::ZeroDuration()) {
-      const auto mean = ReplayCopies(*workload, one, arguments);
+      const auto mean = ReplayCopies(*workload, one, *options, arguments);
       if (!mean.ok()) return mean.status();
       *result.add_policies() = *mean;
       continue;
     }
-    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
+    absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
     if (!run.ok()) return Located(one.cluster, run.status());
     *result.add_policies() = Figures(*workload, *run, one.name);
-    if (arguments.jobs.empty() || result.policies_size() > 1) continue;
-    if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
-      return status;
+    if (!arguments.jobs.empty() && result.policies_size() == 1) {
+      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, *run));
+      if (!status.ok()) return status;
     }
+    if (options->record) plotted.push_back({.name = one.name, .slug = {}, .run = *std::move(run)});
   }
+  if (!options->record) return result;
+  std::vector<std::string> names;
+  for (const PlottedRun& one : plotted) names.push_back(one.name);
+  const std::vector<std::string> slugs = SlugsOf(names);
+  for (size_t i = 0; i < slugs.size(); ++i) plotted[i].slug = slugs[i];
+  if (auto status = Plot(*workload, plotted, arguments.plots); !status.ok()) return status;
   return result;
 }
 
@@ -189,8 +222,10 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
-  if (arguments.cluster.empty() || !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--fill needs --cluster, and writes no --jobs");
+  if (arguments.cluster.empty() || !arguments.jobs.empty() || !arguments.plots.empty() ||
+      !arguments.outages.empty()) {
+    return absl::InvalidArgumentError(
+        "--fill needs --cluster, and takes no --jobs, --plots and --outages");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();

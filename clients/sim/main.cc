@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "clients/replay/compare.h"
 #include "clients/replay/replay_command.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
@@ -125,35 +126,62 @@ int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   return 0;
 }
 
-int Replay(replay::ReplayArguments arguments, const std::string& jitter,
-           const std::string& format) {
-  const auto each = ParseDuration(jitter);
-  if (!each.ok()) {
-    std::cerr << "--jitter: " << each.status().message() << "\n";
+int Compare(const std::vector<std::string>& files, const std::string& format) {
+  const auto comparisons = replay::Compare(files[0], files[1]);
+  if (!comparisons.ok()) {
+    std::cerr << comparisons.status().message() << "\n";
     return kBroken;
   }
-  arguments.jitter = absl::Seconds(each->seconds) + absl::Nanoseconds(each->nanos);
-  if (arguments.fill > 0) return Fill(arguments, format);
-  const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
-  if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
-    return kBroken;
-  }
-  std::cout << replay::Printed(*result, format);
+  std::cout << replay::Printed(*comparisons, format);
   return 0;
 }
 
 struct ReplayCommand {
   CLI::App* app = nullptr;
   replay::ReplayArguments arguments;
+  std::vector<std::string> compare;  // two files of results, in place of a replay
   std::string format = "table";
   std::string jitter = "0";
+  std::string by;
 };
+
+replay::TableOf OwnersOf(const std::string& by) {
+  if (by.empty()) return replay::TableOf::kAll;
+  return by == "queue" ? replay::TableOf::kQueues : replay::TableOf::kUsers;
+}
+
+int Replay(const ReplayCommand& command) {
+  replay::ReplayArguments arguments = command.arguments;
+  const auto jitter = ParseDuration(command.jitter);
+  if (!jitter.ok()) {
+    std::cerr << "--jitter: " << jitter.status().message() << "\n";
+    return kBroken;
+  }
+  arguments.jitter = absl::Seconds(jitter->seconds) + absl::Nanoseconds(jitter->nanos);
+  if (!command.compare.empty()) return Compare(command.compare, command.format);
+  if (arguments.trace.empty()) {
+    std::cerr << "TRACE is required, or --compare\n";
+    return kBroken;
+  }
+  if (arguments.fill > 0) return Fill(arguments, command.format);
+  const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << replay::Printed(*result, command.format, OwnersOf(command.by));
+  return 0;
+}
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
-  to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not")
-      ->required();
+  CLI::Option* trace =
+      to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not");
+  to->app
+      ->add_option("--compare", to->compare,
+                   "Replay nothing: two results that -o json gave, side by side")
+      ->expected(2)
+      ->excludes(trace);
   to->app->add_option("--format", to->arguments.format, "swf or csv; default: by the file's name")
       ->check(CLI::IsMember({"swf", "csv"}));
   to->app->add_option("--columns", to->arguments.columns,
@@ -173,8 +201,14 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app->add_option("--config", to->arguments.configs,
                       "A scenario's config alone; several are compared");
+  to->app->add_option("--outages", to->arguments.outages,
+                      "When nodes were down, as CSV: node,down,up");
+  to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
+      ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
                       "Write what became of each job there, as CSV (of the first config)");
+  to->app->add_option("--plots", to->arguments.plots,
+                      "Draw pictures into that folder, as PNG and SVG, with their data");
   CLI::Option* fill =
       to->app
           ->add_option("--fill", to->arguments.fill,
@@ -226,7 +260,7 @@ int Main(int argc, char** argv) {
   ReplayCommand replay;
   AddReplay(app, &replay);
   CLI11_PARSE(app, argc, argv);
-  if (replay.app->parsed()) return Replay(replay.arguments, replay.jitter, replay.format);
+  if (replay.app->parsed()) return Replay(replay);
   if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));

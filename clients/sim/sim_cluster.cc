@@ -52,6 +52,7 @@ absl::Status SimCluster::HappenAt(Time time, EventBody body) {
   const Event event{time, std::move(body)};
   if (auto status = berth::Apply(state_, event); !status.ok()) return status;
   Note(event.body);
+  if (observer_) observer_(event.body);
   return absl::OkStatus();
 }
 

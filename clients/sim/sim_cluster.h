@@ -10,6 +10,7 @@
 #define BERTH_CLIENTS_SIM_SIM_CLUSTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -52,6 +53,10 @@ class SimCluster {
   // A node that registers joins its HyperNodes.
   absl::Status Happen(EventBody body);
   absl::Status HappenAt(Time time, EventBody body);
+  // Called with everything that has happened, right after it is applied.
+  void SetObserver(std::function<void(const EventBody&)> observer) {
+    observer_ = std::move(observer);
+  }
   // HyperNodes as in Membership::Plan, with its errors.
   absl::Status ChangeHyperNodes(absl::Span<const HyperNodeSpec> changed,
                                 absl::Span<const std::string> deleted);
@@ -95,6 +100,7 @@ class SimCluster {
   Membership membership_;
   Policies policies_;
   SimOptions options_;
+  std::function<void(const EventBody&)> observer_;
   Time now_;
   Time wake_at_ = absl::InfiniteFuture();
   uint64_t cycles_ = 0;
