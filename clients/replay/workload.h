@@ -22,6 +22,7 @@ struct TraceJob {
   std::string queue;  // empty: not told
   int32_t priority = 0;
   bool preemptible = false;
+  std::string training;  // its class in a network model, by name; empty: not told
 };
 
 struct Workload {
