@@ -18,8 +18,9 @@ constexpr int kMaxCyclesAtOnce = 100'000;
 
 class World {
  public:
-  World(const Workload& workload, Policies policies)
+  World(const Workload& workload, Policies policies, const ReplayOptions& options)
       : workload_(workload),
+        options_(options),
         cluster_(std::move(policies), ScenarioStart(), SimOptions{}),
         begin_(ScenarioStart()) {
     run_.outcomes.resize(workload.jobs.size());
@@ -41,6 +42,7 @@ class World {
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
 
   const Workload& workload_;
+  const ReplayOptions& options_;
   SimCluster cluster_;
   const Time begin_;
   Duration offset_;  // of the first submit: the simulation begins there
@@ -84,12 +86,17 @@ absl::Status World::Submit(size_t index) {
   JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
                .queue = *queue,
                .priority = from.priority};
+  spec.strategy = options_.jobs.strategy;
+  spec.topology = options_.jobs.topology;
   spec.min_available = from.tasks;
+  if (options_.jobs.min_available > 0) {
+    spec.min_available = std::min(from.tasks, options_.jobs.min_available);
+  }
   spec.preemptible = from.preemptible;
   spec.user = from.user;
   spec.walltime = from.requested;
   spec.ttl_after_finished = absl::ZeroDuration();
-  GroupSpec group{.name = "main", .replicas = from.tasks, .min_available = from.tasks};
+  GroupSpec group{.name = "main", .replicas = from.tasks, .min_available = spec.min_available};
   group.shape = from.shape;
   spec.groups.push_back(std::move(group));
   const JobId id = cluster_.state().next_job_id();
@@ -97,13 +104,19 @@ absl::Status World::Submit(size_t index) {
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   }
-  cluster_.SetRunTime(id, from.run);
+  if (options_.progress != nullptr) {
+    options_.progress->Submitted(id, index);
+  } else {
+    cluster_.SetRunTime(id, from.run);
+  }
   index_[id] = index;
   return absl::OkStatus();
 }
 
 void World::Tell(const TasksBound& bound) {
-  if (!bound.gang) return;
+  const Job& job = cluster_.state().jobs().At(bound.job);
+  const size_t members = static_cast<size_t>(TallyOf(job).Members()) + bound.placements.size();
+  if (members < job.tasks.size()) return;
   Outcome& outcome = run_.outcomes[index_.at(bound.job)];
   outcome.first_start = std::min(outcome.first_start, Elapsed());
 }
@@ -122,6 +135,7 @@ void World::Tell(const TasksReleased& released) {
 }
 
 void World::Tell(const EventBody& decision) {
+  if (options_.progress != nullptr) options_.progress->Decided(cluster_, decision);
   if (const auto* bound = std::get_if<TasksBound>(&decision)) Tell(*bound);
   if (const auto* released = std::get_if<TasksReleased>(&decision)) Tell(*released);
   const auto* changed = std::get_if<JobStatusChanged>(&decision);
@@ -136,7 +150,9 @@ absl::Status World::Settle() {
   for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
     const auto plan = cluster_.Cycle([this](const EventBody& decision) { Tell(decision); });
     if (!plan.ok()) return plan.status();
-    if (cluster_.quiet()) return absl::OkStatus();
+    if (!cluster_.quiet()) continue;
+    if (options_.progress != nullptr) options_.progress->Settled(&cluster_);
+    return absl::OkStatus();
   }
   return absl::InternalError("something still changes after very many cycles");
 }
@@ -188,10 +204,11 @@ sim::v1::Scenario OneMachine(int64_t cores) {
   return scenario;
 }
 
-absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster) {
+absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
+                                 const ReplayOptions& options) {
   const auto config = ToPolicyConfig(cluster.config(), "config");
   if (!config.ok()) return config.status();
-  World world(workload, *Policies::Create(*config));
+  World world(workload, *Policies::Create(*config), options);
   if (auto status = world.Build(cluster); !status.ok()) return status;
   return world.Run();
 }

@@ -9,13 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/scenario.pb.h"
+#include "clients/replay/job_template.h"
+#include "clients/replay/progress.h"
 #include "clients/replay/workload.h"
 
 namespace berth::replay {
 
 // What became of one job. Times since the workload's beginning of time.
 struct Outcome {
-  Duration first_start = absl::InfiniteDuration();  // infinite: never
+  // When all its tasks first had a place; infinite: never.
+  Duration first_start = absl::InfiniteDuration();
   Duration end = absl::InfiniteDuration();
 };
 
@@ -31,9 +34,15 @@ struct ReplayRun {
 // A cluster for `workload`: one node of so many cores.
 sim::v1::Scenario OneMachine(int64_t cores);
 
+struct ReplayOptions {
+  JobTemplate jobs;              // how they are submitted
+  Progress* progress = nullptr;  // null: jobs run as long as the workload says. Outlives the call
+};
+
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it
 // has jobs or steps, or for a job whose queue is not declared; INTERNAL for a fault of ours.
-absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster);
+absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
+                                 const ReplayOptions& options = {});
 
 }  // namespace berth::replay
 

@@ -1,6 +1,7 @@
 #include "clients/replay/replay_command.h"
 
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,6 +9,8 @@
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
+#include "clients/replay/network_progress.h"
+#include "clients/replay/network_result.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -47,6 +50,9 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
   if (!columns.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
   }
+  if (arguments.network.empty() && columns->count("class") > 0) {
+    return absl::InvalidArgumentError("--columns: class is for --network");
+  }
   return ReadCsv(*text, arguments.trace, *columns);
 }
 
@@ -83,11 +89,13 @@ std::string StemOf(const std::string& path) {
 struct Case {
   std::string name;
   ScenarioDocument cluster;
+  JobTemplate jobs;
+  bool templated = false;
 };
 
 // The cluster, with each configuration in place of its own.
 absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int64_t processors) {
-  Case plain{.name = "default", .cluster = {}};
+  Case plain{.name = "default", .cluster = {}, .jobs = {}};
   if (arguments.cluster.empty()) {
     plain.cluster.scenario = OneMachine(processors);
     plain.cluster.file = arguments.trace;
@@ -104,15 +112,33 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     sim::v1::Scenario rest = config->scenario;
     rest.clear_config();
     rest.clear_name();
+    rest.clear_jobs();
     if (rest.ByteSizeLong() > 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": only \"config\" is taken"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": only \"config\" and \"jobs\" are taken"));
     }
+    const absl::StatusOr<JobTemplate> jobs = ToJobTemplate(config->scenario);
+    if (!jobs.ok()) return Located(*config, jobs.status());
     Case one = plain;
+    one.jobs = *jobs;
+    one.templated = config->scenario.jobs_size() > 0;
     one.name = StemOf(path);
     *one.cluster.scenario.mutable_config() = config->scenario.config();
     cases.push_back(std::move(one));
   }
   return cases;
+}
+
+// The network of --network, if any; requested times are stretched as it says.
+absl::StatusOr<std::optional<Network>> NetworkOf(const ReplayArguments& arguments,
+                                                 Workload* workload) {
+  if (arguments.network.empty()) return std::optional<Network>();
+  const auto model = ReadNetworkFile(arguments.network);
+  if (!model.ok()) return model.status();
+  StretchRequested(*model, workload);
+  absl::StatusOr<Network> network = NetworkFor(*model, *workload);
+  if (!network.ok()) return network.status();
+  return std::optional<Network>(*std::move(network));
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -129,6 +155,8 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
+  const absl::StatusOr<std::optional<Network>> network = NetworkOf(arguments, &*workload);
+  if (!network.ok()) return network.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
   sim::v1::ReplayResult result;
@@ -136,9 +164,17 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
   for (const Case& one : *cases) {
-    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
+    std::optional<NetworkProgress> progress;
+    if (network->has_value()) progress.emplace(*workload, **network);
+    const absl::StatusOr<ReplayRun> run =
+        Replay(*workload, one.cluster.scenario,
+               {.jobs = one.jobs, .progress = progress.has_value() ? &*progress : nullptr});
     if (!run.ok()) return Located(one.cluster, run.status());
-    *result.add_policies() = Figures(*workload, *run, one.name);
+    sim::v1::PolicyResult& policy = *result.add_policies();
+    policy = Figures(*workload, *run, one.name);
+    if (progress.has_value()) {
+      *policy.mutable_network() = FiguresOf(*workload, *run, progress->Take());
+    }
     if (arguments.jobs.empty() || result.policies_size() > 1) continue;
     if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
       return status;
@@ -151,8 +187,9 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
-  if (arguments.cluster.empty() || !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--fill needs --cluster, and writes no --jobs");
+  if (arguments.cluster.empty() || !arguments.jobs.empty() || !arguments.network.empty()) {
+    return absl::InvalidArgumentError(
+        "--fill needs --cluster, writes no --jobs and knows no --network");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
@@ -165,6 +202,9 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   result.set_demand(arguments.fill);
   result.set_known(arguments.known);
   for (const Case& one : *cases) {
+    if (one.templated) {
+      return absl::InvalidArgumentError(absl::StrCat(one.name, ": --fill takes no \"jobs\""));
+    }
     std::vector<FillRun> runs;
     for (const uint64_t seed : seeds) {
       const auto run = Fill(*workload, one.cluster.scenario,

@@ -21,6 +21,7 @@ struct ReplayArguments {
   std::string cluster;               // scenario file; empty: one machine, SWF only
   std::vector<std::string> configs;  // files; each a row
   std::string jobs;                  // file to write: what became of each job, of the first row
+  std::string network;               // file; empty: run times as in the workload
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
   std::vector<uint64_t> seeds;  // with fill
   int64_t known = 0;            // likewise

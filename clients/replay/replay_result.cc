@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "clients/replay/network_result.h"
 #include "clients/sim/output.h"
 
 namespace berth::replay {
@@ -51,6 +52,7 @@ std::string Table(const sim::v1::ReplayResult& result) {
     for (const auto& [resource, part] : sorted) {
       absl::StrAppendFormat(&text, "utilisation of %s %.2f %%\n", resource, 100 * part);
     }
+    if (policy.has_network()) text += TableOf(policy.network());
   }
   return text;
 }
