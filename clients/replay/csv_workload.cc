@@ -22,7 +22,7 @@ const std::vector<std::string>& Fields() {
   static const auto* fields = new std::vector<std::string>{
       "name",       "submit", "run",        "requested",   "tasks",     "cpu",
       "cpu_millis", "memory", "memory_mib", "gpus",        "gpu_model", "gpu_milli",
-      "user",       "queue",  "priority",   "preemptible", "status"};
+      "user",       "queue",  "priority",   "preemptible", "status",    "class"};
   return *fields;
 }
 
@@ -144,6 +144,7 @@ class Reader {
     job.name = Text(row, "name").value_or(NameOfRecord(line - 1));
     job.user = Text(row, "user").value_or("");
     job.queue = Text(row, "queue").value_or("");
+    job.training = Text(row, "class").value_or("");
     int64_t tasks = 1, priority = 0;
     const absl::Status parts[] = {Set(row, "submit", ParseLogTime, &job.submit),
                                   Set(row, "run", ParseLogTime, &job.run),

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "support/random.h"
 
 namespace berth::replay {
@@ -61,7 +62,7 @@ void MeanOfNumbers(const Messages& runs, const FieldDescriptor* field, Message* 
     ++count;
   }
   if (count == 0) return;
-  mean->GetReflection()->SetDouble(mean, field, field->name() == "max" ? greatest : sum / count);
+  mean->GetReflection()->SetDouble(mean, field, absl::StartsWith(field->name(), "max") ? greatest : sum / count);
 }
 
 void MeanOfField(const Messages& runs, const FieldDescriptor* field, Message* mean) {

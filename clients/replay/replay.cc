@@ -40,6 +40,7 @@ class World {
   // Cycles until one has nothing to do.
   absl::Status Settle();
   void Tell(const EventBody& decision);
+  void Tell(const TasksBound& bound);
   void AdvanceTo(Time when);
   // When something comes from outside next.
   Time NextArrival() const;
@@ -110,8 +111,8 @@ bool AnythingRuns(const ClusterState& state) {
   return false;
 }
 
-// A gang of all tasks.
-JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue) {
+// A gang of all tasks, if nothing else is said of jobs of one group.
+JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue, const JobTemplate& how) {
   // Names of a log may repeat.
   JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
                .queue = queue,
@@ -119,12 +120,16 @@ JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue) {
   spec.preemptible = from.preemptible;
   spec.user = from.user;
   spec.walltime = from.requested;
-  spec.topology = from.topology;
+  spec.strategy = how.strategy;
+  spec.topology = from.topology.mode == TopologyMode::kNone ? how.topology : from.topology;
   spec.ttl_after_finished = absl::ZeroDuration();
   const auto add = [&](const std::string& name, int32_t tasks, const TaskShape& shape) {
     GroupSpec group{.name = name, .replicas = tasks, .min_available = tasks};
+    if (how.min_available > 0 && from.more.empty()) {
+      group.min_available = std::min(tasks, how.min_available);
+    }
     group.shape = shape;
-    spec.min_available += tasks;
+    spec.min_available += group.min_available;
     spec.groups.push_back(std::move(group));
   };
   add("main", from.tasks, from.shape);
@@ -136,11 +141,16 @@ absl::Status World::Submit(size_t index) {
   const TraceJob& from = workload_.jobs[index];
   const QueueId queue = cluster_.state().FindQueue(queue_of_[index])->id;
   const JobId id = cluster_.state().next_job_id();
-  const absl::Status status = cluster_.Happen(JobSubmitted{id, SpecFrom(from, index, queue)});
+  const absl::Status status =
+      cluster_.Happen(JobSubmitted{id, SpecFrom(from, index, queue, options_.jobs)});
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   }
-  cluster_.SetRunTime(id, from.run);
+  if (options_.progress != nullptr) {
+    options_.progress->Submitted(id, index);
+  } else {
+    cluster_.SetRunTime(id, from.run);
+  }
   meter_->Submitted(id);
   ++live_;
   return absl::OkStatus();
@@ -162,6 +172,15 @@ absl::Status World::Turn(const NodeTurn& turn) {
   return cluster_.Happen(fenced);
 }
 
+// It has started once all its tasks have a place.
+void World::Tell(const TasksBound& bound) {
+  const Job& job = cluster_.state().jobs().At(bound.job);
+  const size_t members = static_cast<size_t>(TallyOf(job).Members()) + bound.placements.size();
+  if (members < job.tasks.size()) return;
+  Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
+  outcome.first_start = std::min(outcome.first_start, Elapsed());
+}
+
 absl::Status World::Arrive() {
   for (; next_turn_ < turns_.size() && TimeOf(turns_[next_turn_].time) <= cluster_.now();
        ++next_turn_) {
@@ -176,10 +195,8 @@ absl::Status World::Arrive() {
 
 void World::Tell(const EventBody& decision) {
   meter_->Before(decision, cluster_.now());
-  if (const auto* bound = std::get_if<TasksBound>(&decision); bound != nullptr && bound->gang) {
-    Outcome& outcome = run_.outcomes[meter_->IndexOf(bound->job)];
-    outcome.first_start = std::min(outcome.first_start, Elapsed());
-  }
+  if (options_.progress != nullptr) options_.progress->Decided(cluster_, decision);
+  if (const auto* bound = std::get_if<TasksBound>(&decision)) Tell(*bound);
   const auto* changed = std::get_if<JobStatusChanged>(&decision);
   if (changed == nullptr || !Ended(changed->status.state)) return;
   run_.outcomes[meter_->IndexOf(changed->job)].end = Elapsed();
@@ -191,7 +208,9 @@ absl::Status World::Settle() {
   for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
     const auto plan = cluster_.Cycle([this](const EventBody& decision) { Tell(decision); });
     if (!plan.ok()) return plan.status();
-    if (cluster_.quiet()) return absl::OkStatus();
+    if (!cluster_.quiet()) continue;
+    if (options_.progress != nullptr) options_.progress->Settled(&cluster_);
+    return absl::OkStatus();
   }
   return absl::InternalError("something still changes after very many cycles");
 }

@@ -11,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/scenario.pb.h"
 #include "clients/replay/amounts.h"
+#include "clients/replay/job_template.h"
 #include "clients/replay/network_tier.h"
 #include "clients/replay/outages.h"
+#include "clients/replay/progress.h"
 #include "clients/replay/record.h"
 #include "clients/replay/share_meter.h"
 #include "clients/replay/workload.h"
@@ -21,7 +23,8 @@ namespace berth::replay {
 
 // What became of one job. Times since the workload's beginning of time.
 struct Outcome {
-  Duration first_start = absl::InfiniteDuration();  // infinite: never
+  // When all its tasks first had a place; infinite: never.
+  Duration first_start = absl::InfiniteDuration();
   Duration end = absl::InfiniteDuration();
   int32_t tier = kNoTier;     // of its last start, for jobs of several tasks (network_tier.h)
   int32_t preemptions = 0;    // times that it was stopped for the sake of another
@@ -52,13 +55,15 @@ struct ReplayRun {
   Record record;  // empty unless asked for
 };
 
-struct ReplayOptions {
-  std::vector<Outage> outages;  // by time
-  bool record = false;
-};
-
 // A cluster for `workload`: one node of so many cores.
 sim::v1::Scenario OneMachine(int64_t cores);
+
+struct ReplayOptions {
+  JobTemplate jobs;              // how they are submitted
+  Progress* progress = nullptr;  // null: jobs run as long as the workload says. Outlives the call
+  std::vector<Outage> outages;   // by time
+  bool record = false;
+};
 
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it
 // has jobs or steps, for a job whose queue is not declared, for an outage of a node that is not

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/replay/figure_list.h"
+#include "clients/replay/network_result.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
 
@@ -92,6 +93,8 @@ std::string Table(const sim::v1::ReplayResult& result, TableOf of) {
   for (const sim::v1::PolicyResult& policy : result.policies()) {
     if (of == TableOf::kQueues) AppendOwners(policy.name(), "queue", policy.queues(), &text);
     if (of == TableOf::kUsers) AppendOwners(policy.name(), "user", policy.users(), &text);
+    if (!policy.has_network()) continue;
+    absl::StrAppend(&text, "\n", policy.name(), "\n", NetworkTable(policy.network()));
   }
   return text;
 }

@@ -35,6 +35,7 @@ struct TraceJob {
   bool preemptible = false;
   TraceEnd ended = TraceEnd::kCompleted;
   bool overran = false;  // it had run longer than requested: `run` is what it had asked for
+  std::string training;  // its class in a network model, by name; empty: not told
 };
 
 struct Workload {

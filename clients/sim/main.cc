@@ -200,7 +200,9 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app->add_option("--config", to->arguments.configs,
-                      "A scenario's config alone; several are compared");
+                      "A scenario's config, and how jobs are submitted; several are compared");
+  to->app->add_option("--network", to->arguments.network,
+                      "What communication costs: training jobs run as fast as it lets them");
   to->app->add_option("--outages", to->arguments.outages,
                       "When nodes were down, as CSV: node,down,up");
   to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")

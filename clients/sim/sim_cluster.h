@@ -62,7 +62,13 @@ class SimCluster {
                                 absl::Span<const std::string> deleted);
   // The tasks of this job end by themselves after that long.
   void SetRunTime(JobId job, Duration run_time) { run_times_[job] = run_time; }
-  void ForgetRunTime(JobId job) { run_times_.erase(job); }
+  void ForgetRunTime(JobId job) {
+    run_times_.erase(job);
+    ends_.erase(job);
+  }
+  // The tasks of this job that run, and those that come to run until it is said again, end at that
+  // moment, which is after now; InfiniteFuture: not by themselves. Goes before a run time.
+  void RunsUntil(JobId job, Time end);
   // A queue's decayed past, of which events tell only how it goes on.
   void SetUsage(QueueId queue, std::vector<NamedAmount> usage);
   // A fresh start of everything derived: the facts loaded into a new state in an order drawn from
@@ -93,6 +99,8 @@ class SimCluster {
   };
   void Note(const EventBody& body);
   void NoteTask(TaskKey key);
+  // When a running task ends by itself; InfiniteFuture if it does not.
+  Time EndOf(const Task& task, JobId job) const;
   bool Valid(const Errand& errand) const;
   absl::StatusOr<bool> Answer();
 
@@ -106,6 +114,7 @@ class SimCluster {
   uint64_t cycles_ = 0;
   bool quiet_ = false;
   std::map<JobId, Duration> run_times_;
+  std::map<JobId, Time> ends_;
   std::set<Errand> errands_;
 };
 
