@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "clients/sim/scenario_runner.h"
 #include "clients/sim/update.h"
 #include "clients/sim/verify.h"
+#include "clients/whatif/whatif_command.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
 #include "support/quantity.h"
@@ -235,6 +237,58 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->check(CLI::IsMember({"json", "yaml", "table"}));
 }
 
+struct WhatifCommand {
+  CLI::App* app = nullptr;
+  std::string snapshot;
+  Changes changes;
+  double horizon_hours = 168, without_walltime_hours = 24, walltime_part = 1;
+  std::string format = "table";
+};
+
+void AddWhatif(CLI::App& app, WhatifCommand* to) {
+  to->app = app.add_subcommand("whatif", "Run a cluster forward, as it is and with changes");
+  to->app
+      ->add_option("DIR", to->snapshot,
+                   "A backup of a berthd, or the data directory of a stopped one")
+      ->required();
+  to->app->add_option("--nodes", to->changes.nodes,
+                      "A scenario's nodes: new ones, and known ones with another inventory");
+  to->app->add_option("--queues", to->changes.queues,
+                      "A scenario's queues: new ones, and the new value of known ones");
+  to->app->add_option("--config", to->changes.config, "A scenario's config, in place of berthd's");
+  to->app->add_option("--add-nodes", to->changes.add_nodes,
+                      "NODE=COUNT: so many more like that one; may be repeated");
+  to->app->add_option("--hours", to->horizon_hours, "How far to look ahead; default 168")
+      ->check(CLI::Range(0.01, 100'000.0));
+  to->app
+      ->add_option("--walltime-part", to->walltime_part,
+                   "What part of its walltime a job runs; default 1")
+      ->check(CLI::Range(0.01, 1.0));
+  to->app
+      ->add_option("--without-walltime", to->without_walltime_hours,
+                   "How many hours a job without a walltime runs; default 24")
+      ->check(CLI::Range(0.01, 100'000.0));
+  to->app->add_option("-o,--output", to->format, "table, json or yaml")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
+}
+
+int RunWhatif(const WhatifCommand& command) {
+  const auto told = [](const absl::Status& status) {
+    std::cerr << status.message() << "\n";
+    return kBroken;
+  };
+  const absl::StatusOr<std::unique_ptr<Snapshot>> snapshot = ReadSnapshot(command.snapshot);
+  if (!snapshot.ok()) return told(snapshot.status());
+  const ForecastOptions options{.horizon = absl::Hours(command.horizon_hours),
+                                .walltime_part = command.walltime_part,
+                                .without_walltime = absl::Hours(command.without_walltime_hours)};
+  absl::StatusOr<sim::v1::WhatifResult> result = Whatif(**snapshot, command.changes, options);
+  if (!result.ok()) return told(result.status());
+  result->set_snapshot(command.snapshot);
+  std::cout << PrintedWhatif(*result, command.format);
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{
       "Runs the scheduler without a cluster: scenarios, with what they expect; workloads of the "
@@ -261,8 +315,11 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"json", "yaml", "table"}));
   ReplayCommand replay;
   AddReplay(app, &replay);
+  WhatifCommand whatif;
+  AddWhatif(app, &whatif);
   CLI11_PARSE(app, argc, argv);
   if (replay.app->parsed()) return Replay(replay);
+  if (whatif.app->parsed()) return RunWhatif(whatif);
   if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));

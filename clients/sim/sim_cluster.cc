@@ -126,6 +126,13 @@ void SimCluster::RunsUntil(JobId id, Time end) {
   }
 }
 
+void SimCluster::Adopt(ClusterState state) {
+  state_ = std::move(state);
+  state_.nodes().ForEach([&](NodeId id, const Node& node) {
+    if (node.status.state == NodeState::kReady) NodeAnswers(id);
+  });
+}
+
 void SimCluster::NodeAnswers(NodeId id) {
   std::vector<TaskKey> tasks = state_.nodes().At(id).tasks;
   std::sort(tasks.begin(), tasks.end());

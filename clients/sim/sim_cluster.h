@@ -49,6 +49,10 @@ class SimCluster {
   // As a reload of berthd's configuration: who was blocked by the old ones is looked at again.
   void SetPolicies(Policies policies);
 
+  // Goes on from another cluster's state; before anything has happened here. Agents of nodes that
+  // are ready know what they were told.
+  void Adopt(ClusterState state);
+
   // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
   // A node that registers joins its HyperNodes.
   absl::Status Happen(EventBody body);
