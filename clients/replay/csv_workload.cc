@@ -1,85 +1,29 @@
 #include "clients/replay/csv_workload.h"
 
-#include <csv.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
+#include "clients/replay/csv_rows.h"
 #include "support/nearest.h"
 #include "support/quantity.h"
 
 namespace berth::replay {
 namespace {
 
-using Row = std::vector<std::string>;
+using Row = CsvRow;
 
 const std::vector<std::string>& Fields() {
   static const auto* fields = new std::vector<std::string>{
-      "name",       "submit", "run",        "requested",  "tasks",     "cpu",
-      "cpu_millis", "memory", "memory_mib", "gpus",       "gpu_model", "gpu_milli",
-      "user",       "queue",  "priority",   "preemptible"};
+      "name",       "submit", "run",        "requested",   "tasks",     "cpu",
+      "cpu_millis", "memory", "memory_mib", "gpus",        "gpu_model", "gpu_milli",
+      "user",       "queue",  "priority",   "preemptible", "status",    "class"};
   return *fields;
-}
-
-// Calls `take` with each row and the number of its line; stops at the first error.
-class Rows {
- public:
-  using Take = absl::FunctionRef<absl::Status(const Row&, int64_t line)>;
-  explicit Rows(Take take) : take_(take) {}
-
-  absl::Status Read(absl::string_view text, const std::string& file) {
-    csv_parser parser;
-    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
-      return absl::InternalError("libcsv does not start");
-    }
-    const size_t read = csv_parse(&parser, text.data(), text.size(), &OnField, &OnRow, this);
-    bool well = read == text.size();
-    if (well) well = csv_fini(&parser, &OnField, &OnRow, this) == 0;
-    const int error = csv_error(&parser);
-    csv_free(&parser);
-    if (!status_.ok() || well) return status_;
-    return absl::InvalidArgumentError(absl::StrCat(file, ":", line_, ": ", csv_strerror(error)));
-  }
-
- private:
-  static void OnField(void* text, size_t length, void* self) {
-    auto& rows = *static_cast<Rows*>(self);
-    rows.row_.emplace_back(static_cast<const char*>(text), length);
-  }
-  static void OnRow(int, void* self) {
-    auto& rows = *static_cast<Rows*>(self);
-    if (rows.status_.ok()) rows.status_ = rows.take_(rows.row_, rows.line_);
-    rows.row_.clear();
-    ++rows.line_;
-  }
-
-  Take take_;
-  Row row_;
-  int64_t line_ = 1;
-  absl::Status status_;
-};
-
-// Times are in seconds, or a date and a time, taken as UTC.
-absl::StatusOr<Duration> ParseTime(absl::string_view text) {
-  double seconds = 0;
-  if (absl::SimpleAtod(text, &seconds) && seconds > -1e15 && seconds < 1e15) {
-    return absl::Seconds(seconds);
-  }
-  Time time;
-  std::string error;
-  for (const char* format : {"%Y-%m-%d %H:%M:%E*S", absl::RFC3339_full}) {
-    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) {
-      return time - absl::UnixEpoch();
-    }
-  }
-  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no time"));
 }
 
 class Reader {
@@ -93,7 +37,7 @@ class Reader {
       if (status.ok()) return status;
       return absl::InvalidArgumentError(absl::StrCat(file_, ":", line, ": ", status.message()));
     };
-    if (auto status = Rows(take).Read(text, file_); !status.ok()) return status;
+    if (auto status = ForEachRow(text, file_, take); !status.ok()) return status;
     if (at_.empty()) return absl::InvalidArgumentError(absl::StrCat(file_, ": no first line"));
     SortBySubmit(&workload_);
     return std::move(workload_);
@@ -142,6 +86,20 @@ class Reader {
     return static_cast<int64_t>(value);
   }
 
+  static absl::StatusOr<TraceEnd> End(absl::string_view text) {
+    const std::string word = absl::AsciiStrToLower(text);
+    static const auto* words = new std::map<std::string, TraceEnd>{
+        {"completed", TraceEnd::kCompleted}, {"succeeded", TraceEnd::kCompleted},
+        {"pass", TraceEnd::kCompleted},      {"failed", TraceEnd::kFailed},
+        {"timeout", TraceEnd::kFailed},      {"node_fail", TraceEnd::kFailed},
+        {"cancelled", TraceEnd::kCancelled}, {"killed", TraceEnd::kCancelled}};
+    const auto found = words->find(word);
+    if (found != words->end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [name, end] : *words) known.push_back(name);
+    return absl::InvalidArgumentError(UnknownWord("unknown status", word, known));
+  }
+
   static absl::StatusOr<bool> Flag(absl::string_view text) {
     if (text == "0" || text == "1") return text == "1";
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is neither 0 nor 1"));
@@ -186,13 +144,15 @@ class Reader {
     job.name = Text(row, "name").value_or(NameOfRecord(line - 1));
     job.user = Text(row, "user").value_or("");
     job.queue = Text(row, "queue").value_or("");
+    job.training = Text(row, "class").value_or("");
     int64_t tasks = 1, priority = 0;
-    const absl::Status parts[] = {Set(row, "submit", ParseTime, &job.submit),
-                                  Set(row, "run", ParseTime, &job.run),
-                                  Set(row, "requested", ParseTime, &job.requested),
+    const absl::Status parts[] = {Set(row, "submit", ParseLogTime, &job.submit),
+                                  Set(row, "run", ParseLogTime, &job.run),
+                                  Set(row, "requested", ParseLogTime, &job.requested),
                                   Set(row, "tasks", Whole, &tasks),
                                   Set(row, "priority", Whole, &priority),
                                   Set(row, "preemptible", Flag, &job.preemptible),
+                                  Set(row, "status", End, &job.ended),
                                   Shape(row, &job.shape)};
     for (const absl::Status& status : parts) {
       if (!status.ok()) return status;
@@ -206,7 +166,7 @@ class Reader {
       ++workload_.left_out[reason];
       return absl::OkStatus();
     }
-    job.run = std::min(job.run, job.requested);
+    EndAtRequest(&job);
     job.tasks = static_cast<int32_t>(tasks);
     job.priority = static_cast<int32_t>(priority);
     workload_.jobs.push_back(std::move(job));

@@ -1,21 +1,96 @@
 #include "clients/replay/jitter.h"
 
-#include <algorithm>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
 #include "support/random.h"
 
 namespace berth::replay {
 namespace {
 
-using sim::v1::Distribution;
-using sim::v1::PolicyResult;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using Messages = std::vector<const Message*>;
 
-void AddPart(const Distribution& one, double part, Distribution* to) {
-  to->set_mean(to->mean() + one.mean() * part);
-  to->set_median(to->median() + one.median() * part);
-  to->set_p95(to->p95() + one.p95() * part);
-  to->set_p99(to->p99() + one.p99() * part);
-  to->set_max(std::max(to->max(), one.max()));
+void MeanInto(const Messages& runs, Message* mean);
+
+// What tells entries of one list apart: the key of a map's, else the name.
+std::string KeyOf(const Message& entry) {
+  const auto* type = entry.GetDescriptor();
+  const FieldDescriptor* key = type->FindFieldByName(type->options().map_entry() ? "key" : "name");
+  return entry.GetReflection()->GetString(entry, key);
+}
+
+// A resource that one run does not have is 0 there.
+void MeanOfLists(const Messages& runs, const FieldDescriptor* field, Message* mean) {
+  std::vector<std::string> order;
+  std::map<std::string, Messages> groups;
+  for (const Message* run : runs) {
+    const Reflection& reflection = *run->GetReflection();
+    for (int i = 0; i < reflection.FieldSize(*run, field); ++i) {
+      const Message& entry = reflection.GetRepeatedMessage(*run, field, i);
+      Messages& group = groups[KeyOf(entry)];
+      if (group.empty()) order.push_back(KeyOf(entry));
+      group.push_back(&entry);
+    }
+  }
+  for (const std::string& key : order) {
+    Messages& group = groups[key];
+    const std::unique_ptr<Message> nothing(group[0]->New());
+    if (field->is_map()) group.resize(runs.size(), nothing.get());
+    MeanInto(group, mean->GetReflection()->AddMessage(mean, field));
+  }
+}
+
+// The mean, or of greatest values the greatest. What is absent in a run does not count.
+void MeanOfNumbers(const Messages& runs, const FieldDescriptor* field, Message* mean) {
+  double sum = 0, greatest = 0;
+  int count = 0;
+  for (const Message* run : runs) {
+    const Reflection& reflection = *run->GetReflection();
+    if (field->has_presence() && !reflection.HasField(*run, field)) continue;
+    const double value = reflection.GetDouble(*run, field);
+    greatest = count == 0 ? value : std::max(greatest, value);
+    sum += value;
+    ++count;
+  }
+  if (count == 0) return;
+  mean->GetReflection()->SetDouble(mean, field, absl::StartsWith(field->name(), "max") ? greatest : sum / count);
+}
+
+void MeanOfField(const Messages& runs, const FieldDescriptor* field, Message* mean) {
+  const Reflection& reflection = *mean->GetReflection();
+  if (field->is_repeated()) return MeanOfLists(runs, field, mean);
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE: {
+      Messages parts;
+      for (const Message* run : runs) parts.push_back(&reflection.GetMessage(*run, field));
+      return MeanInto(parts, reflection.MutableMessage(mean, field));
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return MeanOfNumbers(runs, field, mean);
+    case FieldDescriptor::CPPTYPE_INT64: {  // a count
+      int64_t sum = 0;
+      for (const Message* run : runs) sum += reflection.GetInt64(*run, field);
+      return reflection.SetInt64(mean, field, sum);
+    }
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(mean, field, reflection.GetInt32(*runs[0], field));
+    default:
+      return reflection.SetString(mean, field, reflection.GetString(*runs[0], field));
+  }
+}
+
+void MeanInto(const Messages& runs, Message* mean) {
+  const auto* type = mean->GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) MeanOfField(runs, type->field(i), mean);
 }
 
 }  // namespace
@@ -31,24 +106,11 @@ Workload Jittered(const Workload& workload, Duration most, uint64_t seed) {
   return copy;
 }
 
-PolicyResult MeanOf(const std::vector<PolicyResult>& runs) {
-  PolicyResult mean;
-  mean.set_name(runs.front().name());
-  const double part = 1.0 / static_cast<double>(runs.size());
-  for (const PolicyResult& run : runs) {
-    AddPart(run.wait(), part, mean.mutable_wait());
-    AddPart(run.completion(), part, mean.mutable_completion());
-    AddPart(run.bounded_slowdown(), part, mean.mutable_bounded_slowdown());
-    mean.set_makespan(mean.makespan() + run.makespan() * part);
-    for (const auto& [resource, used] : run.utilisation()) {
-      (*mean.mutable_utilisation())[resource] += used * part;
-    }
-    for (const auto& [resource, lost] : run.lost()) (*mean.mutable_lost())[resource] += lost * part;
-    mean.set_finished(mean.finished() + run.finished());
-    mean.set_never(mean.never() + run.never());
-    mean.set_evictions(mean.evictions() + run.evictions());
-    mean.set_cycles(mean.cycles() + run.cycles());
-  }
+sim::v1::PolicyResult MeanOf(const std::vector<sim::v1::PolicyResult>& runs) {
+  Messages messages;
+  for (const sim::v1::PolicyResult& run : runs) messages.push_back(&run);
+  sim::v1::PolicyResult mean;
+  MeanInto(messages, &mean);
   return mean;
 }
 

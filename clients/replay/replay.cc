@@ -1,10 +1,11 @@
 #include "clients/replay/replay.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "clients/replay/meter.h"
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/sim_cluster.h"
 #include "clients/sim/specs.h"
@@ -18,161 +19,242 @@ constexpr int kMaxCyclesAtOnce = 100'000;
 
 class World {
  public:
-  World(const Workload& workload, Policies policies)
+  World(const Workload& workload, Policies policies, const ReplayOptions& options)
       : workload_(workload),
+        options_(options),
+        turns_(TurnsOf(options.outages)),
         cluster_(std::move(policies), ScenarioStart(), SimOptions{}),
-        begin_(ScenarioStart()) {
-    run_.outcomes.resize(workload.jobs.size());
-  }
+        begin_(ScenarioStart()) {}
 
   absl::Status Build(const sim::v1::Scenario& cluster);
   absl::StatusOr<ReplayRun> Run();
 
  private:
+  // The name of the queue of each job. INVALID_ARGUMENT for one that the cluster has not.
+  absl::StatusOr<std::vector<std::string>> QueueNames(bool own_queue) const;
+  absl::Status CheckOutages() const;
   absl::Status Submit(size_t index);
-  absl::StatusOr<QueueId> QueueOf(const TraceJob& job) const;
+  absl::Status Turn(const NodeTurn& turn);
+  // What comes from outside by now.
+  absl::Status Arrive();
   // Cycles until one has nothing to do.
   absl::Status Settle();
   void Tell(const EventBody& decision);
   void Tell(const TasksBound& bound);
-  void Tell(const TasksReleased& released);
   void AdvanceTo(Time when);
-  void AddAmounts(const Resources& amounts, Duration time, std::map<std::string, double>* to) const;
+  // When something comes from outside next.
+  Time NextArrival() const;
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
+  Time TimeOf(Duration elapsed) const { return begin_ + (elapsed - offset_); }
+  void NameTiers();
 
   const Workload& workload_;
+  const ReplayOptions& options_;
+  const std::vector<NodeTurn> turns_;
   SimCluster cluster_;
   const Time begin_;
-  Duration offset_;  // of the first submit: the simulation begins there
-  bool own_queue_ = false;
-  absl::flat_hash_map<JobId, size_t> index_;  // of jobs that have not ended
+  Duration offset_;                    // of the first submit: the simulation begins there
+  std::vector<std::string> queue_of_;  // by index in the workload
+  size_t next_job_ = 0, next_turn_ = 0;
+  size_t live_ = 0;  // jobs that have come and not ended
   ReplayRun run_;
+  std::optional<Meter> meter_;
 };
 
 absl::Status World::Build(const sim::v1::Scenario& cluster) {
   if (cluster.jobs_size() > 0) return absl::InvalidArgumentError("a cluster has no jobs");
   if (cluster.steps_size() > 0) return absl::InvalidArgumentError("a cluster has no steps");
   if (auto status = LoadScenario(cluster, &cluster_); !status.ok()) return status;
-  own_queue_ = cluster.queues_size() == 0;
-  if (own_queue_) {
+  const bool own_queue = cluster.queues_size() == 0;
+  if (own_queue) {
     sim::v1::Queue queue;
     queue.set_name(kOneQueue);
     if (auto status = CreateQueue(queue, "queues[0]", &cluster_); !status.ok()) return status;
   }
-  const Interner& interner = cluster_.state().interner();
-  for (size_t i = 0; i < interner.kind_count(); ++i) {
-    const ResourceKind kind{static_cast<uint8_t>(i)};
-    const int64_t amount = cluster_.state().capacity()[kind];
-    if (amount > 0) run_.capacity[interner.KindName(kind)] = InUnits(amount, UnitOf(kind));
+  auto names = QueueNames(own_queue);
+  if (!names.ok()) return names.status();
+  queue_of_ = *std::move(names);
+  if (auto status = CheckOutages(); !status.ok()) return status;
+  run_.capacity = cluster_.state().capacity();
+  meter_.emplace(workload_, queue_of_, cluster_.state(), options_.record, &run_);
+  cluster_.SetObserver([this](const EventBody& event) { meter_->After(event); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> World::QueueNames(bool own_queue) const {
+  std::vector<std::string> names;
+  names.reserve(workload_.jobs.size());
+  for (const TraceJob& job : workload_.jobs) {
+    names.push_back(own_queue ? kOneQueue : job.queue);
+    if (cluster_.state().FindQueue(names.back()) != nullptr) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the cluster has no queue \"", names.back(),
+                                                   "\", which ", job.name, " names"));
+  }
+  return names;
+}
+
+absl::Status World::CheckOutages() const {
+  for (const Outage& outage : options_.outages) {
+    if (cluster_.state().FindNode(outage.node) != nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cluster has no node \"", outage.node, "\", of which an outage is told"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<QueueId> World::QueueOf(const TraceJob& job) const {
-  const std::string& name = own_queue_ ? kOneQueue : job.queue;
-  const Queue* queue = cluster_.state().FindQueue(name);
-  if (queue != nullptr) return queue->id;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the cluster has no queue \"", name, "\", which ", job.name, " names"));
+// Tasks may ask for nothing, so that what is allocated does not tell.
+bool AnythingRuns(const ClusterState& state) {
+  for (size_t i = 0; i < kTaskStates; ++i) {
+    const auto task_state = static_cast<TaskState>(i);
+    if (Occupies(task_state) && state.tasks_in(task_state) > 0) return true;
+  }
+  return false;
+}
+
+// A gang of all tasks, if nothing else is said of jobs of one group.
+JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue, const JobTemplate& how) {
+  // Names of a log may repeat.
+  JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
+               .queue = queue,
+               .priority = from.priority};
+  spec.preemptible = from.preemptible;
+  spec.user = from.user;
+  spec.walltime = from.requested;
+  spec.strategy = how.strategy;
+  spec.topology = from.topology.mode == TopologyMode::kNone ? how.topology : from.topology;
+  spec.ttl_after_finished = absl::ZeroDuration();
+  const auto add = [&](const std::string& name, int32_t tasks, const TaskShape& shape) {
+    GroupSpec group{.name = name, .replicas = tasks, .min_available = tasks};
+    if (how.min_available > 0 && from.more.empty()) {
+      group.min_available = std::min(tasks, how.min_available);
+    }
+    group.shape = shape;
+    spec.min_available += group.min_available;
+    spec.groups.push_back(std::move(group));
+  };
+  add("main", from.tasks, from.shape);
+  for (const TraceGroup& group : from.more) add(group.name, group.tasks, group.shape);
+  return spec;
 }
 
 absl::Status World::Submit(size_t index) {
   const TraceJob& from = workload_.jobs[index];
-  const absl::StatusOr<QueueId> queue = QueueOf(from);
-  if (!queue.ok()) return queue.status();
-  // Names of a log may repeat.
-  JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
-               .queue = *queue,
-               .priority = from.priority};
-  spec.min_available = from.tasks;
-  spec.preemptible = from.preemptible;
-  spec.user = from.user;
-  spec.walltime = from.requested;
-  spec.ttl_after_finished = absl::ZeroDuration();
-  GroupSpec group{.name = "main", .replicas = from.tasks, .min_available = from.tasks};
-  group.shape = from.shape;
-  spec.groups.push_back(std::move(group));
+  const QueueId queue = cluster_.state().FindQueue(queue_of_[index])->id;
   const JobId id = cluster_.state().next_job_id();
-  const absl::Status status = cluster_.Happen(JobSubmitted{id, std::move(spec)});
+  const absl::Status status =
+      cluster_.Happen(JobSubmitted{id, SpecFrom(from, index, queue, options_.jobs)});
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   }
-  cluster_.SetRunTime(id, from.run);
-  index_[id] = index;
+  if (options_.progress != nullptr) {
+    options_.progress->Submitted(id, index);
+  } else {
+    cluster_.SetRunTime(id, from.run);
+  }
+  meter_->Submitted(id);
+  ++live_;
   return absl::OkStatus();
 }
 
+// A node that fails is known to have failed at once, and comes back empty.
+absl::Status World::Turn(const NodeTurn& turn) {
+  const Node& node = *cluster_.state().FindNode(turn.node);
+  if (turn.up) {
+    NodeRegistered back{.id = node.id, .spec = node.spec, .epoch = node.status.epoch + 1};
+    back.agent_id = node.status.agent_id;
+    back.boot_id = absl::StrCat("boot-", back.epoch);
+    return cluster_.Happen(std::move(back));
+  }
+  const NodeId id = node.id;
+  const NodeFenced fenced{id};
+  meter_->Before(fenced, cluster_.now());
+  if (auto status = cluster_.Happen(NodeSilenced{id}); !status.ok()) return status;
+  return cluster_.Happen(fenced);
+}
+
+// It has started once all its tasks have a place.
 void World::Tell(const TasksBound& bound) {
-  if (!bound.gang) return;
-  Outcome& outcome = run_.outcomes[index_.at(bound.job)];
+  const Job& job = cluster_.state().jobs().At(bound.job);
+  const size_t members = static_cast<size_t>(TallyOf(job).Members()) + bound.placements.size();
+  if (members < job.tasks.size()) return;
+  Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
   outcome.first_start = std::min(outcome.first_start, Elapsed());
 }
 
-void World::Tell(const TasksReleased& released) {
-  if (released.beneficiary == JobId{}) return;
-  const Job& job = cluster_.state().jobs().At(released.job);
-  for (uint32_t index : released.tasks) {
-    const Task& task = job.tasks[index];
-    ++run_.evictions;
-    if (task.state != TaskState::kRunning) continue;
-    const ShapeId shape = job.groups[GroupOf(job, index)].shape;
-    AddAmounts(cluster_.state().interner().Shape(shape).resources, cluster_.now() - task.start,
-               &run_.lost);
+absl::Status World::Arrive() {
+  for (; next_turn_ < turns_.size() && TimeOf(turns_[next_turn_].time) <= cluster_.now();
+       ++next_turn_) {
+    if (auto status = Turn(turns_[next_turn_]); !status.ok()) return status;
   }
+  const std::vector<TraceJob>& jobs = workload_.jobs;
+  for (; next_job_ < jobs.size() && TimeOf(jobs[next_job_].submit) <= cluster_.now(); ++next_job_) {
+    if (auto status = Submit(next_job_); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 void World::Tell(const EventBody& decision) {
+  meter_->Before(decision, cluster_.now());
+  if (options_.progress != nullptr) options_.progress->Decided(cluster_, decision);
   if (const auto* bound = std::get_if<TasksBound>(&decision)) Tell(*bound);
-  if (const auto* released = std::get_if<TasksReleased>(&decision)) Tell(*released);
   const auto* changed = std::get_if<JobStatusChanged>(&decision);
   if (changed == nullptr || !Ended(changed->status.state)) return;
-  const auto found = index_.find(changed->job);
-  run_.outcomes[found->second].end = Elapsed();
+  run_.outcomes[meter_->IndexOf(changed->job)].end = Elapsed();
   cluster_.ForgetRunTime(changed->job);
-  index_.erase(found);
+  --live_;
 }
 
 absl::Status World::Settle() {
   for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
     const auto plan = cluster_.Cycle([this](const EventBody& decision) { Tell(decision); });
     if (!plan.ok()) return plan.status();
-    if (cluster_.quiet()) return absl::OkStatus();
+    if (!cluster_.quiet()) continue;
+    if (options_.progress != nullptr) options_.progress->Settled(&cluster_);
+    return absl::OkStatus();
   }
   return absl::InternalError("something still changes after very many cycles");
 }
 
-void World::AddAmounts(const Resources& amounts, Duration time,
-                       std::map<std::string, double>* to) const {
-  const Interner& interner = cluster_.state().interner();
-  for (size_t i = 0; i < interner.kind_count(); ++i) {
-    const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (amounts[kind] == 0) continue;
-    (*to)[interner.KindName(kind)] +=
-        InUnits(amounts[kind], UnitOf(kind)) * absl::ToDoubleSeconds(time);
-  }
-}
-
 void World::AdvanceTo(Time when) {
   const Duration time = when - cluster_.now();
-  AddAmounts(cluster_.state().queues().At(kRootQueue).allocated, time, &run_.held);
+  meter_->Pass(absl::ToDoubleSeconds(time));
   cluster_.Advance(time);
+}
+
+Time World::NextArrival() const {
+  Time next = absl::InfiniteFuture();
+  if (next_job_ < workload_.jobs.size()) next = TimeOf(workload_.jobs[next_job_].submit);
+  if (next_turn_ < turns_.size()) next = std::min(next, TimeOf(turns_[next_turn_].time));
+  return next;
+}
+
+void World::NameTiers() {
+  for (const Outcome& outcome : run_.outcomes) {
+    if (outcome.tier == kNoTier) continue;
+    std::string& name = run_.tiers[outcome.tier];
+    if (name.empty()) name = TierName(cluster_.state(), outcome.tier);
+  }
 }
 
 absl::StatusOr<ReplayRun> World::Run() {
   const std::vector<TraceJob>& jobs = workload_.jobs;
   offset_ = jobs.empty() ? absl::ZeroDuration() : jobs.front().submit;
-  const auto arrival = [&](size_t i) { return begin_ + (jobs[i].submit - offset_); };
-  for (size_t next = 0;;) {
-    for (; next < jobs.size() && arrival(next) <= cluster_.now(); ++next) {
-      if (auto status = Submit(next); !status.ok()) return status;
-    }
+  while (next_job_ < jobs.size() || live_ > 0) {
+    if (auto status = Arrive(); !status.ok()) return status;
     if (auto status = Settle(); !status.ok()) return status;
-    Time then = cluster_.NextDue();
-    if (next < jobs.size()) then = std::min(then, arrival(next));
+    const Time arrival = NextArrival();
+    const Time then = std::min(cluster_.NextDue(), arrival);
     // Nothing runs and nothing will come: what waits now waits for ever.
-    const bool empty = cluster_.state().queues().At(kRootQueue).allocated.IsZero();
-    if ((empty && next == jobs.size()) || then == absl::InfiniteFuture()) break;
+    if ((!AnythingRuns(cluster_.state()) && arrival == absl::InfiniteFuture()) ||
+        then == absl::InfiniteFuture())
+      break;
     AdvanceTo(then);
+  }
+  meter_->Finish();
+  NameTiers();
+  const Interner& interner = cluster_.state().interner();
+  for (size_t i = 0; i < interner.kind_count(); ++i) {
+    run_.resources.push_back(interner.KindName(ResourceKind{static_cast<uint8_t>(i)}));
   }
   run_.cycles = static_cast<int64_t>(cluster_.cycles());
   return std::move(run_);
@@ -188,10 +270,11 @@ sim::v1::Scenario OneMachine(int64_t cores) {
   return scenario;
 }
 
-absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster) {
+absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
+                                 const ReplayOptions& options) {
   const auto config = ToPolicyConfig(cluster.config(), "config");
   if (!config.ok()) return config.status();
-  World world(workload, *Policies::Create(*config));
+  World world(workload, *Policies::Create(*config), options);
   if (auto status = world.Build(cluster); !status.ok()) return status;
   return world.Run();
 }

@@ -4,36 +4,72 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/scenario.pb.h"
+#include "clients/replay/amounts.h"
+#include "clients/replay/job_template.h"
+#include "clients/replay/network_tier.h"
+#include "clients/replay/outages.h"
+#include "clients/replay/progress.h"
+#include "clients/replay/record.h"
+#include "clients/replay/share_meter.h"
 #include "clients/replay/workload.h"
 
 namespace berth::replay {
 
 // What became of one job. Times since the workload's beginning of time.
 struct Outcome {
-  Duration first_start = absl::InfiniteDuration();  // infinite: never
+  // When all its tasks first had a place; infinite: never.
+  Duration first_start = absl::InfiniteDuration();
   Duration end = absl::InfiniteDuration();
+  int32_t tier = kNoTier;     // of its last start, for jobs of several tasks (network_tier.h)
+  int32_t preemptions = 0;    // times that it was stopped for the sake of another
+  int32_t failures = 0;       // times that a node of it failed
+  int64_t evicted_tasks = 0;  // in all preemptions
+  bool over = false;          // it has ended, as the meter has seen
+};
+
+// A queue, a user, or all: what their jobs held and lost.
+struct OwnerSum {
+  std::string name;
+  ShareSum share;            // from the first submit to the end of the replay
+  Amounts lost;              // of `share.held`: by evicted tasks
+  Amounts lost_to_failures;  // likewise, by tasks that were stopped because a node failed
+  std::vector<size_t> jobs;  // in Workload::jobs
 };
 
 struct ReplayRun {
-  std::vector<Outcome> outcomes;           // of Workload::jobs
-  std::map<std::string, double> capacity;  // of the cluster: "cpu" in cores/1000, "gpu", ...
-  // Amount times seconds: held by tasks, and of that by tasks that were evicted.
-  std::map<std::string, double> held, lost;
-  int64_t evictions = 0;
+  std::vector<Outcome> outcomes;       // of Workload::jobs
+  std::vector<std::string> resources;  // by kind; the index of Amounts and Resources
+  Resources capacity;                  // of all nodes
+  OwnerSum total;
+  std::vector<OwnerSum> queues, users;                  // by name
+  std::optional<double> queue_fairness, user_fairness;  // ShareMeter::Fairness
+  std::optional<double> fragmentation;                  // RoomMeter::Fragmentation
+  std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
   int64_t cycles = 0;
+  Record record;  // empty unless asked for
 };
 
 // A cluster for `workload`: one node of so many cores.
 sim::v1::Scenario OneMachine(int64_t cores);
 
+struct ReplayOptions {
+  JobTemplate jobs;              // how they are submitted
+  Progress* progress = nullptr;  // null: jobs run as long as the workload says. Outlives the call
+  std::vector<Outage> outages;   // by time
+  bool record = false;
+};
+
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it
-// has jobs or steps, or for a job whose queue is not declared; INTERNAL for a fault of ours.
-absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster);
+// has jobs or steps, for a job whose queue is not declared, for an outage of a node that is not
+// there; INTERNAL for a fault of ours.
+absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
+                                 const ReplayOptions& options = {});
 
 }  // namespace berth::replay
 

@@ -1,6 +1,7 @@
 #include "clients/replay/replay_command.h"
 
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,7 +9,11 @@
 #include "absl/strings/strip.h"
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
+#include "clients/replay/gnuplot.h"
 #include "clients/replay/jitter.h"
+#include "clients/replay/network_progress.h"
+#include "clients/replay/network_result.h"
+#include "clients/replay/plots.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -48,6 +53,9 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
   if (!columns.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
   }
+  if (arguments.network.empty() && columns->count("class") > 0) {
+    return absl::InvalidArgumentError("--columns: class is for --network");
+  }
   return ReadCsv(*text, arguments.trace, *columns);
 }
 
@@ -84,11 +92,13 @@ std::string StemOf(const std::string& path) {
 struct Case {
   std::string name;
   ScenarioDocument cluster;
+  JobTemplate jobs;
+  bool templated = false;
 };
 
 // The cluster, with each configuration in place of its own.
 absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int64_t processors) {
-  Case plain{.name = "default", .cluster = {}};
+  Case plain{.name = "default", .cluster = {}, .jobs = {}};
   if (arguments.cluster.empty()) {
     plain.cluster.scenario = OneMachine(processors);
     plain.cluster.file = arguments.trace;
@@ -105,15 +115,51 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     sim::v1::Scenario rest = config->scenario;
     rest.clear_config();
     rest.clear_name();
+    rest.clear_jobs();
     if (rest.ByteSizeLong() > 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": only \"config\" is taken"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": only \"config\" and \"jobs\" are taken"));
     }
+    const absl::StatusOr<JobTemplate> jobs = ToJobTemplate(config->scenario);
+    if (!jobs.ok()) return Located(*config, jobs.status());
     Case one = plain;
+    one.jobs = *jobs;
+    one.templated = config->scenario.jobs_size() > 0;
     one.name = StemOf(path);
     *one.cluster.scenario.mutable_config() = config->scenario.config();
     cases.push_back(std::move(one));
   }
   return cases;
+}
+
+absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
+  ReplayOptions options;
+  options.record = !arguments.plots.empty();
+  if (options.record) {  // before hours have gone by
+    if (auto status = FindGnuplot(); !status.ok()) return status;
+  }
+  if (arguments.outages.empty()) return options;
+  const absl::StatusOr<std::string> text = ReadTraceFile(arguments.outages);
+  if (!text.ok()) return text.status();
+  auto outages = ReadOutages(*text, arguments.outages);
+  if (!outages.ok()) return outages.status();
+  options.outages = *std::move(outages);
+  return options;
+}
+
+// The network of --network, if any; requested times are stretched as it says.
+absl::StatusOr<std::optional<Network>> NetworkOf(const ReplayArguments& arguments,
+                                                 Workload* workload) {
+  if (arguments.network.empty()) return std::optional<Network>();
+  if (!arguments.outages.empty() || arguments.jitter > absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("--network goes neither with --outages nor with --jitter");
+  }
+  const auto model = ReadNetworkFile(arguments.network);
+  if (!model.ok()) return model.status();
+  StretchRequested(*model, workload);
+  absl::StatusOr<Network> network = NetworkFor(*model, *workload);
+  if (!network.ok()) return network.status();
+  return std::optional<Network>(*std::move(network));
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -126,13 +172,15 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 
 // One result for each seed.
 absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
+                                                   ReplayOptions options,
                                                    const ReplayArguments& arguments) {
+  options.jobs = one.jobs;
   std::vector<uint64_t> seeds = arguments.seeds;
   if (seeds.empty()) seeds = {1};
   std::vector<sim::v1::PolicyResult> results;
   for (const uint64_t seed : seeds) {
     const Workload copy = Jittered(workload, arguments.jitter, seed);
-    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario);
+    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario, options);
     if (!run.ok()) return Located(one.cluster, run.status());
     results.push_back(Figures(copy, *run, one.name));
   }
@@ -146,6 +194,9 @@ absl::Status CheckJitter(const ReplayArguments& arguments) {
   }
   if (jitters && !arguments.jobs.empty()) {
     return absl::InvalidArgumentError("--jobs is of one replay, and --jitter makes several");
+  }
+  if (jitters && !arguments.plots.empty()) {
+    return absl::InvalidArgumentError("--plots is of one replay, and --jitter makes several");
   }
   const bool whole = absl::Trunc(arguments.jitter, absl::Seconds(1)) == arguments.jitter;
   if (arguments.jitter < absl::ZeroDuration() || !whole) {
@@ -161,27 +212,49 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
+  const absl::StatusOr<std::optional<Network>> network = NetworkOf(arguments, &*workload);
+  if (!network.ok()) return network.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
+  absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
+  if (!options.ok()) return options.status();
   sim::v1::ReplayResult result;
   result.set_workload(arguments.trace);
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
+  const std::map<std::string, int64_t> counts = CountsOf(*workload);
+  result.mutable_counted()->insert(counts.begin(), counts.end());
+  std::vector<PlottedRun> plotted;
   for (const Case& one : *cases) {
     if (arguments.jitter > absl::ZeroDuration()) {
-      const auto mean = ReplayCopies(*workload, one, arguments);
+      const auto mean = ReplayCopies(*workload, one, *options, arguments);
       if (!mean.ok()) return mean.status();
       *result.add_policies() = *mean;
       continue;
     }
-    const absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario);
+    std::optional<NetworkProgress> progress;
+    if (network->has_value()) progress.emplace(*workload, **network);
+    options->jobs = one.jobs;
+    options->progress = progress.has_value() ? &*progress : nullptr;
+    absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
     if (!run.ok()) return Located(one.cluster, run.status());
-    *result.add_policies() = Figures(*workload, *run, one.name);
-    if (arguments.jobs.empty() || result.policies_size() > 1) continue;
-    if (auto status = WriteFile(arguments.jobs, JobsCsv(*workload, *run)); !status.ok()) {
-      return status;
+    sim::v1::PolicyResult& policy = *result.add_policies();
+    policy = Figures(*workload, *run, one.name);
+    if (progress.has_value()) {
+      *policy.mutable_network() = FiguresOf(*workload, *run, progress->Take());
     }
+    if (!arguments.jobs.empty() && result.policies_size() == 1) {
+      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, *run));
+      if (!status.ok()) return status;
+    }
+    if (options->record) plotted.push_back({.name = one.name, .slug = {}, .run = *std::move(run)});
   }
+  if (!options->record) return result;
+  std::vector<std::string> names;
+  for (const PlottedRun& one : plotted) names.push_back(one.name);
+  const std::vector<std::string> slugs = SlugsOf(names);
+  for (size_t i = 0; i < slugs.size(); ++i) plotted[i].slug = slugs[i];
+  if (auto status = Plot(*workload, plotted, arguments.plots); !status.ok()) return status;
   return result;
 }
 
@@ -189,8 +262,10 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
-  if (arguments.cluster.empty() || !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--fill needs --cluster, and writes no --jobs");
+  if (arguments.cluster.empty() || !arguments.jobs.empty() || !arguments.plots.empty() ||
+      !arguments.outages.empty() || !arguments.network.empty()) {
+    return absl::InvalidArgumentError(
+        "--fill needs --cluster, and takes no --jobs, --plots, --outages and --network");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
@@ -203,6 +278,9 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   result.set_demand(arguments.fill);
   result.set_known(arguments.known);
   for (const Case& one : *cases) {
+    if (one.templated) {
+      return absl::InvalidArgumentError(absl::StrCat(one.name, ": --fill takes no \"jobs\""));
+    }
     std::vector<FillRun> runs;
     for (const uint64_t seed : seeds) {
       const auto run = Fill(*workload, one.cluster.scenario,

@@ -21,7 +21,10 @@ struct ReplayArguments {
   int64_t skip = 0, take = 0;        // jobs by submit time; take 0: all
   std::string cluster;               // scenario file; empty: one machine, SWF only
   std::vector<std::string> configs;  // files; each a row
+  std::string outages;               // file (outages.h); empty: none
   std::string jobs;                  // file to write: what became of each job, of the first row
+  std::string plots;                 // folder for pictures (plots.h); empty: none
+  std::string network;               // file; empty: run times as in the workload
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
   std::vector<uint64_t> seeds;  // with fill or jitter
   Duration jitter;              // of submit times, in each of a replay's copies: one per seed

@@ -1,67 +1,133 @@
 #include "clients/replay/replay_result.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
-#include "clients/sim/output.h"
+#include "clients/replay/csv_rows.h"
 
 namespace berth::replay {
 namespace {
 
 double Seconds(Duration duration) { return absl::ToDoubleSeconds(duration); }
 
-double SlowdownOf(const TraceJob& job, Duration wait) {
-  const double bound = std::max(Seconds(job.run), Seconds(kSlowdownBound));
-  return std::max(1.0, Seconds(wait + job.run) / bound);
-}
-
 bool Started(const Outcome& outcome) { return outcome.first_start != absl::InfiniteDuration(); }
 bool Finished(const Outcome& outcome) { return outcome.end != absl::InfiniteDuration(); }
 
-// Figures of a table: what, and how many digits.
-struct Line {
-  const char* name;
-  const sim::v1::Distribution& (sim::v1::PolicyResult::*of)() const;
-};
-constexpr std::array<Line, 3> kLines = {{{"wait s", &sim::v1::PolicyResult::wait},
-                                         {"completion s", &sim::v1::PolicyResult::completion},
-                                         {"slowdown", &sim::v1::PolicyResult::bounded_slowdown}}};
-
-std::string Table(const sim::v1::ReplayResult& result) {
-  std::string text = absl::StrFormat("%s: %d jobs\n", result.workload(), result.jobs());
-  for (const auto& [reason, count] : result.left_out()) {
-    absl::StrAppendFormat(&text, "left out, %s: %d\n", reason, count);
-  }
-  for (const sim::v1::PolicyResult& policy : result.policies()) {
-    absl::StrAppendFormat(&text, "\n%-14s %14s %14s %14s %14s %14s\n", policy.name(), "mean",
-                          "median", "95 %", "99 %", "max");
-    for (const Line& line : kLines) {
-      const sim::v1::Distribution& d = (policy.*line.of)();
-      absl::StrAppendFormat(&text, "%-14s %14.2f %14.2f %14.2f %14.2f %14.2f\n", line.name,
-                            d.mean(), d.median(), d.p95(), d.p99(), d.max());
-    }
-    absl::StrAppendFormat(&text, "makespan %.0f s, %d finished, %d never started, %d evictions\n",
-                          policy.makespan(), policy.finished(), policy.never(), policy.evictions());
-    const std::map<std::string, double> sorted(policy.utilisation().begin(),
-                                               policy.utilisation().end());
-    for (const auto& [resource, part] : sorted) {
-      absl::StrAppendFormat(&text, "utilisation of %s %.2f %%\n", resource, 100 * part);
-    }
-  }
-  return text;
+// As people count the resource.
+double InUnits(size_t kind, double amount) {
+  return amount / static_cast<double>(UnitOf(ResourceKind{static_cast<uint8_t>(kind)}));
 }
 
-// As a field of CSV.
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+// The first submit, and from it to the last end, of these jobs.
+struct Span {
+  Duration begin = absl::InfiniteDuration();
+  Duration end = absl::ZeroDuration();
+  bool any = false;
+  double seconds() const { return any ? Seconds(end - begin) : 0; }
+};
+Span SpanOf(const Workload& workload, const ReplayRun& run, const std::vector<size_t>& jobs) {
+  Span span;
+  for (const size_t i : jobs) {
+    span.begin = std::min(span.begin, workload.jobs[i].submit);
+    if (!Finished(run.outcomes[i])) continue;
+    span.end = span.any ? std::max(span.end, run.outcomes[i].end) : run.outcomes[i].end;
+    span.any = true;
+  }
+  return span;
+}
+
+// What both kinds of results have, of all jobs or of one owner's.
+template <class Result>
+class Filler {
+ public:
+  Filler(const Workload& workload, const ReplayRun& run, const OwnerSum& sum, Result* result)
+      : workload_(workload), run_(run), sum_(sum), result_(*result) {}
+
+  // `seconds`: over which amounts are divided.
+  void Fill(double seconds) {
+    Jobs();
+    Resources_(seconds);
+    Tiers();
+  }
+
+ private:
+  void Jobs() {
+    std::vector<double> waits, completions, slowdowns;
+    for (const size_t i : sum_.jobs) {
+      const TraceJob& job = workload_.jobs[i];
+      const Outcome& outcome = run_.outcomes[i];
+      result_.set_evictions(result_.evictions() + outcome.evicted_tasks);
+      result_.set_preemptions(result_.preemptions() + outcome.preemptions);
+      result_.set_failures(result_.failures() + outcome.failures);
+      if (!Started(outcome)) result_.set_never(result_.never() + 1);
+      if (!Started(outcome) || !Finished(outcome)) continue;
+      result_.set_finished(result_.finished() + 1);
+      waits.push_back(Seconds(outcome.first_start - job.submit));
+      completions.push_back(Seconds(outcome.end - job.submit));
+      slowdowns.push_back(SlowdownOf(job, outcome));
+    }
+    *result_.mutable_wait() = DistributionOf(std::move(waits));
+    *result_.mutable_completion() = DistributionOf(std::move(completions));
+    *result_.mutable_bounded_slowdown() = DistributionOf(std::move(slowdowns));
+    result_.set_makespan(SpanOf(workload_, run_, sum_.jobs).seconds());
+  }
+
+  void Resources_(double seconds) {
+    for (size_t kind = 0; kind < run_.resources.size(); ++kind) {
+      const std::string& name = run_.resources[kind];
+      const double held = sum_.share.held.amount[kind];
+      const double lost = sum_.lost.amount[kind], failed = sum_.lost_to_failures.amount[kind];
+      const double whole = static_cast<double>(run_.capacity.amount[kind]) * seconds;
+      if (whole > 0 && held > 0) {
+        (*result_.mutable_utilisation())[name] = held / whole;
+        (*result_.mutable_goodput())[name] = (held - lost - failed) / whole;
+      }
+      if (lost > 0) (*result_.mutable_lost())[name] = InUnits(kind, lost);
+      if (failed > 0) (*result_.mutable_lost_to_failures())[name] = InUnits(kind, failed);
+    }
+  }
+
+  void Tiers() {
+    std::map<int32_t, sim::v1::Tier> tiers;
+    for (const size_t i : sum_.jobs) {
+      const Outcome& outcome = run_.outcomes[i];
+      if (outcome.tier == kNoTier) continue;
+      sim::v1::Tier& tier = tiers[outcome.tier];
+      tier.set_tier(outcome.tier);
+      tier.set_name(run_.tiers.at(outcome.tier));
+      tier.set_jobs(tier.jobs() + 1);
+      tier.set_gpu_seconds(tier.gpu_seconds() +
+                           GpusOf(workload_.jobs[i]) * Seconds(workload_.jobs[i].run));
+    }
+    for (auto& [number, tier] : tiers) *result_.add_tiers() = std::move(tier);
+  }
+
+  const Workload& workload_;
+  const ReplayRun& run_;
+  const OwnerSum& sum_;
+  Result& result_;
+};
+
+sim::v1::OwnerResult FiguresOf(const Workload& workload, const ReplayRun& run, const OwnerSum& sum,
+                               double seconds) {
+  sim::v1::OwnerResult result;
+  result.set_name(sum.name);
+  result.set_jobs(static_cast<int64_t>(sum.jobs.size()));
+  Filler(workload, run, sum, &result).Fill(seconds);
+  if (seconds > 0) result.set_share(sum.share.share_seconds / seconds);
+  result.set_max_share(sum.share.max);
+  return result;
 }
 
 }  // namespace
+
+double SlowdownOf(const TraceJob& job, const Outcome& outcome) {
+  const double bound = std::max(Seconds(job.run), Seconds(kSlowdownBound));
+  return std::max(1.0, Seconds(outcome.end - job.submit) / bound);
+}
 
 sim::v1::Distribution DistributionOf(std::vector<double> values) {
   sim::v1::Distribution result;
@@ -85,97 +151,45 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
                               const std::string& name) {
   sim::v1::PolicyResult result;
   result.set_name(name);
-  std::vector<double> waits, completions, slowdowns;
-  Duration last_end;
-  const Duration begin = workload.jobs.empty() ? Duration() : workload.jobs.front().submit;
-  for (size_t i = 0; i < workload.jobs.size(); ++i) {
-    const TraceJob& job = workload.jobs[i];
-    const Outcome& outcome = run.outcomes[i];
-    if (!Started(outcome)) result.set_never(result.never() + 1);
-    if (!Started(outcome) || !Finished(outcome)) continue;
-    result.set_finished(result.finished() + 1);
-    waits.push_back(Seconds(outcome.first_start - job.submit));
-    completions.push_back(Seconds(outcome.end - job.submit));
-    slowdowns.push_back(SlowdownOf(job, outcome.end - job.submit - job.run));
-    last_end = std::max(last_end, outcome.end);
+  const double seconds = SpanOf(workload, run, run.total.jobs).seconds();
+  Filler(workload, run, run.total, &result).Fill(seconds);
+  if (run.fragmentation.has_value()) result.set_fragmentation(*run.fragmentation);
+  if (run.queue_fairness.has_value()) result.set_queue_fairness(*run.queue_fairness);
+  if (run.user_fairness.has_value()) result.set_user_fairness(*run.user_fairness);
+  for (const OwnerSum& queue : run.queues) {
+    *result.add_queues() = FiguresOf(workload, run, queue, seconds);
   }
-  *result.mutable_wait() = DistributionOf(std::move(waits));
-  *result.mutable_completion() = DistributionOf(std::move(completions));
-  *result.mutable_bounded_slowdown() = DistributionOf(std::move(slowdowns));
-  const double makespan = result.finished() > 0 ? Seconds(last_end - begin) : 0;
-  result.set_makespan(makespan);
-  for (const auto& [resource, amount] : run.capacity) {
-    const auto held = run.held.find(resource);
-    if (held == run.held.end() || makespan <= 0) continue;
-    (*result.mutable_utilisation())[resource] =
-        held->second / (static_cast<double>(amount) * makespan);
+  for (const OwnerSum& user : run.users) {
+    *result.add_users() = FiguresOf(workload, run, user, seconds);
   }
-  for (const auto& [resource, amount] : run.lost) (*result.mutable_lost())[resource] = amount;
-  result.set_evictions(run.evictions);
+  for (size_t kind = 0; kind < run.resources.size(); ++kind) {
+    const auto amount = static_cast<double>(run.capacity.amount[kind]);
+    if (amount > 0) (*result.mutable_capacity())[run.resources[kind]] = InUnits(kind, amount);
+  }
   result.set_cycles(run.cycles);
   return result;
 }
 
 std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
-  std::string text = "name,submit,wait,run,end,slowdown\n";
+  std::string text =
+      "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n";
   for (size_t i = 0; i < workload.jobs.size(); ++i) {
     const TraceJob& job = workload.jobs[i];
     const Outcome& outcome = run.outcomes[i];
-    absl::StrAppendFormat(&text, "%s,%.15g,", Quoted(job.name), Seconds(job.submit));
+    absl::StrAppendFormat(&text, "%s,%.15g,", CsvField(job.name), Seconds(job.submit));
     if (Started(outcome))
       absl::StrAppendFormat(&text, "%.15g", Seconds(outcome.first_start - job.submit));
     absl::StrAppendFormat(&text, ",%.15g,", Seconds(job.run));
     if (Finished(outcome)) {
-      absl::StrAppendFormat(&text, "%.15g,%.15g", Seconds(outcome.end),
-                            SlowdownOf(job, outcome.end - job.submit - job.run));
+      absl::StrAppendFormat(&text, "%.15g,%.15g", Seconds(outcome.end), SlowdownOf(job, outcome));
     } else {
       text += ",";
     }
-    text += "\n";
+    const std::string tier = outcome.tier == kNoTier ? "" : run.tiers.at(outcome.tier);
+    absl::StrAppend(&text, ",", CsvField(job.queue), ",", CsvField(job.user), ",", TasksOf(job),
+                    ",", CsvField(tier), ",", outcome.preemptions, ",", outcome.failures, "\n");
   }
   return text;
-}
-
-sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string& name) {
-  sim::v1::FillPolicy sums;
-  const auto count = static_cast<double>(runs.size());
-  const auto mean = [&](auto&& of) {
-    double sum = 0;
-    for (const FillRun& run : runs) sum += static_cast<double>(of(run));
-    return sum / count;
-  };
-  const double at = mean([](const FillRun& run) { return 100 * run.at_capacity; });
-  const double squares = mean([&](const FillRun& run) {
-    return (100 * run.at_capacity - at) * (100 * run.at_capacity - at);
-  });
-  sums.set_name(name);
-  sums.set_at_capacity(at);
-  sums.set_deviation(std::sqrt(squares));
-  sums.set_at_end(mean([](const FillRun& run) { return 100 * run.at_end; }));
-  sums.set_dropped(mean([](const FillRun& run) { return run.dropped; }));
-  sums.set_mixes(mean([](const FillRun& run) { return run.mixes; }));
-  sums.set_seconds(mean([](const FillRun& run) { return run.seconds; }));
-  return sums;
-}
-
-std::string Printed(const sim::v1::FillResult& result, absl::string_view format) {
-  if (format != "table") return PrintedMessage(result, format);
-  std::string text =
-      absl::StrFormat("%s: %d jobs, %d orders, %d jobs known before; GPUs in use, in per cent\n",
-                      result.workload(), result.jobs(), result.seeds_size(), result.known());
-  const std::string end = absl::StrFormat("at %.0f %%", 100 * result.demand());
-  absl::StrAppendFormat(&text, "%-20s %9s %6s %9s %9s %6s %8s\n", "policy", "at 100 %", "+-", end,
-                        "dropped", "mixes", "seconds");
-  for (const sim::v1::FillPolicy& one : result.policies()) {
-    absl::StrAppendFormat(&text, "%-20s %9.2f %6.2f %9.2f %9.1f %6.1f %8.2f\n", one.name(),
-                          one.at_capacity(), one.deviation(), one.at_end(), one.dropped(),
-                          one.mixes(), one.seconds());
-  }
-  return text;
-}
-
-std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format) {
-  return format == "table" ? Table(result) : PrintedMessage(result, format);
 }
 
 }  // namespace berth::replay

@@ -2,6 +2,7 @@
 #ifndef BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
 #define BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace berth::replay {
 // Below which a run does not count as shorter when slowdowns are reckoned.
 inline constexpr Duration kSlowdownBound = absl::Seconds(10);
 
+// Of a job that has ended.
+double SlowdownOf(const TraceJob& job, const Outcome& outcome);
+
 // Nearest rank: the least value with at least that share of all at or below it. All 0 without any.
 sim::v1::Distribution DistributionOf(std::vector<double> values);
 
@@ -22,13 +26,18 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
                               const std::string& name);
 
 // A line per job, in the order of the workload, with a first line that names the columns: name,
-// submit, wait, run, end, slowdown; what never started has empty fields.
+// submit, wait, run, end, slowdown, queue, user, tasks, tier, preemptions, failures; what never
+// started has empty fields.
 std::string JobsCsv(const Workload& workload, const ReplayRun& run);
 
 // As "json", "yaml" or "table".
 sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string& name);
 std::string Printed(const sim::v1::FillResult& result, absl::string_view format);
-std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format);
+
+// The owners of which tables tell one by one.
+enum class TableOf : uint8_t { kAll, kQueues, kUsers };
+std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format,
+                    TableOf of = TableOf::kAll);
 
 }  // namespace berth::replay
 

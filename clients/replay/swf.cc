@@ -1,6 +1,5 @@
 #include "clients/replay/swf.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -17,7 +16,9 @@ namespace {
 constexpr size_t kFields = 18;
 // Numbers of the fields, as the format counts them from 1.
 constexpr size_t kNumber = 1, kSubmit = 2, kRun = 4, kAllocated = 5, kAsked = 8, kRequested = 9,
-                 kUser = 12, kQueue = 15;
+                 kStatus = 11, kUser = 12, kQueue = 15;
+// Of kStatus; 1 is a job that completed.
+constexpr double kFailed = 0, kCancelled = 5;
 
 class Reader {
  public:
@@ -99,8 +100,13 @@ class Reader {
     job.name = NameOfRecord(static_cast<int64_t>(field_[kNumber]));
     job.submit = absl::Seconds(field_[kSubmit]);
     job.run = job.requested = absl::Seconds(field_[kRun]);
-    if (field_[kRequested] > 0) job.run = std::min(job.run, absl::Seconds(field_[kRequested]));
-    job.requested = options_.perfect_times ? job.run : absl::Seconds(field_[kRequested]);
+    if (field_[kRequested] > 0) {
+      job.requested = absl::Seconds(field_[kRequested]);
+      EndAtRequest(&job);
+    }
+    if (options_.perfect_times) job.requested = job.run;
+    if (field_[kStatus] == kFailed) job.ended = TraceEnd::kFailed;
+    if (field_[kStatus] == kCancelled) job.ended = TraceEnd::kCancelled;
     const int64_t processors = Processors();
     job.tasks = options_.one_task ? 1 : static_cast<int32_t>(processors);
     job.shape.cpu_millis = 1000 * (options_.one_task ? processors : 1);

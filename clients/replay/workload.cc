@@ -3,14 +3,47 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/engine/demand_watch.h"
 
 namespace berth::replay {
 
 std::string NameOfRecord(int64_t record) { return absl::StrCat("job-", record); }
 
+void EndAtRequest(TraceJob* job) {
+  job->overran = job->run > job->requested;
+  job->run = std::min(job->run, job->requested);
+}
+
+int32_t TasksOf(const TraceJob& job) {
+  int32_t tasks = job.tasks;
+  for (const TraceGroup& group : job.more) tasks += group.tasks;
+  return tasks;
+}
+
+double GpusOf(const TraceJob& job) {
+  double gpus = 0;
+  const auto add = [&](const TaskShape& shape, int32_t tasks) {
+    const int64_t each = RequestOf(shape, {}).amount();
+    gpus += static_cast<double>(each * tasks) / static_cast<double>(kWholeDevice);
+  };
+  add(job.shape, job.tasks);
+  for (const TraceGroup& group : job.more) add(group.shape, group.tasks);
+  return gpus;
+}
+
 void SortBySubmit(Workload* workload) {
   std::stable_sort(workload->jobs.begin(), workload->jobs.end(),
                    [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
+}
+
+std::map<std::string, int64_t> CountsOf(const Workload& workload) {
+  std::map<std::string, int64_t> counts;
+  for (const TraceJob& job : workload.jobs) {
+    if (job.overran) ++counts["ran longer than requested"];
+    if (job.ended == TraceEnd::kFailed) ++counts["failed"];
+    if (job.ended == TraceEnd::kCancelled) ++counts["cancelled"];
+  }
+  return counts;
 }
 
 }  // namespace berth::replay

@@ -11,6 +11,15 @@
 
 namespace berth::replay {
 
+// How a job ended in the workload. It is replayed as long as it ran, however it ended.
+enum class TraceEnd : uint8_t { kCompleted, kFailed, kCancelled };
+
+struct TraceGroup {
+  std::string name;
+  int32_t tasks = 1;
+  TaskShape shape;
+};
+
 struct TraceJob {
   std::string name;                               // the log's, or its place there: for people
   Duration submit;                                // since the log's own beginning of time
@@ -18,10 +27,15 @@ struct TraceJob {
   Duration requested = absl::InfiniteDuration();  // walltime; at least `run`
   int32_t tasks = 1;                              // a gang, each of this shape
   TaskShape shape;
+  std::vector<TraceGroup> more = {};  // further groups of the same gang, of other shapes
+  TopologyConstraint topology = {};
   std::string user;
   std::string queue;  // empty: not told
   int32_t priority = 0;
   bool preemptible = false;
+  TraceEnd ended = TraceEnd::kCompleted;
+  bool overran = false;  // it had run longer than requested: `run` is what it had asked for
+  std::string training;  // its class in a network model, by name; empty: not told
 };
 
 struct Workload {
@@ -33,8 +47,19 @@ struct Workload {
 // "job-7" for the 7th record.
 std::string NameOfRecord(int64_t record);
 
+// A job cannot run longer than it asked for.
+void EndAtRequest(TraceJob* job);
+
+// Over all groups.
+int32_t TasksOf(const TraceJob& job);
+// GPUs of all its tasks, a share as its part of one.
+double GpusOf(const TraceJob& job);
+
 // Puts the jobs in order.
 void SortBySubmit(Workload* workload);
+
+// Jobs of which the workload tells something that the replay passes over, by what it is.
+std::map<std::string, int64_t> CountsOf(const Workload& workload);
 
 }  // namespace berth::replay
 

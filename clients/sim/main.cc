@@ -2,9 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "clients/replay/compare.h"
 #include "clients/replay/replay_command.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
@@ -12,6 +14,7 @@
 #include "clients/sim/scenario_runner.h"
 #include "clients/sim/update.h"
 #include "clients/sim/verify.h"
+#include "clients/whatif/whatif_command.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
 #include "support/quantity.h"
@@ -125,35 +128,62 @@ int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   return 0;
 }
 
-int Replay(replay::ReplayArguments arguments, const std::string& jitter,
-           const std::string& format) {
-  const auto each = ParseDuration(jitter);
-  if (!each.ok()) {
-    std::cerr << "--jitter: " << each.status().message() << "\n";
+int Compare(const std::vector<std::string>& files, const std::string& format) {
+  const auto comparisons = replay::Compare(files[0], files[1]);
+  if (!comparisons.ok()) {
+    std::cerr << comparisons.status().message() << "\n";
     return kBroken;
   }
-  arguments.jitter = absl::Seconds(each->seconds) + absl::Nanoseconds(each->nanos);
-  if (arguments.fill > 0) return Fill(arguments, format);
-  const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
-  if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
-    return kBroken;
-  }
-  std::cout << replay::Printed(*result, format);
+  std::cout << replay::Printed(*comparisons, format);
   return 0;
 }
 
 struct ReplayCommand {
   CLI::App* app = nullptr;
   replay::ReplayArguments arguments;
+  std::vector<std::string> compare;  // two files of results, in place of a replay
   std::string format = "table";
   std::string jitter = "0";
+  std::string by;
 };
+
+replay::TableOf OwnersOf(const std::string& by) {
+  if (by.empty()) return replay::TableOf::kAll;
+  return by == "queue" ? replay::TableOf::kQueues : replay::TableOf::kUsers;
+}
+
+int Replay(const ReplayCommand& command) {
+  replay::ReplayArguments arguments = command.arguments;
+  const auto jitter = ParseDuration(command.jitter);
+  if (!jitter.ok()) {
+    std::cerr << "--jitter: " << jitter.status().message() << "\n";
+    return kBroken;
+  }
+  arguments.jitter = absl::Seconds(jitter->seconds) + absl::Nanoseconds(jitter->nanos);
+  if (!command.compare.empty()) return Compare(command.compare, command.format);
+  if (arguments.trace.empty()) {
+    std::cerr << "TRACE is required, or --compare\n";
+    return kBroken;
+  }
+  if (arguments.fill > 0) return Fill(arguments, command.format);
+  const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return kBroken;
+  }
+  std::cout << replay::Printed(*result, command.format, OwnersOf(command.by));
+  return 0;
+}
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
-  to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not")
-      ->required();
+  CLI::Option* trace =
+      to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not");
+  to->app
+      ->add_option("--compare", to->compare,
+                   "Replay nothing: two results that -o json gave, side by side")
+      ->expected(2)
+      ->excludes(trace);
   to->app->add_option("--format", to->arguments.format, "swf or csv; default: by the file's name")
       ->check(CLI::IsMember({"swf", "csv"}));
   to->app->add_option("--columns", to->arguments.columns,
@@ -172,9 +202,17 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app->add_option("--config", to->arguments.configs,
-                      "A scenario's config alone; several are compared");
+                      "A scenario's config, and how jobs are submitted; several are compared");
+  to->app->add_option("--network", to->arguments.network,
+                      "What communication costs: training jobs run as fast as it lets them");
+  to->app->add_option("--outages", to->arguments.outages,
+                      "When nodes were down, as CSV: node,down,up");
+  to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
+      ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
                       "Write what became of each job there, as CSV (of the first config)");
+  to->app->add_option("--plots", to->arguments.plots,
+                      "Draw pictures into that folder, as PNG and SVG, with their data");
   CLI::Option* fill =
       to->app
           ->add_option("--fill", to->arguments.fill,
@@ -197,6 +235,58 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->check(CLI::Range(0, 1'000'000));
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
+}
+
+struct WhatifCommand {
+  CLI::App* app = nullptr;
+  std::string snapshot;
+  Changes changes;
+  double horizon_hours = 168, without_walltime_hours = 24, walltime_part = 1;
+  std::string format = "table";
+};
+
+void AddWhatif(CLI::App& app, WhatifCommand* to) {
+  to->app = app.add_subcommand("whatif", "Run a cluster forward, as it is and with changes");
+  to->app
+      ->add_option("DIR", to->snapshot,
+                   "A backup of a berthd, or the data directory of a stopped one")
+      ->required();
+  to->app->add_option("--nodes", to->changes.nodes,
+                      "A scenario's nodes: new ones, and known ones with another inventory");
+  to->app->add_option("--queues", to->changes.queues,
+                      "A scenario's queues: new ones, and the new value of known ones");
+  to->app->add_option("--config", to->changes.config, "A scenario's config, in place of berthd's");
+  to->app->add_option("--add-nodes", to->changes.add_nodes,
+                      "NODE=COUNT: so many more like that one; may be repeated");
+  to->app->add_option("--hours", to->horizon_hours, "How far to look ahead; default 168")
+      ->check(CLI::Range(0.01, 100'000.0));
+  to->app
+      ->add_option("--walltime-part", to->walltime_part,
+                   "What part of its walltime a job runs; default 1")
+      ->check(CLI::Range(0.01, 1.0));
+  to->app
+      ->add_option("--without-walltime", to->without_walltime_hours,
+                   "How many hours a job without a walltime runs; default 24")
+      ->check(CLI::Range(0.01, 100'000.0));
+  to->app->add_option("-o,--output", to->format, "table, json or yaml")
+      ->check(CLI::IsMember({"json", "yaml", "table"}));
+}
+
+int RunWhatif(const WhatifCommand& command) {
+  const auto told = [](const absl::Status& status) {
+    std::cerr << status.message() << "\n";
+    return kBroken;
+  };
+  const absl::StatusOr<std::unique_ptr<Snapshot>> snapshot = ReadSnapshot(command.snapshot);
+  if (!snapshot.ok()) return told(snapshot.status());
+  const ForecastOptions options{.horizon = absl::Hours(command.horizon_hours),
+                                .walltime_part = command.walltime_part,
+                                .without_walltime = absl::Hours(command.without_walltime_hours)};
+  absl::StatusOr<sim::v1::WhatifResult> result = Whatif(**snapshot, command.changes, options);
+  if (!result.ok()) return told(result.status());
+  result->set_snapshot(command.snapshot);
+  std::cout << PrintedWhatif(*result, command.format);
+  return 0;
 }
 
 int Main(int argc, char** argv) {
@@ -225,8 +315,11 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"json", "yaml", "table"}));
   ReplayCommand replay;
   AddReplay(app, &replay);
+  WhatifCommand whatif;
+  AddWhatif(app, &whatif);
   CLI11_PARSE(app, argc, argv);
-  if (replay.app->parsed()) return Replay(replay.arguments, replay.jitter, replay.format);
+  if (replay.app->parsed()) return Replay(replay);
+  if (whatif.app->parsed()) return RunWhatif(whatif);
   if (verify->parsed()) return Verify(directory, verify_format);
   int code = 0;
   for (const std::string& file : arguments.files) code = std::max(code, RunFile(arguments, file));

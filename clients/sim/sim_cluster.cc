@@ -52,6 +52,7 @@ absl::Status SimCluster::HappenAt(Time time, EventBody body) {
   const Event event{time, std::move(body)};
   if (auto status = berth::Apply(state_, event); !status.ok()) return status;
   Note(event.body);
+  if (observer_) observer_(event.body);
   return absl::OkStatus();
 }
 
@@ -100,9 +101,36 @@ void SimCluster::NoteTask(TaskKey key) {
   } else if (options_.auto_start && task.state == TaskState::kStarting) {
     add(task.since, Duty::kRun);
   } else if (task.state == TaskState::kRunning) {
-    const auto run_time = run_times_.find(key.job);
-    if (run_time != run_times_.end()) add(task.start + run_time->second, Duty::kEnd);
+    const Time end = EndOf(task, key.job);
+    if (end != absl::InfiniteFuture()) add(end, Duty::kEnd);
   }
+}
+
+Time SimCluster::EndOf(const Task& task, JobId job) const {
+  const auto end = ends_.find(job);
+  if (end != ends_.end()) return end->second;
+  const auto run_time = run_times_.find(job);
+  return run_time == run_times_.end() ? absl::InfiniteFuture() : task.start + run_time->second;
+}
+
+void SimCluster::RunsUntil(JobId id, Time end) {
+  const Job& job = state_.jobs().At(id);
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (task.state != TaskState::kRunning) continue;
+    errands_.erase({EndOf(task, id), {id, i}, Duty::kEnd, task.attempt});
+  }
+  ends_[id] = end;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].state == TaskState::kRunning) NoteTask({id, i});
+  }
+}
+
+void SimCluster::Adopt(ClusterState state) {
+  state_ = std::move(state);
+  state_.nodes().ForEach([&](NodeId id, const Node& node) {
+    if (node.status.state == NodeState::kReady) NodeAnswers(id);
+  });
 }
 
 void SimCluster::NodeAnswers(NodeId id) {

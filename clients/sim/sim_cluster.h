@@ -10,6 +10,7 @@
 #define BERTH_CLIENTS_SIM_SIM_CLUSTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -48,16 +49,30 @@ class SimCluster {
   // As a reload of berthd's configuration: who was blocked by the old ones is looked at again.
   void SetPolicies(Policies policies);
 
+  // Goes on from another cluster's state; before anything has happened here. Agents of nodes that
+  // are ready know what they were told.
+  void Adopt(ClusterState state);
+
   // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
   // A node that registers joins its HyperNodes.
   absl::Status Happen(EventBody body);
   absl::Status HappenAt(Time time, EventBody body);
+  // Called with everything that has happened, right after it is applied.
+  void SetObserver(std::function<void(const EventBody&)> observer) {
+    observer_ = std::move(observer);
+  }
   // HyperNodes as in Membership::Plan, with its errors.
   absl::Status ChangeHyperNodes(absl::Span<const HyperNodeSpec> changed,
                                 absl::Span<const std::string> deleted);
   // The tasks of this job end by themselves after that long.
   void SetRunTime(JobId job, Duration run_time) { run_times_[job] = run_time; }
-  void ForgetRunTime(JobId job) { run_times_.erase(job); }
+  void ForgetRunTime(JobId job) {
+    run_times_.erase(job);
+    ends_.erase(job);
+  }
+  // The tasks of this job that run, and those that come to run until it is said again, end at that
+  // moment, which is after now; InfiniteFuture: not by themselves. Goes before a run time.
+  void RunsUntil(JobId job, Time end);
   // A queue's decayed past, of which events tell only how it goes on.
   void SetUsage(QueueId queue, std::vector<NamedAmount> usage);
   // A fresh start of everything derived: the facts loaded into a new state in an order drawn from
@@ -88,6 +103,8 @@ class SimCluster {
   };
   void Note(const EventBody& body);
   void NoteTask(TaskKey key);
+  // When a running task ends by itself; InfiniteFuture if it does not.
+  Time EndOf(const Task& task, JobId job) const;
   bool Valid(const Errand& errand) const;
   absl::StatusOr<bool> Answer();
 
@@ -95,11 +112,13 @@ class SimCluster {
   Membership membership_;
   Policies policies_;
   SimOptions options_;
+  std::function<void(const EventBody&)> observer_;
   Time now_;
   Time wake_at_ = absl::InfiniteFuture();
   uint64_t cycles_ = 0;
   bool quiet_ = false;
   std::map<JobId, Duration> run_times_;
+  std::map<JobId, Time> ends_;
   std::set<Errand> errands_;
 };
 

@@ -6,9 +6,12 @@ import gzip
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree
+import zlib
 
 from berth_harness import BIN
 
@@ -30,6 +33,16 @@ def record(number, submit, run, processors, requested):
 
 def rows_of(path):
     return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def colours(png):
+    """How many bytes of different value the picture's rows have."""
+    data, at = b"", 8
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        data += png[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return len(set(zlib.decompress(data)))
 
 
 class Replay(unittest.TestCase):
@@ -72,6 +85,59 @@ class Replay(unittest.TestCase):
         self.assertEqual([policy["name"] for policy in result["policies"]], ["easy", "in-order"])
         table = self.run_it(self.log, "--config", self.easy, "--config", strict)
         self.assertIn("in-order", table.stdout)
+
+    def test_compare_two_saved_results(self):
+        saved = []
+        for take in 4, 2:
+            done = self.run_it(self.log, "--config", self.easy, "--take", take, "-o", "json")
+            saved.append(self.write(f"result-{len(saved)}.json", done.stdout))
+        done = self.run_it("--compare", *saved, "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = {figure["name"]: figure for figure in json.loads(done.stdout)["figures"]}
+        self.assertEqual(figures["wait, mean"]["first"], (0 + 90 + 0 + 40) / 4)
+        self.assertEqual(figures["wait, mean"]["second"], (0 + 90) / 2)
+        self.assertEqual(figures["wait, mean"]["difference"], 12.5)
+        self.assertIn("makespan", self.run_it("--compare", *saved).stdout)
+        none = self.run_it("--compare", saved[0], self.log)
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("small.swf: no result of a replay", none.stderr)
+
+    def test_outages(self):
+        log = self.write("one.csv", "t,r\n0,100\n")
+        cluster = self.write("cluster.yaml", "nodes: [{name: n, cpu: 1}]\n")
+        down = self.write("down.csv", "node,down,up\nn,40,70\n")
+        result = self.replay(log, "--columns", "submit=t,run=r", "--cluster", cluster, "--outages", down)
+        self.assertEqual(result["policies"][0]["failures"], "1")
+        self.assertEqual(result["policies"][0]["makespan"], 170)
+
+    def test_plots(self):
+        strict = self.write("in-order.yaml", "config: {actions: [allocate]}\n")
+        folder = self.folder / "plots"
+        self.replay(self.log, "--config", self.easy, "--config", strict, "--plots", folder)
+        for name in "utilisation", "wait", "slowdown", "shares", "timeline":
+            with self.subTest(name):
+                png = (folder / f"{name}.png").read_bytes()
+                self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
+                width, height = struct.unpack(">II", png[16:24])
+                self.assertGreater(min(width, height), 300)
+                self.assertGreater(colours(png), 3)
+                drawing = xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot()
+                self.assertTrue(drawing.tag.endswith("svg"))
+                words = " ".join(drawing.itertext())
+                self.assertIn("in-order", words)
+                self.assertTrue((folder / f"{name}.gp").exists())
+                for policy in "easy", "in-order":
+                    self.assertGreater(len(rows_of(folder / f"{name}-{policy}.csv")), 2)
+        waits = rows_of(folder / "wait-easy.csv")
+        self.assertEqual([(row["wait_seconds"], row["percent"]) for row in waits],
+                         [("0", "50"), ("40", "75"), ("90", "100")])
+
+    def test_plots_without_gnuplot(self):
+        done = subprocess.run([str(BIN / "berth-sim"), "replay", str(self.log), "--plots", str(self.folder / "p")],
+                              env={"PATH": "/nowhere"}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("apt-get install gnuplot-nox", done.stderr)
+        self.assertFalse((self.folder / "p").exists())
 
     def test_the_same_twice(self):
         self.assertEqual(self.replay(self.log), self.replay(self.log))

@@ -59,8 +59,8 @@ TEST_CASE(
   // 5 would take from 2 at 100 if it started, and so waits until 2 ends.
   const ReplayRun run = Must(workload, OneMachine(10));
   CHECK(Schedule(run) == "0-100 100-200 20-70 70-570 200-700");
-  CHECK(run.capacity.at("cpu") == 10'000);
-  CHECK(run.held.at("cpu") == 1000.0 * (600 + 600 + 200 + 2000 + 500));
+  CHECK(run.capacity[kCpu] == 10'000);
+  CHECK(run.total.share.held.amount[kCpu.value] == 1000.0 * (600 + 600 + 200 + 2000 + 500));
 }
 
 TEST_CASE("a job that ends early makes way at once") {
@@ -86,8 +86,8 @@ TEST_CASE("names of a log may repeat, and be anything") {
   const ReplayRun run = Must(workload, OneMachine(10));
   CHECK(Schedule(run) == "0-10 0-10");
   CHECK(JobsCsv(workload, run) ==
-        "name,submit,wait,run,end,slowdown\n"
-        "\"An odd, name\",0,0,10,10,1\n\"An odd, name\",0,0,10,10,1\n");
+        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n"
+        "\"An odd, name\",0,0,10,10,1,,,1,,0,0\n\"An odd, name\",0,0,10,10,1,,,1,,0,0\n");
 }
 
 TEST_CASE("queues: of the cluster, where it has some") {
@@ -116,8 +116,10 @@ TEST_CASE("evicted: from the start again, and what had run is lost") {
       "queues: [{name: borrower}, {name: owner, deserved: {cpu: 10}}]\n");
   const ReplayRun run = Must(workload, cluster);
   CHECK(Schedule(run) == "0-15000 4000-5000");
-  CHECK(run.evictions == 1);
-  CHECK(run.lost.at("cpu") == 10'000.0 * 4000);
+  CHECK(run.outcomes[0].preemptions == 1);
+  CHECK(run.outcomes[0].evicted_tasks == 1);
+  CHECK(run.total.lost.amount[kCpu.value] == 10'000.0 * 4000);
+  CHECK(run.total.lost_to_failures.amount[kCpu.value] == 0);
 }
 
 TEST_CASE("figures") {
@@ -137,9 +139,9 @@ TEST_CASE("figures") {
   CHECK(figures.makespan() == 101);
   CHECK(figures.utilisation().at("cpu") == 1);
   CHECK(JobsCsv(workload, run) ==
-        "name,submit,wait,run,end,slowdown\n"
-        "job-1,5,0,100,105,1\n"
-        "job-2,5,100,1,106,10.1\n");
+        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n"
+        "job-1,5,0,100,105,1,,,1,,0,0\n"
+        "job-2,5,100,1,106,10.1,,,1,,0,0\n");
 }
 
 }  // namespace

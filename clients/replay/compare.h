@@ -1,0 +1,26 @@
+// Two saved results (`-o json`) side by side.
+#ifndef BERTH_CLIENTS_REPLAY_COMPARE_H_
+#define BERTH_CLIENTS_REPLAY_COMPARE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "berth/sim/v1/replay.pb.h"
+
+namespace berth::replay {
+
+// A comparison for each policy of the first result with the policy of the same name in the second;
+// of two results with one policy each, of these two. NOT_FOUND for a file that is not there,
+// INVALID_ARGUMENT for one that is no result, or if no policies belong together.
+absl::StatusOr<std::vector<sim::v1::ReplayComparison>> Compare(const std::string& first,
+                                                               const std::string& second);
+
+// "json" (an object a line), "yaml" (a document each) or "table".
+std::string Printed(const std::vector<sim::v1::ReplayComparison>& comparisons,
+                    absl::string_view format);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_COMPARE_H_

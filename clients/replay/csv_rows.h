@@ -1,0 +1,31 @@
+// CSV, row by row, and the values in it.
+#ifndef BERTH_CLIENTS_REPLAY_CSV_ROWS_H_
+#define BERTH_CLIENTS_REPLAY_CSV_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace berth::replay {
+
+using CsvRow = std::vector<std::string>;
+
+// Calls `take` with each row and the number of its line; stops at the first error. INVALID_ARGUMENT
+// with FILE:LINE if quotes do not match; the errors of `take` as they are.
+absl::Status ForEachRow(absl::string_view text, const std::string& file,
+                        absl::FunctionRef<absl::Status(const CsvRow& row, int64_t line)> take);
+
+// Seconds, or a date and a time, taken as UTC: since the epoch.
+absl::StatusOr<absl::Duration> ParseLogTime(absl::string_view text);
+
+// As a field: with quotes where it needs them.
+std::string CsvField(const std::string& text);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_CSV_ROWS_H_

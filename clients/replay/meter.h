@@ -1,0 +1,82 @@
+// What a replay measures while it runs, beside the times of its jobs (docs/replay.md, "What comes
+// out").
+//
+// Everything is an integral over simulated time of something that changes with events alone. What
+// an event touches (jobs, nodes) is noted as it happens and looked at once, when time goes on: so a
+// moment in which a thousand tasks of a job end costs one look at the job and one at each node, and
+// no cluster is ever walked through.
+#ifndef BERTH_CLIENTS_REPLAY_METER_H_
+#define BERTH_CLIENTS_REPLAY_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "clients/replay/record.h"
+#include "clients/replay/replay.h"
+#include "clients/replay/room_meter.h"
+#include "clients/replay/share_meter.h"
+#include "core/model/cluster_state.h"
+#include "core/model/event.h"
+
+namespace berth::replay {
+
+class Meter {
+ public:
+  // `queue_of`: of each job of the workload. All nodes are registered. Refers to all of these.
+  Meter(const Workload& workload, const std::vector<std::string>& queue_of,
+        const ClusterState& state, bool record, ReplayRun* run);
+
+  // The next job of the workload is submitted as this one.
+  void Submitted(JobId id);
+  // Its place in the workload.
+  size_t IndexOf(JobId id) const { return static_cast<size_t>(id.value - first_job_); }
+  // An event is about to be applied; is applied.
+  void Before(const EventBody& event, Time now);
+  void After(const EventBody& event);
+  // From now on `seconds` go by in which nothing happens.
+  void Pass(double seconds);
+  // Writes what it came to into the run.
+  void Finish();
+
+ private:
+  struct OwnerSet {
+    std::vector<std::string> names;
+    std::vector<size_t> of_job;  // by index in the workload
+    std::vector<Amounts> lost, lost_to_failures;
+  };
+  static OwnerSet OwnersOf(const Workload& workload, const std::vector<std::string>* queue_of);
+  static std::vector<int32_t> WeightsOf(const OwnerSet& queues, const ClusterState& state);
+  void Touch(JobId id);
+  void Touch(NodeId id);
+  void TouchTasksOf(NodeId node);
+  void Look(size_t job);
+  void Look();
+  void Lose(const Job& job, uint32_t task, Time now, bool failure);
+  void NodeFails(NodeId id, Time now);
+  Resources HeldBy(const Job& job) const;
+  void Move(size_t job, const Resources& amounts, int64_t times, int waiting);
+  std::vector<OwnerSum> SumsOf(const OwnerSet& owners, const ShareMeter& shares) const;
+
+  const ClusterState& state_;
+  ReplayRun& run_;
+  OwnerSet queues_, users_;
+  ShareMeter queue_shares_, user_shares_, total_;
+  Amounts lost_, lost_to_failures_;
+  RoomMeter rooms_;
+  int64_t first_job_ = 0;
+  size_t submitted_ = 0;
+  absl::flat_hash_map<size_t, Resources> held_;  // by jobs that hold something
+  std::vector<JobId> jobs_;                      // touched; may repeat
+  std::vector<NodeId> nodes_;                    // likewise
+  int64_t waiting_ = 0;
+  double now_ = 0;
+  Recorder recorder_;
+};
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_METER_H_

@@ -1,0 +1,68 @@
+#include "clients/replay/network_result.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "clients/replay/replay_result.h"
+
+namespace berth::replay {
+namespace {
+
+constexpr double kBytesPerTb = 1e12;
+
+double DevicesOf(const TraceJob& job) {
+  double devices = 0;
+  for (const DeviceRequest& request : job.shape.devices) {
+    const double part = request.share > 0 ? static_cast<double>(request.share) / kWhole : 1;
+    devices += part * request.count;
+  }
+  return devices * job.tasks;
+}
+
+// Work of the jobs that ended over what the devices that jobs ask for were held. 0 without.
+double UsefulPart(const Workload& workload, const ReplayRun& run, const NetworkRun& network) {
+  std::set<std::string> kinds;
+  double work = 0, held = 0;
+  for (size_t i = 0; i < workload.jobs.size(); ++i) {
+    const TraceJob& job = workload.jobs[i];
+    for (const DeviceRequest& request : job.shape.devices) kinds.insert(request.kind);
+    if (run.outcomes[i].end == absl::InfiniteDuration()) continue;
+    const auto stopped = network.stopped.find(i);
+    const Duration left = stopped == network.stopped.end() ? Duration() : stopped->second;
+    work += DevicesOf(job) * absl::ToDoubleSeconds(job.run - left);
+  }
+  for (const std::string& kind : kinds) {
+    const auto found = run.held.find(kind);
+    if (found != run.held.end()) held += found->second;
+  }
+  return held > 0 ? work / held : 0;
+}
+
+}  // namespace
+
+sim::v1::NetworkFigures FiguresOf(const Workload& workload, const ReplayRun& run,
+                                  const NetworkRun& network) {
+  sim::v1::NetworkFigures figures;
+  figures.set_jobs(static_cast<int64_t>(network.slowdowns.size()));
+  *figures.mutable_slowdown() = DistributionOf(network.slowdowns);
+  for (const auto& [tier, bytes] : network.traffic) (*figures.mutable_traffic())[tier] = bytes;
+  figures.set_useful(UsefulPart(workload, run, network));
+  figures.set_stopped(static_cast<int64_t>(network.stopped.size()));
+  return figures;
+}
+
+std::string NetworkTable(const sim::v1::NetworkFigures& figures) {
+  const sim::v1::Distribution& d = figures.slowdown();
+  std::string text = absl::StrFormat("%-14s %14.2f %14.2f %14.2f %14.2f %14.2f\n", "run / alone",
+                                     d.mean(), d.median(), d.p95(), d.p99(), d.max());
+  absl::StrAppendFormat(&text, "%d jobs communicate, %d stopped with work left, useful %.2f %%\n",
+                        figures.jobs(), figures.stopped(), 100 * figures.useful());
+  const std::map<std::string, double> sorted(figures.traffic().begin(), figures.traffic().end());
+  for (const auto& [tier, bytes] : sorted) {
+    absl::StrAppendFormat(&text, "traffic out of %s %.1f TB\n", tier, bytes / kBytesPerTb);
+  }
+  return text;
+}
+
+}  // namespace berth::replay

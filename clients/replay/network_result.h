@@ -1,0 +1,21 @@
+// The figures of a replay with a network model (docs/network-model.md, "What comes out").
+#ifndef BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
+#define BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
+
+#include <string>
+
+#include "berth/sim/v1/network.pb.h"
+#include "clients/replay/network_progress.h"
+#include "clients/replay/replay.h"
+
+namespace berth::replay {
+
+sim::v1::NetworkFigures FiguresOf(const Workload& workload, const ReplayRun& run,
+                                  const NetworkRun& network);
+
+// Lines of a table.
+std::string NetworkTable(const sim::v1::NetworkFigures& figures);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_

@@ -1,0 +1,25 @@
+// Pictures of replays: utilisation, distributions of waits and slowdowns, shares of queues, and the
+// cluster over time (docs/replay.md, "Plots").
+#ifndef BERTH_CLIENTS_REPLAY_PLOTS_H_
+#define BERTH_CLIENTS_REPLAY_PLOTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "clients/replay/plot_data.h"
+
+namespace berth::replay {
+
+// Names as parts of files' names: letters, digits, '.', '_' and '-', each once.
+std::vector<std::string> SlugsOf(const std::vector<std::string>& names);
+
+// Makes the folder where there is none, and writes for every plot NAME.png and NAME.svg, the script
+// NAME.gp that draws them, and the data as CSV. The runs have records. PERMISSION_DENIED for what
+// cannot be written; the errors of RunGnuplot.
+absl::Status Plot(const Workload& workload, const std::vector<PlottedRun>& runs,
+                  const std::string& folder);
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_PLOTS_H_

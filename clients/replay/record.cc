@@ -1,0 +1,107 @@
+#include "clients/replay/record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/demand_watch.h"
+
+namespace berth::replay {
+namespace {
+
+double Part(int64_t held, int64_t of) {
+  return of <= 0 ? 0 : static_cast<double>(held) / static_cast<double>(of);
+}
+
+// Of each device, which GPU of the node it is.
+std::vector<size_t> GpusOf(const Node& node) {
+  std::vector<size_t> gpus(node.spec.devices.size());
+  size_t count = 0;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    gpus[i] = count;
+    count += node.spec.devices[i].kind == kSharedKind ? 1 : 0;
+  }
+  return gpus;
+}
+
+std::vector<const Node*> InOrder(const ClusterState& state) {
+  std::vector<std::pair<std::string, const Node*>> nodes;
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    const HyperNode* domain = state.DomainOf(node, kNetworkKind);
+    nodes.emplace_back(domain == nullptr ? "" : domain->spec.name, &node);
+  });
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const Node*> ordered;
+  for (const auto& [domain, node] : nodes) ordered.push_back(node);
+  return ordered;
+}
+
+}  // namespace
+
+Recorder::Recorder(const ClusterState& state, bool on) : state_(state), on_(on) {
+  if (!on) return;
+  const auto gpu = state.interner().FindKind(kSharedKind);
+  if (gpu.has_value() && state.capacity()[*gpu] > 0) main_ = *gpu;
+  capacity_ = state.capacity()[main_];
+  record_.resource = state.interner().KindName(main_);
+  spans_ = main_ != kCpu && capacity_ <= kMaxSpanDevices * kWhole;
+  for (const Node* node : InOrder(state)) {
+    if (index_.size() <= node->id.value) index_.resize(node->id.value + 1);
+    index_[node->id.value] = record_.nodes.size();
+    const HyperNode* domain = state.DomainOf(*node, kNetworkKind);
+    record_.nodes.push_back({.name = node->spec.name,
+                             .domain = domain == nullptr ? "" : domain->spec.name,
+                             .gpus = main_ == kCpu ? 0 : node->capacity[main_] / kWhole});
+    gpu_of_.push_back(GpusOf(*node));
+  }
+}
+
+double Recorder::HeldPart(const Resources& held) const { return Part(held[main_], capacity_); }
+
+void Recorder::Happens(const Moment& moment) {
+  if (!on_) return;
+  if (record_.moments.empty() || record_.moments.back().time < moment.time) {
+    record_.moments.push_back(moment);
+  } else {
+    record_.moments.back() = moment;
+  }
+}
+
+void Recorder::Share(double time, size_t queue, double share) {
+  if (on_) record_.shares.push_back({time, queue, share});
+}
+
+void Recorder::Look(double time, const Node& node) {
+  if (!on_) return;
+  record_.node_moments.push_back({.time = time,
+                                  .node = index_[node.id.value],
+                                  .held = Part(node.allocated[main_], node.capacity[main_]),
+                                  .ready = node.status.state == NodeState::kReady});
+}
+
+void Recorder::Bound(double time, size_t job, const std::vector<Placement>& placements) {
+  if (!on_ || !spans_) return;
+  std::vector<DeviceUseSpan>& open = open_[job];
+  for (const Placement& place : placements) {
+    const Node& node = state_.nodes().At(place.node);
+    const size_t index = index_[node.id.value];
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      if (!place.devices.Has(i) || node.spec.devices[i].kind != kSharedKind) continue;
+      open.push_back({.node = index, .device = gpu_of_[index][i], .job = job, .start = time});
+    }
+  }
+}
+
+void Recorder::Gone(double time, size_t job) {
+  const auto found = open_.find(job);
+  if (found == open_.end()) return;
+  for (DeviceUseSpan& span : found->second) {
+    span.end = time;
+    if (span.end > span.start) record_.spans.push_back(span);
+  }
+  open_.erase(found);
+}
+
+Record Recorder::Take() { return std::move(record_); }
+
+}  // namespace berth::replay

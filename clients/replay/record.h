@@ -1,0 +1,85 @@
+// What a replay keeps for pictures: every change of what is in use, in order of time.
+#ifndef BERTH_CLIENTS_REPLAY_RECORD_H_
+#define BERTH_CLIENTS_REPLAY_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/model/cluster_state.h"
+
+namespace berth::replay {
+
+// What holds from `time` on, in seconds since the first submit.
+struct Moment {
+  double time = 0;
+  double held = 0;      // of the main resource, 0..1
+  double unusable = 0;  // GPUs that are free and of no use to the workload, 0..1 of all
+  int64_t waiting = 0;  // jobs
+};
+struct ShareMoment {
+  double time = 0;
+  size_t queue = 0;  // in ReplayRun::queues
+  double share = 0;  // dominant
+};
+struct NodeMoment {
+  double time = 0;
+  size_t node = 0;  // in Record::nodes
+  double held = 0;  // of the main resource, 0..1
+  bool ready = true;
+};
+// A task had a device.
+struct DeviceUseSpan {
+  size_t node = 0;
+  size_t device = 0;  // among the node's GPUs
+  size_t job = 0;     // in Workload::jobs
+  double start = 0, end = 0;
+};
+struct NodeOfRecord {
+  std::string name;
+  std::string domain;  // the lowest network HyperNode that holds it; empty: none
+  int64_t gpus = 0;
+};
+
+struct Record {
+  std::string resource;             // the main one: "gpu" if the cluster has any, else "cpu"
+  std::vector<NodeOfRecord> nodes;  // in order of domain, then as registered
+  std::vector<Moment> moments;
+  std::vector<ShareMoment> shares;
+  std::vector<NodeMoment> node_moments;
+  std::vector<DeviceUseSpan> spans;  // of clusters of at most kMaxSpanDevices GPUs
+};
+inline constexpr int64_t kMaxSpanDevices = 64;
+
+// Writes a record; does nothing unless `on`.
+class Recorder {
+ public:
+  Recorder(const ClusterState& state, bool on);
+
+  bool on() const { return on_; }
+  void Happens(const Moment& moment);
+  void Share(double time, size_t queue, double share);
+  void Look(double time, const Node& node);
+  // Tasks of the job got devices; all of the job gave them back.
+  void Bound(double time, size_t job, const std::vector<Placement>& placements);
+  void Gone(double time, size_t job);
+  // Of the main resource.
+  double HeldPart(const Resources& held) const;
+  Record Take();
+
+ private:
+  const ClusterState& state_;
+  const bool on_;
+  ResourceKind main_ = kCpu;
+  int64_t capacity_ = 0;  // of it, of all nodes
+  bool spans_ = false;
+  std::vector<size_t> index_;                                     // by node id
+  std::vector<std::vector<size_t>> gpu_of_;                       // by node, of its devices
+  absl::flat_hash_map<size_t, std::vector<DeviceUseSpan>> open_;  // by job; never walked through
+  Record record_;
+};
+
+}  // namespace berth::replay
+
+#endif  // BERTH_CLIENTS_REPLAY_RECORD_H_

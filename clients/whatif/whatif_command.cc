@@ -1,0 +1,135 @@
+#include "clients/whatif/whatif_command.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "clients/replay/replay_result.h"
+#include "clients/sim/reload.h"
+
+namespace berth {
+namespace {
+
+// The snapshot's state, in a cluster of its own.
+absl::Status Copy(const Snapshot& snapshot, SimCluster* cluster) {
+  ClusterState copy;
+  if (auto status = LoadInOrder(snapshot.state, &copy); !status.ok()) return status;
+  cluster->Adopt(std::move(copy));
+  return absl::OkStatus();
+}
+
+struct Side {
+  Forecast forecast;
+  std::vector<std::string> changes;
+};
+
+absl::StatusOr<Side> RunSide(const Snapshot& snapshot, const Changes& changes,
+                             const ForecastOptions& options) {
+  absl::StatusOr<Policies> policies = Policies::Create(snapshot.policies);
+  if (!policies.ok()) return policies.status();
+  SimCluster cluster(*std::move(policies), snapshot.time, SimOptions{});
+  if (auto status = Copy(snapshot, &cluster); !status.ok()) return status;
+  absl::StatusOr<std::vector<std::string>> told = ApplyChanges(changes, &cluster);
+  if (!told.ok()) return told.status();
+  absl::StatusOr<Forecast> forecast = RunForecast(&cluster, options);
+  if (!forecast.ok()) return forecast.status();
+  return Side{.forecast = *std::move(forecast), .changes = *std::move(told)};
+}
+
+sim::v1::WhatifSide MessageOf(const Forecast& forecast) {
+  sim::v1::WhatifSide side;
+  std::vector<double> waits;
+  for (const auto& [job, start] : forecast.starts) waits.push_back(absl::ToDoubleSeconds(start));
+  side.set_started(static_cast<int64_t>(waits.size()));
+  *side.mutable_wait() = replay::DistributionOf(std::move(waits));
+  side.set_evictions(forecast.evictions);
+  side.set_cycles(forecast.cycles);
+  AmountsByKind held;
+  for (const auto& [queue, amounts] : forecast.held) {
+    for (const auto& [kind, amount] : amounts) held[kind] += amount;
+  }
+  for (const auto& [kind, amount] : forecast.capacity) {
+    (*side.mutable_utilisation())[kind] = held[kind] / amount;
+  }
+  return side;
+}
+
+std::optional<double> StartOf(const Forecast& forecast, JobId job) {
+  const auto found = forecast.starts.find(job);
+  if (found == forecast.starts.end()) return std::nullopt;
+  return absl::ToDoubleSeconds(found->second);
+}
+
+// Tells of each job, and counts them for their queues.
+void AddJobs(const ClusterState& state, const Forecast& before, const Forecast* after,
+             std::map<std::string, sim::v1::WhatifQueue>* queues, sim::v1::WhatifResult* result) {
+  state.jobs().ForEach([&](JobId id, const Job& job) {
+    if (Ended(job.status.state)) return;
+    const bool waits = Waits(job);
+    if (job.occupying > 0) result->set_running(result->running() + 1);
+    if ((waits || job.occupying > 0) && job.walltime == absl::InfiniteDuration()) {
+      result->set_without_walltime(result->without_walltime() + 1);
+    }
+    if (!waits) return;
+    result->set_waiting(result->waiting() + 1);
+    sim::v1::WhatifJob& told = *result->add_jobs();
+    told.set_name(job.name);
+    told.set_queue(state.queues().At(job.queue).spec.name);
+    sim::v1::WhatifQueue& queue = (*queues)[told.queue()];
+    queue.set_waiting(queue.waiting() + 1);
+    if (const auto start = StartOf(before, id); start.has_value()) {
+      told.set_start_before(*start);
+      queue.set_started_before(queue.started_before() + 1);
+    }
+    if (after == nullptr) return;
+    if (const auto start = StartOf(*after, id); start.has_value()) {
+      told.set_start_after(*start);
+      queue.set_started_after(queue.started_after() + 1);
+    }
+  });
+}
+
+void AddHeld(const Forecast& forecast, bool after,
+             std::map<std::string, sim::v1::WhatifQueue>* queues) {
+  for (const auto& [name, amounts] : forecast.held) {
+    sim::v1::WhatifQueue& queue = (*queues)[name];
+    auto* held = after ? queue.mutable_after() : queue.mutable_before();
+    for (const auto& [kind, amount] : amounts) (*held)[kind] = amount;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<sim::v1::WhatifResult> Whatif(const Snapshot& snapshot, const Changes& changes,
+                                             const ForecastOptions& options) {
+  const absl::StatusOr<Side> before = RunSide(snapshot, Changes{}, options);
+  if (!before.ok()) return before.status();
+  std::optional<Side> after;
+  if (changes.Any()) {
+    absl::StatusOr<Side> run = RunSide(snapshot, changes, options);
+    if (!run.ok()) return run.status();
+    after = *std::move(run);
+  }
+  sim::v1::WhatifResult result;
+  result.set_revision(snapshot.revision);
+  result.mutable_time()->set_seconds(absl::ToUnixSeconds(snapshot.time));
+  result.set_horizon(absl::ToDoubleSeconds(options.horizon));
+  *result.mutable_before() = MessageOf(before->forecast);
+  std::map<std::string, sim::v1::WhatifQueue> queues;
+  AddJobs(snapshot.state, before->forecast, after.has_value() ? &after->forecast : nullptr, &queues,
+          &result);
+  AddHeld(before->forecast, false, &queues);
+  if (after.has_value()) {
+    *result.mutable_after() = MessageOf(after->forecast);
+    AddHeld(after->forecast, true, &queues);
+    for (const std::string& change : after->changes) result.add_changes(change);
+  }
+  for (auto& [name, queue] : queues) {
+    queue.set_name(name);
+    *result.add_queues() = std::move(queue);
+  }
+  return result;
+}
+
+}  // namespace berth

@@ -1,0 +1,27 @@
+// berth-sim whatif: what changes of a cluster would change for what waits in it.
+#ifndef BERTH_CLIENTS_WHATIF_WHATIF_COMMAND_H_
+#define BERTH_CLIENTS_WHATIF_WHATIF_COMMAND_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "berth/sim/v1/whatif.pb.h"
+#include "clients/whatif/changes.h"
+#include "clients/whatif/forecast.h"
+#include "clients/whatif/snapshot.h"
+
+namespace berth {
+
+// Runs the state forward as it is, and with the changes. Without changes `after` is not there.
+// The errors of ApplyChanges and of RunForecast; INVALID_ARGUMENT if this program has not the
+// policies of the snapshot.
+absl::StatusOr<sim::v1::WhatifResult> Whatif(const Snapshot& snapshot, const Changes& changes,
+                                             const ForecastOptions& options);
+
+// "json", "yaml" or "table" (for people). Ends with a newline.
+std::string PrintedWhatif(const sim::v1::WhatifResult& result, absl::string_view format);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_WHATIF_WHATIF_COMMAND_H_

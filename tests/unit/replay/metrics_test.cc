@@ -1,0 +1,223 @@
+// What a replay measures, against figures that were worked out by hand.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "clients/replay/outages.h"
+#include "clients/replay/replay.h"
+#include "clients/replay/replay_result.h"
+#include "clients/replay/share_meter.h"
+#include "clients/sim/scenario_file.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+namespace berth::replay {
+namespace {
+
+TraceJob GpuJob(int number, int submit, int run, int tasks, int gpus) {
+  TraceJob job;
+  job.name = NameOfRecord(number);
+  job.submit = absl::Seconds(submit);
+  job.run = absl::Seconds(run);
+  job.tasks = tasks;
+  job.shape.cpu_millis = 1000;
+  job.shape.devices = {{.kind = "gpu", .count = gpus}};
+  return job;
+}
+
+sim::v1::Scenario Cluster(const std::string& text) {
+  const auto documents = ReadScenarios(text, "cluster.yaml");
+  INFO(documents.status().ToString());
+  REQUIRE(documents.ok());
+  return documents->front().scenario;
+}
+
+struct Measured {
+  ReplayRun run;
+  sim::v1::PolicyResult figures;
+};
+Measured Measure(const Workload& workload, const std::string& cluster,
+                 const ReplayOptions& options = {}) {
+  absl::StatusOr<ReplayRun> run = Replay(workload, Cluster(cluster), options);
+  INFO(run.status().ToString());
+  REQUIRE(run.ok());
+  sim::v1::PolicyResult figures = Figures(workload, *run, "p");
+  return {*std::move(run), std::move(figures)};
+}
+
+Resources Cpu(int64_t millis) {
+  Resources amounts;
+  amounts[kCpu] = millis;
+  return amounts;
+}
+
+TEST_CASE("Jain's index: of who has jobs, while one waits") {
+  ShareMeter meter({1, 1, 1}, Cpu(1000));
+  meter.Demand(0, 1, 1);
+  meter.Pass(5);  // alone
+  meter.Demand(1, 1, 1);
+  meter.Hold(0, Cpu(300), 1);
+  meter.Demand(0, 0, -1);
+  meter.Hold(1, Cpu(100), 1);
+  meter.Pass(10);  // 0.4^2 / (2 (0.09 + 0.01)) = 0.8
+  CHECK(meter.Fairness() == Approx(0.8));
+  meter.Hold(1, Cpu(100), 2);
+  meter.Pass(30);  // equal
+  CHECK(meter.Fairness() == Approx((0.8 * 10 + 30) / 40));
+  meter.Demand(1, 0, -1);
+  meter.Pass(1000);  // nobody waits
+  CHECK(meter.Fairness() == Approx((0.8 * 10 + 30) / 40));
+  CHECK(meter.Sums()[0].share_seconds == Approx(0.3 * 1040));
+  CHECK(meter.Sums()[1].share_seconds == Approx(0.1 * 10 + 0.3 * 1030));
+  CHECK(meter.Sums()[1].max == Approx(0.3));
+  CHECK(meter.Sums()[2].share_seconds == 0);
+}
+
+TEST_CASE("Jain's index: shares count by weight, and of the dominant resource") {
+  Resources capacity = Cpu(1000);
+  capacity[kMemory] = 100;
+  ShareMeter meter({3, 1}, capacity);
+  Resources held = Cpu(10);
+  held[kMemory] = 60;
+  meter.Demand(0, 1, 0);
+  meter.Demand(1, 1, 1);
+  meter.Hold(0, held, 1);
+  meter.Hold(1, Cpu(200), 1);
+  meter.Pass(1);
+  CHECK(meter.ShareOf(0) == Approx(0.6));
+  CHECK(meter.Fairness() == Approx(1));  // 0.6 / 3 and 0.2 / 1
+}
+
+TEST_CASE("fragmentation: the part of the free GPUs that no place is left for") {
+  // Two nodes of 4. The first job takes 3 of one, the second 3 of the other: 2 GPUs are free then,
+  // of use to a task of 1 GPU alone. Of the mix, a third asks for 3, two thirds... for 1.
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 100, 2, 3), GpuJob(2, 0, 100, 1, 1), GpuJob(3, 0, 100, 1, 1)};
+  workload.jobs[1].submit = workload.jobs[2].submit = absl::Seconds(50);
+  const Measured m = Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 4}]\n");
+  // Tasks: 2 of 3 GPUs, 2 of 1: equal halves. 0-50: one GPU free on each node, a half cannot use
+  // them: 2 free, 1 unusable. 50-100: none free. 100-150: 3 or 4 free on a node: both on one node
+  // leaves 2 free, of which a half cannot use; on two nodes 3 and 3.
+  REQUIRE(m.figures.has_fragmentation());
+  const double free = 2.0 * 50 + 6 * 50;
+  CHECK(m.figures.fragmentation() == Approx(1.0 * 50 / free));
+  CHECK(m.figures.utilisation().at("gpu") == Approx((6.0 * 100 + 2 * 100) / (8 * 150)));
+}
+
+TEST_CASE("no GPUs: no fragmentation; nobody waits: no fairness") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 100, 1, 1)};
+  workload.jobs[0].shape.devices.clear();
+  const Measured m = Measure(workload, "nodes: [{name: n, cpu: 4}]\n");
+  CHECK_FALSE(m.figures.has_fragmentation());
+  CHECK_FALSE(m.figures.has_queue_fairness());
+}
+
+constexpr char kRacks[] =
+    "nodes: [{name: 'n[0-3]', cpu: 64, gpus: 2}]\n"
+    "hyper_nodes:\n"
+    "- {name: r0, tier: 1, tier_name: rack, nodes: ['n[0-1]']}\n"
+    "- {name: r1, tier: 1, tier_name: rack, nodes: ['n[2-3]']}\n"
+    "- {name: s, tier: 2, hyper_nodes: [r0, r1]}\n";
+
+TEST_CASE("the network tier of a gang: of the lowest HyperNode that holds all of it") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 10, 2, 1), GpuJob(2, 100, 10, 2, 2), GpuJob(3, 200, 10, 4, 2),
+                   GpuJob(4, 300, 10, 1, 2)};
+  const Measured m = Measure(workload, kRacks);
+  CHECK(m.run.outcomes[0].tier == 0);
+  CHECK(m.run.outcomes[1].tier == 1);
+  CHECK(m.run.outcomes[2].tier == 2);
+  CHECK(m.run.outcomes[3].tier == kNoTier);
+  REQUIRE(m.figures.tiers_size() == 3);
+  CHECK(m.figures.tiers(0).name() == "node");
+  CHECK(m.figures.tiers(1).name() == "rack");
+  CHECK(m.figures.tiers(1).gpu_seconds() == 4 * 10);
+  CHECK(m.figures.tiers(2).name() == "tier 2");
+  const Measured flat = Measure(workload, "nodes: [{name: 'n[0-3]', cpu: 64, gpus: 2}]\n");
+  CHECK(flat.figures.tiers(1).name() == "above");
+  CHECK(flat.figures.tiers(1).jobs() == 2);
+}
+
+TEST_CASE("by queue and by user: each its own, and together all") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 10000, 2, 1), GpuJob(2, 4000, 1000, 2, 1)};
+  workload.jobs[0].queue = "borrower";
+  workload.jobs[0].user = "ann";
+  workload.jobs[0].preemptible = true;
+  workload.jobs[1].queue = "owner";
+  workload.jobs[1].user = "bob";
+  const Measured m = Measure(workload,
+                             "nodes: [{name: n, cpu: 64, gpus: 2}]\n"
+                             "queues: [{name: borrower}, {name: owner, deserved: {gpu: 2}}]\n");
+  // ann 0-4000 in vain, bob 4000-5000, ann 5000-15000.
+  CHECK(m.figures.makespan() == 15000);
+  CHECK(m.figures.utilisation().at("gpu") == Approx(1));
+  CHECK(m.figures.goodput().at("gpu") == Approx(11.0 / 15));
+  CHECK(m.figures.preemptions() == 1);
+  CHECK(m.figures.evictions() == 2);
+  CHECK(m.figures.lost().at("gpu") == 2 * 4000);
+  REQUIRE(m.figures.queues_size() == 2);
+  const sim::v1::OwnerResult &borrower = m.figures.queues(0), &owner = m.figures.queues(1);
+  CHECK(borrower.name() == "borrower");
+  CHECK(borrower.preemptions() == 1);
+  CHECK(borrower.lost().at("gpu") == 2 * 4000);
+  CHECK(borrower.goodput().at("gpu") == Approx(10.0 / 15));
+  CHECK(borrower.share() == Approx(14.0 / 15));
+  CHECK(borrower.max_share() == 1);
+  CHECK(borrower.completion().max() == 15000);
+  CHECK(owner.share() == Approx(1.0 / 15));
+  CHECK(owner.lost_size() == 0);
+  CHECK(owner.wait().max() == 0);
+  CHECK(m.figures.users(0).name() == "ann");
+  CHECK(m.figures.users(1).jobs() == 1);
+  // While one of both waits, the other has all: 1/2.
+  CHECK(m.figures.queue_fairness() == Approx(0.5));
+  CHECK(m.figures.user_fairness() == Approx(0.5));
+}
+
+TEST_CASE("a node that fails stops its gangs, which run again from their beginning") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 100, 2, 2)};
+  const auto outages = ReadOutages("node,down,up\nn1,40,70\n", "o.csv");
+  REQUIRE(outages.ok());
+  const Measured m =
+      Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n", {.outages = *outages});
+  const Outcome& outcome = m.run.outcomes[0];
+  CHECK(outcome.first_start == absl::ZeroDuration());
+  CHECK(outcome.failures == 1);
+  CHECK(outcome.preemptions == 0);
+  CHECK(outcome.end == absl::Seconds(170));
+  CHECK(m.figures.failures() == 1);
+  CHECK(m.figures.lost_size() == 0);
+  CHECK(m.figures.lost_to_failures().at("gpu") == 4 * 40);
+  CHECK(m.figures.goodput().at("gpu") == Approx(100.0 / 170));
+}
+
+TEST_CASE("a node that stays down: what needs it waits for ever") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 100, 2, 2), GpuJob(2, 50, 10, 1, 2)};
+  const Measured m = Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n",
+                             {.outages = {{.node = "n0", .down = absl::Seconds(40)}}});
+  CHECK(m.run.outcomes[0].end == absl::InfiniteDuration());
+  CHECK(m.run.outcomes[1].end == absl::Seconds(60));
+  CHECK(m.figures.finished() == 1);
+}
+
+TEST_CASE("outages: mistakes have their line; a node unknown to the cluster is one") {
+  const auto message = [](const std::string& rows) {
+    return std::string(ReadOutages(rows, "o.csv").status().message());
+  };
+  CHECK(message("node;down;up\n") == "o.csv:1: the first line is node,down,up");
+  CHECK(message("node,down,up\nn,9,5\n") == "o.csv:2: it comes back before it goes down");
+  CHECK(message("node,down,up\nn,soon,\n") == "o.csv:2: \"soon\" is no time");
+  CHECK(message("node,down,up\nn,1,5\nn,4,6\n") == "o.csv:3: n is down already");
+  CHECK(message("node,down,up\nn,1,5\nn,5,6\nm,4,\n").empty());
+  Workload workload;
+  workload.jobs = {GpuJob(1, 0, 1, 1, 1)};
+  const auto run = Replay(workload, Cluster("nodes: [{name: n, cpu: 4, gpus: 1}]\n"),
+                          {.outages = {{.node = "x", .down = absl::Seconds(4)}}});
+  CHECK(run.status().message() == "the cluster has no node \"x\", of which an outage is told");
+}
+
+}  // namespace
+}  // namespace berth::replay

@@ -1,0 +1,234 @@
+// Replays with a network model, against schedules that were worked out by hand.
+#include "clients/replay/network_progress.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "clients/replay/network_result.h"
+#include "clients/replay/replay.h"
+#include "clients/sim/scenario_file.h"
+#include "support/random.h"
+#include "support/yaml_proto.h"
+
+namespace berth::replay {
+namespace {
+
+// One job of so many tasks with a GPU each.
+TraceJob Job(int number, int submit, int run, int tasks, int requested = 0) {
+  TraceJob job;
+  job.name = NameOfRecord(number);
+  job.submit = absl::Seconds(submit);
+  job.run = absl::Seconds(run);
+  if (requested > 0) job.requested = absl::Seconds(requested);
+  job.tasks = tasks;
+  DeviceRequest gpu;
+  gpu.kind = "gpu";
+  gpu.count = 1;
+  job.shape.devices.push_back(gpu);
+  return job;
+}
+
+sim::v1::Scenario Cluster(const std::string& text) {
+  const auto documents = ReadScenarios(text, "cluster.yaml");
+  INFO(documents.status().ToString());
+  REQUIRE(documents.ok());
+  return documents->front().scenario;
+}
+
+// Two workers compute 1 s and exchange 1.25 GB: 1 s at 10 Gb/s, 2 s at 5, nothing inside a node.
+Network TwoSeconds(const Workload& workload) {
+  sim::v1::NetworkModel model;
+  REQUIRE(ReadYaml("{deviceGbps: 1e12, classes: [{name: a, computeSeconds: 1, bytes: 1250000000}]}",
+                   "network.yaml", &model)
+              .ok());
+  const auto network = NetworkFor(model, workload);
+  REQUIRE(network.ok());
+  return *network;
+}
+
+struct Ran {
+  ReplayRun run;
+  NetworkRun network;
+};
+
+Ran Must(const Workload& workload, const std::string& cluster, const JobTemplate& jobs) {
+  const Network network = TwoSeconds(workload);
+  NetworkProgress progress(workload, network);
+  auto run = Replay(workload, Cluster(cluster), {.jobs = jobs, .progress = &progress});
+  INFO(run.status().ToString());
+  REQUIRE(run.ok());
+  return {*std::move(run), progress.Take()};
+}
+
+// "0-100 100-200": first start and end of each job, to the nearest second.
+std::string Schedule(const ReplayRun& run) {
+  std::string text;
+  for (const Outcome& outcome : run.outcomes) {
+    const auto seconds = [](Duration d) {
+      return d == absl::InfiniteDuration()
+                 ? std::string("never")
+                 : absl::StrCat(absl::ToInt64Seconds(d + absl::Milliseconds(500)));
+    };
+    absl::StrAppend(&text, text.empty() ? "" : " ", seconds(outcome.first_start), "-",
+                    seconds(outcome.end));
+  }
+  return text;
+}
+
+JobTemplate With(Strategy strategy) {
+  JobTemplate jobs;
+  jobs.strategy = strategy;
+  return jobs;
+}
+
+constexpr const char* kTwoNodes = "nodes: [{name: 'n[0-1]', gpus: 2}]\n";
+
+TEST_CASE("together a job runs as long as it says, apart twice as long") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2)};
+  const Ran together = Must(workload, kTwoNodes, With(Strategy::kBinpack));
+  CHECK(Schedule(together.run) == "0-100");
+  CHECK(together.network.traffic.empty());
+  const Ran apart = Must(workload, kTwoNodes, With(Strategy::kSpread));
+  CHECK(Schedule(apart.run) == "0-200");
+  REQUIRE(apart.network.slowdowns.size() == 1);
+  CHECK(apart.network.slowdowns[0] == Approx(2));
+  // 100 iterations of 1.25 GB out of each of two nodes.
+  CHECK(apart.network.traffic.at("node") == Approx(100 * 2 * 1.25e9));
+  const sim::v1::NetworkFigures figures = FiguresOf(workload, apart.run, apart.network);
+  CHECK(figures.useful() == Approx(0.5));
+  CHECK(figures.jobs() == 1);
+}
+
+TEST_CASE("who shares a link slows down when another comes, and speeds up when it is gone") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2), Job(2, 40, 100, 2)};
+  // Until 40 the first does 20 s of its work; then both go on at a third: it ends at 40 + 3 * 80.
+  // The second has then done 80 s, and does the last 20 alone, at a half.
+  const Ran ran = Must(workload, kTwoNodes, With(Strategy::kSpread));
+  CHECK(Schedule(ran.run) == "0-280 40-320");
+  CHECK(ran.network.stopped.empty());
+}
+
+TEST_CASE("jobs on other links are left alone") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2), Job(2, 40, 100, 2)};
+  const std::string cluster = "nodes: [{name: 'n[0-3]', gpus: 1}]\n";
+  CHECK(Schedule(Must(workload, cluster, With(Strategy::kSpread)).run) == "0-200 40-240");
+}
+
+TEST_CASE("an uplink is shared by jobs that share no node") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2), Job(2, 0, 100, 2)};
+  const std::string racks =
+      "nodes: [{name: 'a[0-1]', gpus: 1}, {name: 'b[0-1]', gpus: 1}]\n"
+      "hyperNodes:\n"
+      "- {name: ra, nodes: ['a[0-1]'], bandwidthGbps: 1000000}\n"
+      "- {name: rb, nodes: ['b[0-1]'], bandwidthGbps: 1000000}\n"
+      "- {name: s, tier: 2, hyperNodes: [ra, rb], bandwidthGbps: 10}\n";
+  // Each in a rack of its own, where one is asked for.
+  JobTemplate near;
+  near.topology.mode = TopologyMode::kHard;
+  near.topology.highest_tier = 1;
+  CHECK(Schedule(Must(workload, racks, near).run) == "0-100 0-100");
+  // Three tasks cross: 2 * 2/3 * 1.25 GB over 10 Gb/s in 1.333 s, so 233 s; the fourth node is for
+  // the other job, of one worker, which ends when it says.
+  workload.jobs = {Job(1, 0, 100, 3), Job(2, 0, 100, 1)};
+  const Ran ran = Must(workload, racks, {});
+  CHECK(Schedule(ran.run) == "0-233 0-100");
+  CHECK(ran.network.traffic.at("tier 1") == Approx(100 * 2 * 1.25e9 * 4 / 3));
+}
+
+TEST_CASE("a job that has some of its tasks only makes no progress, and waits") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 1), Job(2, 0, 100, 2)};
+  JobTemplate one_by_one;
+  one_by_one.min_available = 1;
+  const Ran ran = Must(workload, "nodes: [{name: n, gpus: 2}]\n", one_by_one);
+  CHECK(Schedule(ran.run) == "0-100 100-200");
+  CHECK(ran.run.held.at("gpu") == Approx(100 + 100 + 200));
+}
+
+TEST_CASE("walltimes are kept: a slow job is stopped with work left") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2, 150)};
+  const Ran ran = Must(workload, kTwoNodes, With(Strategy::kSpread));
+  CHECK(Schedule(ran.run) == "0-150");
+  REQUIRE(ran.network.stopped.count(0) == 1);
+  CHECK(absl::ToDoubleSeconds(ran.network.stopped.at(0)) == Approx(25));
+  CHECK(ran.network.slowdowns.empty());
+  CHECK(FiguresOf(workload, ran.run, ran.network).useful() == Approx(0.5));
+  // 75 iterations were done.
+  CHECK(ran.network.traffic.at("node") == Approx(75 * 2 * 1.25e9));
+}
+
+TEST_CASE("one that ends at its walltime at full speed is not stopped") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 1, 100)};
+  const Ran ran = Must(workload, kTwoNodes, {});
+  CHECK(Schedule(ran.run) == "0-100");
+  CHECK(ran.network.stopped.empty());
+}
+
+TEST_CASE("evicted: all of the work again, at the rate of the new place") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 10000, 2), Job(2, 4000, 1000, 4)};
+  workload.jobs[0].queue = "borrower";
+  workload.jobs[0].preemptible = true;
+  workload.jobs[1].queue = "owner";
+  const std::string queues = "queues: [{name: borrower}, {name: owner, deserved: {gpu: 4}}]\n";
+  // The owner's four workers on two nodes: 2 * 3/4 * 1.25 GB at 10 Gb/s, 1.5 s: 2,500 s in all.
+  // Then the other's 10,000 s at a half.
+  const Ran ran = Must(workload, kTwoNodes + queues, With(Strategy::kSpread));
+  CHECK(Schedule(ran.run) == "0-26500 4000-6500");
+  CHECK(ran.run.evictions == 2);
+}
+
+TEST_CASE("where the network is no bottleneck, all is as without it") {
+  for (const uint64_t seed : {1, 2, 3}) {
+    Random random(seed);
+    Workload workload;
+    for (int i = 0; i < 200; ++i) {
+      const auto run = static_cast<int>(1 + random.Below(500));
+      workload.jobs.push_back(Job(i + 1, i * 20, run, 1 + static_cast<int>(random.Below(4)),
+                                  run + static_cast<int>(random.Below(300))));
+    }
+    sim::v1::NetworkModel model;
+    REQUIRE(
+        ReadYaml("{classes: [{name: a, queues: [none], computeSeconds: 1, bytes: 1}]}", "n", &model)
+            .ok());
+    const auto network = NetworkFor(model, workload);
+    REQUIRE(network.ok());
+    NetworkProgress progress(workload, *network);
+    const auto with = Replay(workload, Cluster(kTwoNodes), {.jobs = {}, .progress = &progress});
+    const auto without = Replay(workload, Cluster(kTwoNodes));
+    REQUIRE(with.ok());
+    REQUIRE(without.ok());
+    for (size_t i = 0; i < workload.jobs.size(); ++i) {
+      INFO("job " << i + 1 << ", seed " << seed);
+      CHECK(with->outcomes[i].first_start == without->outcomes[i].first_start);
+      CHECK(with->outcomes[i].end == without->outcomes[i].end);
+    }
+    CHECK(progress.Take().stopped.empty());
+  }
+}
+
+TEST_CASE("a template tells how jobs are submitted, and nothing of the workload's") {
+  const auto of = [](const std::string& text) { return ToJobTemplate(Cluster(text)); };
+  const auto jobs =
+      of("jobs: [{name: any, strategy: SPREAD, minAvailable: 1, topology: {mode: SOFT, "
+         "highestTier: 1, "
+         "patience: 10m}}]");
+  REQUIRE(jobs.ok());
+  CHECK(jobs->strategy == Strategy::kSpread);
+  CHECK(jobs->min_available == 1);
+  CHECK(jobs->topology.mode == TopologyMode::kSoft);
+  CHECK(jobs->topology.patience == absl::Minutes(10));
+  CHECK(of("jobs: [{name: any, gpus: 1}]").status().message() ==
+        "jobs[0].gpus: is the workload's to tell; strategy, topology and min_available are taken");
+  CHECK_FALSE(of("jobs: [{name: a}, {name: b}]").ok());
+  CHECK(of("config: {}")->min_available == 0);
+}
+
+}  // namespace
+}  // namespace berth::replay

@@ -1,0 +1,206 @@
+// Forecasts against schedules that were worked out by hand.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "clients/sim/reload.h"
+#include "clients/sim/scenario_file.h"
+#include "clients/sim/scenario_load.h"
+#include "clients/whatif/whatif_command.h"
+#include "storage/memory/memory_store.h"
+
+namespace berth {
+namespace {
+
+constexpr double kHour = 3600;
+
+// A scenario's state, as a snapshot of it would be.
+std::unique_ptr<Snapshot> SnapshotOf(const std::string& text) {
+  const auto documents = ReadScenarios(text, "cluster.yaml");
+  INFO(documents.status().ToString());
+  REQUIRE(documents.ok());
+  SimCluster cluster(*Policies::Create(PolicyConfig{}), ScenarioStart(), SimOptions{});
+  const absl::Status loaded = LoadScenario(documents->front().scenario, &cluster);
+  INFO(loaded.ToString());
+  REQUIRE(loaded.ok());
+  auto snapshot = std::make_unique<Snapshot>();
+  REQUIRE(LoadInOrder(cluster.state(), &snapshot->state).ok());
+  snapshot->time = ScenarioStart();
+  snapshot->revision = 7;
+  return snapshot;
+}
+
+sim::v1::WhatifResult Must(const Snapshot& snapshot, const Changes& changes = {},
+                           ForecastOptions options = {.horizon = absl::Hours(2)}) {
+  const auto result = Whatif(snapshot, changes, options);
+  INFO(result.status().ToString());
+  REQUIRE(result.ok());
+  return *result;
+}
+
+// A file for as long as it lives.
+class File {
+ public:
+  File(const std::string& name, const std::string& text)
+      : path_(std::filesystem::temp_directory_path() /
+              absl::StrCat("berth-whatif-", getpid(), "-", name)) {
+    std::ofstream(path_) << text;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  const std::filesystem::path path_;
+};
+
+// One runs since half an hour, and for as long yet; the other waits for its node.
+constexpr const char* kOneWaits =
+    "nodes: [{name: n, gpus: 4}]\n"
+    "jobs:\n"
+    "- {name: runs, gpus: 4, walltime: 1h, age: 30m, on: [n]}\n"
+    "- {name: waits, gpus: 4, walltime: 1h}\n";
+
+TEST_CASE("what waits starts when what runs has reached its walltime") {
+  const auto result = Must(*SnapshotOf(kOneWaits));
+  CHECK(result.revision() == 7);
+  CHECK(result.waiting() == 1);
+  CHECK(result.running() == 1);
+  CHECK(result.without_walltime() == 0);
+  CHECK_FALSE(result.has_after());
+  REQUIRE(result.jobs_size() == 1);
+  CHECK(result.jobs(0).name() == "waits");
+  CHECK(result.jobs(0).start_before() == Approx(kHour / 2));
+  CHECK_FALSE(result.jobs(0).has_start_after());
+  CHECK(result.before().started() == 1);
+  CHECK(result.before().wait().mean() == Approx(kHour / 2));
+  // Four GPUs for an hour and a half, of two.
+  REQUIRE(result.queues_size() == 1);
+  CHECK(result.queues(0).before().at("gpu") == Approx(3));
+  CHECK(result.before().utilisation().at("gpu") == Approx(0.75));
+}
+
+TEST_CASE("another node like that one: it starts at once") {
+  const auto result =
+      Must(*SnapshotOf(kOneWaits), {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}});
+  REQUIRE(result.changes_size() == 1);
+  CHECK(result.changes(0) == "1 more nodes like n");
+  CHECK(result.jobs(0).start_before() == Approx(kHour / 2));
+  CHECK(result.jobs(0).start_after() == 0);
+  CHECK(result.after().wait().mean() == 0);
+  CHECK(result.after().utilisation().at("gpu") == Approx(0.375));
+  CHECK(result.queues(0).after().at("gpu") == Approx(3));
+}
+
+TEST_CASE("nodes of a file: new ones, and another inventory of known ones") {
+  const File more("nodes.yaml", "nodes: [{name: 'm[1-2]', gpus: 4}]\n");
+  Changes changes;
+  changes.nodes = more.path();
+  CHECK(Must(*SnapshotOf(kOneWaits), changes).jobs(0).start_after() == 0);
+  const File larger("larger.yaml", "nodes: [{name: n, gpus: 8}]\n");
+  changes.nodes = larger.path();
+  CHECK(Must(*SnapshotOf(kOneWaits), changes).jobs(0).start_after() == 0);
+}
+
+TEST_CASE("a queue's limit holds a job back until it is lifted") {
+  const auto snapshot = SnapshotOf(
+      "nodes: [{name: n, gpus: 4}]\n"
+      "queues: [{name: q, limit: {gpu: 2}}]\n"
+      "jobs:\n"
+      "- {name: 'runs', queue: q, gpus: 2, walltime: 1h, on: [n]}\n"
+      "- {name: 'waits', queue: q, gpus: 2, walltime: 1h}\n");
+  const File wider("queues.yaml", "queues: [{name: q, limit: {gpu: 4}}]\n");
+  Changes changes;
+  changes.queues = wider.path();
+  const auto result = Must(*snapshot, changes);
+  CHECK(result.jobs(0).start_before() == Approx(kHour));
+  CHECK(result.jobs(0).start_after() == 0);
+  REQUIRE(result.queues_size() == 1);
+  CHECK(result.queues(0).waiting() == 1);
+  CHECK(result.queues(0).started_before() == 1);
+}
+
+TEST_CASE("a configuration takes the place of the snapshot's") {
+  // Without the action that places jobs nothing starts.
+  const File idle("config.yaml", "config: {actions: [preempt]}\n");
+  Changes changes;
+  changes.config = idle.path();
+  const auto result = Must(*SnapshotOf(kOneWaits), changes);
+  CHECK(result.before().started() == 1);
+  CHECK(result.after().started() == 0);
+  CHECK_FALSE(result.jobs(0).has_start_after());
+}
+
+TEST_CASE("how long jobs run is assumed where nothing tells it, and may be a part of what does") {
+  const auto without = SnapshotOf(
+      "nodes: [{name: n, gpus: 4}]\n"
+      "jobs:\n"
+      "- {name: runs, gpus: 4, age: 30m, on: [n]}\n"
+      "- {name: waits, gpus: 4, walltime: 1h}\n");
+  ForecastOptions options{
+      .horizon = absl::Hours(2), .walltime_part = 1, .without_walltime = absl::Hours(1)};
+  CHECK(Must(*without, {}, options).jobs(0).start_before() == Approx(kHour / 2));
+  CHECK(Must(*without, {}, options).without_walltime() == 1);
+  options.without_walltime = absl::Hours(24);
+  CHECK_FALSE(Must(*without, {}, options).jobs(0).has_start_before());
+  options.walltime_part = 0.75;
+  CHECK(Must(*SnapshotOf(kOneWaits), {}, options).jobs(0).start_before() == Approx(kHour / 4));
+  // It has run for longer than that already.
+  options.walltime_part = 0.25;
+  CHECK(Must(*SnapshotOf(kOneWaits), {}, options).jobs(0).start_before() < 1);
+}
+
+TEST_CASE("a job that is evicted runs from the start again") {
+  const auto snapshot = SnapshotOf(
+      "config: {eviction: {minRuntime: 0s}}\n"
+      "nodes: [{name: n, gpus: 4}]\n"
+      "queues: [{name: borrower}, {name: owner, deserved: {gpu: 4}}]\n"
+      "jobs:\n"
+      "- {name: lent, queue: borrower, preemptible: true, gpus: 4, walltime: 1h, age: 30m, on: "
+      "[n]}\n"
+      "- {name: owns, queue: owner, gpus: 4, walltime: 1h}\n");
+  const auto result = Must(*snapshot, {}, {.horizon = absl::Hours(4)});
+  CHECK(result.before().evictions() == 1);
+  CHECK(result.jobs(0).name() == "owns");
+  CHECK(result.jobs(0).start_before() < 1);
+  // One hour of the owner's, then one of the other's, of four.
+  for (const sim::v1::WhatifQueue& queue : result.queues()) {
+    CHECK(queue.before().at("gpu") == Approx(1).margin(0.01));
+  }
+}
+
+TEST_CASE("what is not to be taken is refused by name") {
+  const auto message = [](const Changes& changes) {
+    return std::string(Whatif(*SnapshotOf(kOneWaits), changes, {}).status().message());
+  };
+  Changes changes;
+  changes.add_nodes = {"x=1"};
+  CHECK(message(changes) == "--add-nodes: no node \"x\"");
+  changes.add_nodes = {"n=0"};
+  CHECK(message(changes) == "--add-nodes: \"n=0\" is not NODE=COUNT, 1 to 100000");
+  const File mixed("mixed.yaml", "nodes: [{name: m}]\nqueues: [{name: q}]\n");
+  changes = {};
+  changes.nodes = mixed.path();
+  CHECK(message(changes) == mixed.path() + ": only \"nodes\" is taken");
+  MemoryStore empty;
+  CHECK(ReadSnapshot(empty).status().message() == "nothing has happened in this store");
+}
+
+TEST_CASE("people see what changes beside what is") {
+  const std::string table = PrintedWhatif(
+      Must(*SnapshotOf(kOneWaits), {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}}),
+      "table");
+  INFO(table);
+  CHECK(table.find("changed: 1 more nodes like n\n") != std::string::npos);
+  const std::string line = absl::StrFormat("%-32s %16s %16s\n", "starts: waits", "30m", "0");
+  CHECK(table.find(line) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth
