@@ -33,6 +33,7 @@ class World {
   // The name of the queue of each job. INVALID_ARGUMENT for one that the cluster has not.
   absl::StatusOr<std::vector<std::string>> QueueNames(bool own_queue) const;
   absl::Status CheckOutages() const;
+  JobSpec SpecFrom(const TraceJob& from, size_t index) const;
   absl::Status Submit(size_t index);
   absl::Status Turn(const NodeTurn& turn);
   // What comes from outside by now.
@@ -110,17 +111,9 @@ bool AnythingRuns(const ClusterState& state) {
   return false;
 }
 
-// A gang of all tasks.
-JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue) {
-  // Names of a log may repeat.
-  JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
-               .queue = queue,
-               .priority = from.priority};
-  spec.preemptible = from.preemptible;
-  spec.user = from.user;
-  spec.walltime = from.requested;
-  spec.topology = from.topology;
-  spec.ttl_after_finished = absl::ZeroDuration();
+// A gang of all tasks, of what the fields of a log say.
+JobSpec PlainSpec(const TraceJob& from) {
+  JobSpec spec;
   const auto add = [&](const std::string& name, int32_t tasks, const TaskShape& shape) {
     GroupSpec group{.name = name, .replicas = tasks, .min_available = tasks};
     group.shape = shape;
@@ -132,11 +125,28 @@ JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue) {
   return spec;
 }
 
+JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
+  JobSpec spec = from.spec == nullptr ? PlainSpec(from) : *from.spec;
+  // Names of a log may repeat.
+  spec.name = NameOfRecord(static_cast<int64_t>(index) + 1);
+  spec.queue = cluster_.state().FindQueue(queue_of_[index])->id;
+  spec.dependencies.clear();
+  spec.priority = from.priority;
+  spec.preemptible = from.preemptible;
+  spec.user = from.user;
+  spec.walltime = from.requested;
+  spec.ttl_after_finished = absl::ZeroDuration();
+  for (Time* time : {&spec.deadline, &spec.start_after}) {
+    const bool told = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
+    if (told) *time = TimeOf(*time - absl::UnixEpoch());
+  }
+  return spec;
+}
+
 absl::Status World::Submit(size_t index) {
   const TraceJob& from = workload_.jobs[index];
-  const QueueId queue = cluster_.state().FindQueue(queue_of_[index])->id;
   const JobId id = cluster_.state().next_job_id();
-  const absl::Status status = cluster_.Happen(JobSubmitted{id, SpecFrom(from, index, queue)});
+  const absl::Status status = cluster_.Happen(JobSubmitted{id, SpecFrom(from, index)});
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   }
