@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/explain_commands.h"
+#include "clients/cli/job_history.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/job_wait.h"
 #include "support/yaml_proto.h"
@@ -266,6 +267,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
            });
   AddExplainCommands(noun, session);
   AddTasksAndWatch(noun, session);
+  AddJobHistory(noun, session);
   AddLogs(noun, session);
   AddWait(noun, session);
   AddCancel(noun, session);

@@ -33,6 +33,7 @@ class World {
   // The name of the queue of each job. INVALID_ARGUMENT for one that the cluster has not.
   absl::StatusOr<std::vector<std::string>> QueueNames(bool own_queue) const;
   absl::Status CheckOutages() const;
+  JobSpec SpecFrom(const TraceJob& from, size_t index) const;
   absl::Status Submit(size_t index);
   absl::Status Turn(const NodeTurn& turn);
   // What comes from outside by now.
@@ -111,18 +112,9 @@ bool AnythingRuns(const ClusterState& state) {
   return false;
 }
 
-// A gang of all tasks, if nothing else is said of jobs of one group.
-JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue, const JobTemplate& how) {
-  // Names of a log may repeat.
-  JobSpec spec{.name = NameOfRecord(static_cast<int64_t>(index) + 1),
-               .queue = queue,
-               .priority = from.priority};
-  spec.preemptible = from.preemptible;
-  spec.user = from.user;
-  spec.walltime = from.requested;
-  spec.strategy = how.strategy;
-  spec.topology = from.topology.mode == TopologyMode::kNone ? how.topology : from.topology;
-  spec.ttl_after_finished = absl::ZeroDuration();
+// A gang of all tasks, of what the fields of a log say, if no minimum is said of jobs of one group.
+JobSpec PlainSpec(const TraceJob& from, const JobTemplate& how) {
+  JobSpec spec;
   const auto add = [&](const std::string& name, int32_t tasks, const TaskShape& shape) {
     GroupSpec group{.name = name, .replicas = tasks, .min_available = tasks};
     if (how.min_available > 0 && from.more.empty()) {
@@ -137,12 +129,31 @@ JobSpec SpecFrom(const TraceJob& from, size_t index, QueueId queue, const JobTem
   return spec;
 }
 
+JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
+  JobSpec spec = from.spec == nullptr ? PlainSpec(from, options_.jobs) : *from.spec;
+  // Names of a log may repeat.
+  spec.name = NameOfRecord(static_cast<int64_t>(index) + 1);
+  spec.queue = cluster_.state().FindQueue(queue_of_[index])->id;
+  spec.dependencies.clear();
+  const JobTemplate& how = options_.jobs;
+  if (spec.strategy == Strategy::kDefault) spec.strategy = how.strategy;
+  if (spec.topology.mode == TopologyMode::kNone) spec.topology = how.topology;
+  spec.priority = from.priority;
+  spec.preemptible = from.preemptible;
+  spec.user = from.user;
+  spec.walltime = from.requested;
+  spec.ttl_after_finished = absl::ZeroDuration();
+  for (Time* time : {&spec.deadline, &spec.start_after}) {
+    const bool told = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
+    if (told) *time = TimeOf(*time - absl::UnixEpoch());
+  }
+  return spec;
+}
+
 absl::Status World::Submit(size_t index) {
   const TraceJob& from = workload_.jobs[index];
-  const QueueId queue = cluster_.state().FindQueue(queue_of_[index])->id;
   const JobId id = cluster_.state().next_job_id();
-  const absl::Status status =
-      cluster_.Happen(JobSubmitted{id, SpecFrom(from, index, queue, options_.jobs)});
+  const absl::Status status = cluster_.Happen(JobSubmitted{id, SpecFrom(from, index)});
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   }

@@ -10,6 +10,7 @@
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/fill.h"
 #include "clients/replay/gnuplot.h"
+#include "clients/replay/history_workload.h"
 #include "clients/replay/jitter.h"
 #include "clients/replay/network_progress.h"
 #include "clients/replay/network_result.h"
@@ -26,11 +27,12 @@ namespace {
 absl::StatusOr<std::string> FormatOf(const ReplayArguments& arguments) {
   if (!arguments.format.empty()) return arguments.format;
   const absl::string_view name = absl::StripSuffix(arguments.trace, ".gz");
+  if (absl::EndsWith(name, ".jsonl")) return std::string("history");
   for (const char* format : {"swf", "csv"}) {
     if (absl::EndsWith(name, absl::StrCat(".", format))) return std::string(format);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(arguments.trace, ": neither .swf nor .csv: say --format"));
+      absl::StrCat(arguments.trace, ": neither .swf, .csv nor .jsonl: say --format"));
 }
 
 absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
@@ -45,9 +47,15 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
                              .perfect_times = arguments.perfect_times};
     return ReadSwf(*text, arguments.trace, options);
   }
+  if (arguments.cluster.empty()) {
+    return absl::InvalidArgumentError("CSV and histories need --cluster");
+  }
   if (arguments.processors != 0) return absl::InvalidArgumentError("--processors is for SWF");
   if (arguments.perfect_times) return absl::InvalidArgumentError("--perfect-times is for SWF");
-  if (arguments.cluster.empty()) return absl::InvalidArgumentError("CSV needs --cluster");
+  if (*format == "history") {
+    if (!arguments.columns.empty()) return absl::InvalidArgumentError("--columns is for CSV");
+    return ReadHistory(*text, arguments.trace);
+  }
   const bool timed = arguments.fill == 0;
   const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns, timed);
   if (!columns.ok()) {

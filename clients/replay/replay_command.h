@@ -14,7 +14,7 @@ namespace berth::replay {
 
 struct ReplayArguments {
   std::string trace;
-  std::string format;                // "swf", "csv", or empty: by the file's name
+  std::string format;                // "swf", "csv", "history", or empty: by the file's name
   std::string columns;               // of CSV
   int64_t processors = 0;            // of SWF; 0: as the log says
   bool perfect_times = false;        // of SWF

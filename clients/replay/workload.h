@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,14 @@ struct TraceJob {
   int32_t tasks = 1;                              // a gang, each of this shape
   TaskShape shape;
   std::vector<TraceGroup> more = {};  // further groups of the same gang, of other shapes
-  TopologyConstraint topology = {};
   std::string user;
   std::string queue;  // empty: not told
   int32_t priority = 0;
   bool preemptible = false;
   TraceEnd ended = TraceEnd::kCompleted;
+  // What else is known of it: placement, topology, deadline, ... Name, queue, dependencies and what
+  // the fields above say are not taken from it. Times as real time. Null: nothing.
+  std::shared_ptr<const JobSpec> spec = nullptr;
   bool overran = false;  // it had run longer than requested: `run` is what it had asked for
   std::string training;  // its class in a network model, by name; empty: not told
 };

@@ -177,15 +177,17 @@ int Replay(const ReplayCommand& command) {
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
-  CLI::Option* trace =
-      to->app->add_option("TRACE", to->arguments.trace, "SWF or CSV, compressed by gzip or not");
+  CLI::Option* trace = to->app->add_option(
+      "TRACE", to->arguments.trace, "SWF, CSV or `berth job history`, compressed by gzip or not");
   to->app
       ->add_option("--compare", to->compare,
                    "Replay nothing: two results that -o json gave, side by side")
       ->expected(2)
       ->excludes(trace);
-  to->app->add_option("--format", to->arguments.format, "swf or csv; default: by the file's name")
-      ->check(CLI::IsMember({"swf", "csv"}));
+  to->app
+      ->add_option("--format", to->arguments.format,
+                   "swf, csv or history; default: by the file's name")
+      ->check(CLI::IsMember({"swf", "csv", "history"}));
   to->app->add_option("--columns", to->arguments.columns,
                       "Of CSV: FIELD=COLUMN, separated by commas");
   to->app

@@ -1,0 +1,65 @@
+#include "clients/cli/job_history.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/strip.h"
+#include "clients/cli/by_name.h"
+
+namespace berth {
+namespace {
+
+using JobStub = v1::JobService::StubInterface;
+
+struct HistoryArguments {
+  std::string queue;
+  std::vector<std::string> labels;
+};
+
+v1::ListJobsRequest HistoryRequest(const HistoryArguments& arguments) {
+  v1::ListJobsRequest request;
+  v1::JobFilter& filter = *request.mutable_filter();
+  filter.set_queue(arguments.queue);
+  for (const v1::JobState state : {v1::JOB_SUCCEEDED, v1::JOB_FAILED, v1::JOB_CANCELLED}) {
+    filter.add_states(state);
+  }
+  for (const std::string& label : arguments.labels) {
+    const auto pair = KeyValueFrom(label);
+    (*filter.mutable_labels())[pair.first] = pair.second;
+  }
+  return request;
+}
+
+// Page by page as they come: a history may be long.
+absl::Status History(Session& session, const HistoryArguments& arguments) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  return (*client)->List<JobStub, v1::ListJobsRequest, v1::ListJobsResponse>(
+      &JobStub::ListJobs, HistoryRequest(arguments), [&](const v1::ListJobsResponse& page) {
+        for (const v1::Job& job : page.jobs()) {
+          std::string line;
+          // Fails only for an Any of unknown type, and no job has one.
+          (void)google::protobuf::util::MessageToJsonString(job, &line);
+          session.out() << absl::StripSuffix(line, "\n") << "\n";
+        }
+        return session.out().good();  // else nobody reads any more
+      });
+}
+
+}  // namespace
+
+void AddJobHistory(CLI::App& noun, Session& session) {
+  auto arguments = std::make_shared<HistoryArguments>();
+  CLI::App* history = AddCommand(
+      noun, session, "history", "jobs that have ended, a JSON object a line, for berth-sim replay",
+      [arguments](Session& s) { return s.Finish(History(s, *arguments)); });
+  history->add_option("--queue,-q", arguments->queue, "only of this queue");
+  history->add_option("--label,-l", arguments->labels, "only with this label; may be repeated")
+      ->allow_extra_args(false)
+      ->check(kIsKeyValue);
+}
+
+}  // namespace berth
