@@ -309,8 +309,14 @@ class RandomCluster {
       case 3:
       case 4:
         return JobDeleted{job->id};
-      case 5:
-        return JobRunRecorded{job->id};
+      case 5: {
+        if (Ended(job->status.state)) return JobRunRecorded{job->id};
+        JobStatus ran = job->status;
+        ran.state = JobState::kSucceeded;
+        ran.start = now_ - absl::Minutes(1 + random_.Below(900));
+        ran.end = now_;
+        return JobStatusChanged{job->id, ran};
+      }
       default: {
         JobStatus status = random_.AnyJobStatus();
         status.starts = job->status.starts;
