@@ -32,9 +32,10 @@ double UsefulPart(const Workload& workload, const ReplayRun& run, const NetworkR
     const Duration left = stopped == network.stopped.end() ? Duration() : stopped->second;
     work += DevicesOf(job) * absl::ToDoubleSeconds(job.run - left);
   }
-  for (const std::string& kind : kinds) {
-    const auto found = run.held.find(kind);
-    if (found != run.held.end()) held += found->second;
+  for (size_t i = 0; i < run.resources.size(); ++i) {
+    if (kinds.count(run.resources[i]) == 0) continue;
+    const auto unit = static_cast<double>(UnitOf(ResourceKind{static_cast<uint8_t>(i)}));
+    held += run.total.share.held.amount[i] / unit;
   }
   return held > 0 ? work / held : 0;
 }

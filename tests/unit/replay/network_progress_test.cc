@@ -1,6 +1,7 @@
 // Replays with a network model, against schedules that were worked out by hand.
 #include "clients/replay/network_progress.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -146,7 +147,9 @@ TEST_CASE("a job that has some of its tasks only makes no progress, and waits") 
   one_by_one.min_available = 1;
   const Ran ran = Must(workload, "nodes: [{name: n, gpus: 2}]\n", one_by_one);
   CHECK(Schedule(ran.run) == "0-100 100-200");
-  CHECK(ran.run.held.at("gpu") == Approx(100 + 100 + 200));
+  const auto gpu = std::find(ran.run.resources.begin(), ran.run.resources.end(), "gpu");
+  const auto kind = static_cast<size_t>(gpu - ran.run.resources.begin());
+  CHECK(ran.run.total.share.held.amount.at(kind) == Approx(1000 * (100 + 100 + 200)));
 }
 
 TEST_CASE("walltimes are kept: a slow job is stopped with work left") {
@@ -181,7 +184,7 @@ TEST_CASE("evicted: all of the work again, at the rate of the new place") {
   // Then the other's 10,000 s at a half.
   const Ran ran = Must(workload, kTwoNodes + queues, With(Strategy::kSpread));
   CHECK(Schedule(ran.run) == "0-26500 4000-6500");
-  CHECK(ran.run.evictions == 2);
+  CHECK(ran.run.outcomes[0].evicted_tasks == 2);
 }
 
 TEST_CASE("where the network is no bottleneck, all is as without it") {
