@@ -188,12 +188,12 @@ TEST_CASE("evicted: all of the work again, at the rate of the new place") {
 }
 
 TEST_CASE("where the network is no bottleneck, all is as without it") {
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (const uint64_t seed : {1, 2}) {
     Random random(seed);
     Workload workload;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 40; ++i) {
       const auto run = static_cast<int>(1 + random.Below(500));
-      workload.jobs.push_back(Job(i + 1, i * 20, run, 1 + static_cast<int>(random.Below(4)),
+      workload.jobs.push_back(Job(i + 1, i * 100, run, 1 + static_cast<int>(random.Below(4)),
                                   run + static_cast<int>(random.Below(300))));
     }
     sim::v1::NetworkModel model;
