@@ -81,6 +81,7 @@ void Recorder::Look(double time, const Node& node) {
 
 void Recorder::Bound(double time, size_t job, const std::vector<Placement>& placements) {
   if (!on_ || !spans_) return;
+  Gone(time, job);  // it may have been stopped and started at one moment
   std::vector<DeviceUseSpan>& open = open_[job];
   for (const Placement& place : placements) {
     const Node& node = state_.nodes().At(place.node);

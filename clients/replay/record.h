@@ -61,7 +61,7 @@ class Recorder {
   void Happens(const Moment& moment);
   void Share(double time, size_t queue, double share);
   void Look(double time, const Node& node);
-  // Tasks of the job got devices; all of the job gave them back.
+  // The gang got its places; all of the job gave them back.
   void Bound(double time, size_t job, const std::vector<Placement>& placements);
   void Gone(double time, size_t job);
   // Of the main resource.

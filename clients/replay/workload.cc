@@ -32,8 +32,11 @@ double GpusOf(const TraceJob& job) {
 }
 
 void SortBySubmit(Workload* workload) {
-  std::stable_sort(workload->jobs.begin(), workload->jobs.end(),
-                   [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
+  const auto earlier = [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; };
+  std::vector<TraceJob>& jobs = workload->jobs;
+  // Logs mostly are in order, and jobs are long to move.
+  if (std::is_sorted(jobs.begin(), jobs.end(), earlier)) return;
+  std::stable_sort(jobs.begin(), jobs.end(), earlier);
 }
 
 std::map<std::string, int64_t> CountsOf(const Workload& workload) {
