@@ -136,7 +136,7 @@ void Meter::After(const EventBody& event) {
     Outcome& outcome = run_.outcomes[IndexOf(bound->job)];
     const Job& job = state_.jobs().At(bound->job);
     if (job.tasks.size() > 1) outcome.tier = CommonTier(state_, NodesOf(job));
-    recorder_.Bound(now_, IndexOf(bound->job), bound->placements);
+    recorder_.Bound(now_, IndexOf(bound->job), *bound);
   } else if (const auto* changed = std::get_if<JobStatusChanged>(&event)) {
     if (Ended(changed->status.state)) Touch(changed->job);
   } else if (const auto* registered = std::get_if<NodeRegistered>(&event)) {
@@ -176,6 +176,7 @@ void Meter::Look(size_t at) {
   const Resources now = job == nullptr ? Resources{} : HeldBy(*job);
   const auto found = held_.find(at);
   const Resources before = found == held_.end() ? Resources{} : found->second;
+  recorder_.LookAtJob(now_, at, job);
   Outcome& outcome = run_.outcomes[at];
   const bool waited = !outcome.over && before.IsZero();
   const bool waits = !over && now.IsZero();
@@ -183,7 +184,6 @@ void Meter::Look(size_t at) {
     Move(at, now - before, 1, static_cast<int>(waits) - static_cast<int>(waited));
     if (now.IsZero()) {
       held_.erase(at);
-      recorder_.Gone(now_, at);
     } else {
       held_[at] = now;
     }

@@ -79,28 +79,47 @@ void Recorder::Look(double time, const Node& node) {
                                   .ready = node.status.state == NodeState::kReady});
 }
 
-void Recorder::Bound(double time, size_t job, const std::vector<Placement>& placements) {
+void Recorder::Bound(double time, size_t job, const TasksBound& bound) {
   if (!on_ || !spans_) return;
-  Gone(time, job);  // it may have been stopped and started at one moment
-  std::vector<DeviceUseSpan>& open = open_[job];
-  for (const Placement& place : placements) {
+  const Job& now = state_.jobs().At(bound.job);
+  LookAtJob(time, job, &now);  // some may have been stopped and started at one moment
+  std::vector<OpenSpan>& open = open_[job];
+  for (const Placement& place : bound.placements) {
     const Node& node = state_.nodes().At(place.node);
     const size_t index = index_[node.id.value];
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       if (!place.devices.Has(i) || node.spec.devices[i].kind != kSharedKind) continue;
-      open.push_back({.node = index, .device = gpu_of_[index][i], .job = job, .start = time});
+      open.push_back(
+          {.span = {.node = index, .device = gpu_of_[index][i], .job = job, .start = time},
+           .task = place.task,
+           .attempt = now.tasks[place.task].attempt});
     }
   }
 }
 
-void Recorder::Gone(double time, size_t job) {
+void Recorder::Close(double time, const OpenSpan& open) {
+  if (time <= open.span.start) return;
+  record_.spans.push_back(open.span);
+  record_.spans.back().end = time;
+}
+
+void Recorder::LookAtJob(double time, size_t job, const Job* now) {
   const auto found = open_.find(job);
   if (found == open_.end()) return;
-  for (DeviceUseSpan& span : found->second) {
-    span.end = time;
-    if (span.end > span.start) record_.spans.push_back(span);
+  std::vector<OpenSpan> kept;
+  for (const OpenSpan& open : found->second) {
+    const Task* task = now == nullptr ? nullptr : &now->tasks[open.task];
+    if (task != nullptr && task->attempt == open.attempt && Occupies(task->state)) {
+      kept.push_back(open);
+    } else {
+      Close(time, open);
+    }
   }
-  open_.erase(found);
+  if (kept.empty()) {
+    open_.erase(found);
+  } else {
+    found->second = std::move(kept);
+  }
 }
 
 Record Recorder::Take() { return std::move(record_); }

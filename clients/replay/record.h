@@ -61,9 +61,10 @@ class Recorder {
   void Happens(const Moment& moment);
   void Share(double time, size_t queue, double share);
   void Look(double time, const Node& node);
-  // The gang got its places; all of the job gave them back.
-  void Bound(double time, size_t job, const std::vector<Placement>& placements);
-  void Gone(double time, size_t job);
+  // Tasks of the job got these places.
+  void Bound(double time, size_t job, const TasksBound& bound);
+  // Which of its tasks have theirs still; null: the job is gone.
+  void LookAtJob(double time, size_t job, const Job* now);
   // Of the main resource.
   double HeldPart(const Resources& held) const;
   Record Take();
@@ -74,9 +75,14 @@ class Recorder {
   ResourceKind main_ = kCpu;
   int64_t capacity_ = 0;  // of it, of all nodes
   bool spans_ = false;
-  std::vector<size_t> index_;                                     // by node id
-  std::vector<std::vector<size_t>> gpu_of_;                       // by node, of its devices
-  absl::flat_hash_map<size_t, std::vector<DeviceUseSpan>> open_;  // by job; never walked through
+  std::vector<size_t> index_;                // by node id
+  std::vector<std::vector<size_t>> gpu_of_;  // by node, of its devices
+  struct OpenSpan {
+    DeviceUseSpan span;
+    uint32_t task = 0, attempt = 0;
+  };
+  void Close(double time, const OpenSpan& open);
+  absl::flat_hash_map<size_t, std::vector<OpenSpan>> open_;  // by job; never walked through
   Record record_;
 };
 

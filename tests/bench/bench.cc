@@ -31,6 +31,8 @@ std::vector<Benchmark> AllBenchmarks() {
        CoreReclaimMany},
       {"core.look_again", "ms for a cycle that looks at 380 kinds of jobs, none of which fits",
        CoreLookAgain},
+      {"replay.small", "jobs replayed on 16 nodes: submits, starts and ends per second", ReplaySmall},
+      {"replay.large", "100,000 jobs replayed on 10,000 nodes: the same", ReplayLarge},
       {"topology.load", "s to load 100,000 nodes in 10,000 racks and 12,500 NVLink domains",
        TopologyLoad},
       {"topology.join", "s to find the HyperNodes of 100,000 nodes among 10,000 expressions",

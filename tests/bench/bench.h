@@ -1,10 +1,10 @@
 // berth-bench: what a Berth installation reaches, one JSON object a line.
 //
 // Rows named core.* and topology.* measure the engine (and storage) alone, in a process of their
-// own (core_figures.h). Every other row starts its own berthd (and simulated agents) in a temporary
-// directory, from the folder that holds berth-bench itself, and measures from outside through the
-// public API. Rows that fit many times into a minute are run several times; the value is the
-// median, with the least and the greatest beside it.
+// own (core_figures.h); replay.* berth-sim's replays, in this one. Every other row starts its own
+// berthd (and simulated agents) in a temporary directory, from the folder that holds berth-bench
+// itself, and measures from outside through the public API. Rows that fit many times into a minute
+// are run several times; the value is the median, with the least and the greatest beside it.
 #ifndef BERTH_TESTS_BENCH_BENCH_H_
 #define BERTH_TESTS_BENCH_BENCH_H_
 
@@ -51,6 +51,8 @@ std::vector<Row> CoreVictims(const Options& options);
 std::vector<Row> CoreReclaimLarge(const Options& options);
 std::vector<Row> CoreReclaimMany(const Options& options);
 std::vector<Row> CoreLookAgain(const Options& options);
+std::vector<Row> ReplaySmall(const Options& options);
+std::vector<Row> ReplayLarge(const Options& options);
 std::vector<Row> TopologyLoad(const Options& options);
 std::vector<Row> TopologyJoin(const Options& options);
 std::vector<Row> SubmitBatch(const Options& options);

@@ -1,0 +1,213 @@
+// Replays of random workloads: what must hold of every schedule, and a list scheduler of a few
+// lines that comes to the same where the engine is told to serve strictly in order.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "clients/replay/replay.h"
+#include "clients/replay/replay_result.h"
+#include "clients/sim/scenario_file.h"
+#include "support/random.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+namespace berth::replay {
+namespace {
+
+sim::v1::Scenario Cluster(const std::string& text) {
+  const auto documents = ReadScenarios(text, "cluster.yaml");
+  INFO(documents.status().ToString());
+  REQUIRE(documents.ok());
+  return documents->front().scenario;
+}
+
+ReplayRun Must(const Workload& workload, const sim::v1::Scenario& cluster,
+               const ReplayOptions& options) {
+  absl::StatusOr<ReplayRun> run = Replay(workload, cluster, options);
+  INFO(run.status().ToString());
+  REQUIRE(run.ok());
+  return *std::move(run);
+}
+
+int64_t Between(Random* random, int64_t least, int64_t most) {
+  return least + static_cast<int64_t>(random->Below(static_cast<uint64_t>(most - least + 1)));
+}
+
+TraceJob CpuJob(Random* random, int64_t submit, int64_t most_cores) {
+  TraceJob job;
+  job.submit = absl::Seconds(submit);
+  job.run = absl::Seconds(Between(random, 1, 300));
+  job.requested = job.run + absl::Seconds(Between(random, 0, 300));
+  job.shape.cpu_millis = 1000 * Between(random, 1, most_cores);
+  job.queue = "all";
+  return job;
+}
+
+// In order of arrival, each as soon as it fits, and never before the one ahead of it.
+std::vector<Duration> ListSchedule(const std::vector<TraceJob>& jobs, int64_t cpu_millis) {
+  std::vector<Duration> starts;
+  Duration now;
+  for (const TraceJob& job : jobs) {
+    now = std::max(now, job.submit);
+    const auto in_use = [&] {
+      int64_t sum = 0;
+      for (size_t i = 0; i < starts.size(); ++i) {
+        if (starts[i] + jobs[i].run > now) sum += jobs[i].shape.cpu_millis;
+      }
+      return sum;
+    };
+    while (in_use() + job.shape.cpu_millis > cpu_millis) {
+      Duration next = absl::InfiniteDuration();  // the next end
+      for (size_t i = 0; i < starts.size(); ++i) {
+        const Duration end = starts[i] + jobs[i].run;
+        if (end > now) next = std::min(next, end);
+      }
+      now = next;
+    }
+    starts.push_back(now);
+  }
+  return starts;
+}
+
+TEST_CASE("strictly in order: as a list scheduler does") {
+  const sim::v1::Scenario cluster = Cluster(
+      "nodes: [{name: n, cpu: 16}]\n"
+      "queues: [{name: all, order: FifoStrict}]\n"
+      "config: {actions: [allocate]}\n");
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Workload workload;
+    for (int64_t i = 0, now = 0; i < 60; ++i) {
+      now += Between(&random, 0, 60);
+      workload.jobs.push_back(CpuJob(&random, now, 16));
+    }
+    const ReplayRun run = Must(workload, cluster, {});
+    const std::vector<Duration> expected = ListSchedule(workload.jobs, 16'000);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      INFO("job " << i);
+      REQUIRE(run.outcomes[i].first_start == expected[i]);
+      REQUIRE(run.outcomes[i].end == expected[i] + workload.jobs[i].run);
+    }
+  }
+}
+
+Workload RandomGangs(Random* random) {
+  Workload workload;
+  for (int64_t i = 0, now = 0; i < 80; ++i) {
+    now += Between(random, 0, 90);
+    TraceJob job = CpuJob(random, now, 4);
+    job.name = NameOfRecord(i + 1);
+    job.tasks = static_cast<int32_t>(Between(random, 1, 4));
+    job.shape.devices = {{.kind = "gpu", .count = static_cast<int32_t>(Between(random, 1, 4))}};
+    job.queue = Between(random, 0, 1) == 0 ? "a" : "b";
+    job.user = absl::StrCat("u", Between(random, 0, 3));
+    job.preemptible = Between(random, 0, 2) > 0;
+    job.priority = static_cast<int32_t>(Between(random, 0, 2));
+    workload.jobs.push_back(std::move(job));
+  }
+  return workload;
+}
+
+// No GPU has two jobs at one time.
+void CheckOverlap(const Record& record) {
+  std::map<std::pair<size_t, size_t>, std::vector<std::pair<double, double>>> by_gpu;
+  for (const DeviceUseSpan& span : record.spans) {
+    by_gpu[{span.node, span.device}].emplace_back(span.start, span.end);
+  }
+  for (auto& [gpu, spans] : by_gpu) {
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i) REQUIRE(spans[i - 1].second <= spans[i].first);
+  }
+}
+
+// Every job ran as long as it should, on as many GPUs as it should, and what was lost besides is
+// what was counted as lost.
+void CheckJobs(const Workload& workload, const ReplayRun& run) {
+  std::vector<double> gpu_seconds(workload.jobs.size());
+  for (const DeviceUseSpan& span : run.record.spans) {
+    gpu_seconds[span.job] += span.end - span.start;
+  }
+  double in_vain = 0, all = 0;
+  for (size_t i = 0; i < workload.jobs.size(); ++i) {
+    INFO("job " << i);
+    const TraceJob& job = workload.jobs[i];
+    const Outcome& outcome = run.outcomes[i];
+    REQUIRE(outcome.first_start >= job.submit);
+    REQUIRE(outcome.end >= outcome.first_start + job.run);
+    REQUIRE(outcome.end < absl::InfiniteDuration());
+    const double useful = GpusOf(job) * absl::ToDoubleSeconds(job.run);
+    const bool stopped = outcome.preemptions > 0 || outcome.failures > 0;
+    if (!stopped) REQUIRE(outcome.end == outcome.first_start + job.run);
+    REQUIRE(gpu_seconds[i] >= Approx(useful));
+    in_vain += gpu_seconds[i] - useful;
+    all += gpu_seconds[i];
+  }
+  const auto gpu = static_cast<size_t>(
+      std::find(run.resources.begin(), run.resources.end(), "gpu") - run.resources.begin());
+  const double lost = run.total.lost.amount[gpu] + run.total.lost_to_failures.amount[gpu];
+  CHECK(lost / kWhole == Approx(in_vain).margin(1e-6));
+  CHECK(run.total.share.held.amount[gpu] / kWhole == Approx(all));
+}
+
+// What queues and users have together is what all have.
+void CheckSums(const ReplayRun& run) {
+  const std::vector<OwnerSum>* const sets[] = {&run.queues, &run.users};
+  for (const std::vector<OwnerSum>* set : sets) {
+    Amounts held, lost;
+    size_t jobs = 0;
+    for (const OwnerSum& owner : *set) {
+      held.Add(owner.share.held);
+      lost.Add(owner.lost);
+      jobs += owner.jobs.size();
+    }
+    CHECK(jobs == run.outcomes.size());
+    for (size_t kind = 0; kind < run.resources.size(); ++kind) {
+      CHECK(held.amount[kind] == Approx(run.total.share.held.amount[kind]));
+      CHECK(lost.amount[kind] == Approx(run.total.lost.amount[kind]));
+    }
+  }
+}
+
+TEST_CASE("of every replay: no overlap, no job lost, and sums that agree") {
+  const sim::v1::Scenario cluster = Cluster(
+      "nodes: [{name: 'n[0-3]', cpu: 16, gpus: 4}]\n"
+      "queues: [{name: a, deserved: {gpu: 10}}, {name: b, deserved: {gpu: 6}}]\n");
+  int64_t preemptions = 0, failures = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    const Workload workload = RandomGangs(&random);
+    ReplayOptions options{.record = true};
+    for (int64_t time = 500; time < 4000; time += Between(&random, 700, 1500)) {
+      options.outages.push_back({.node = absl::StrCat("n", Between(&random, 0, 3)),
+                                 .down = absl::Seconds(time),
+                                 .up = absl::Seconds(time + Between(&random, 1, 600))});
+    }
+    const ReplayRun run = Must(workload, cluster, options);
+    CheckOverlap(run.record);
+    CheckJobs(workload, run);
+    CheckSums(run);
+    for (const Moment& moment : run.record.moments) REQUIRE(moment.held <= 1);
+    for (const NodeMoment& moment : run.record.node_moments) REQUIRE(moment.held <= 1);
+    for (const std::optional<double> index : {run.queue_fairness, run.user_fairness}) {
+      if (index.has_value()) CHECK((*index > 0.2 && *index <= 1));
+    }
+    for (const Outcome& outcome : run.outcomes) {
+      preemptions += outcome.preemptions;
+      failures += outcome.failures;
+    }
+    // Measured without a record as with one.
+    const ReplayRun again = Must(workload, cluster, {.outages = options.outages});
+    CHECK(Figures(workload, again, "p").SerializeAsString() ==
+          Figures(workload, run, "p").SerializeAsString());
+  }
+  CHECK(preemptions > 0);  // else this would say less than it seems
+  CHECK(failures > 0);
+}
+
+}  // namespace
+}  // namespace berth::replay
