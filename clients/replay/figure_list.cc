@@ -73,6 +73,7 @@ std::vector<Figure> FigureList(const sim::v1::PolicyResult& policy) {
 }
 
 std::vector<FigureRow> FigureRows(const std::vector<const sim::v1::PolicyResult*>& policies) {
+  using Values = std::vector<std::optional<double>>;
   std::vector<FigureRow> rows;
   for (size_t column = 0; column < policies.size(); ++column) {
     size_t after = 0;  // where a figure that is new has its place
@@ -85,7 +86,7 @@ std::vector<FigureRow> FigureRows(const std::vector<const sim::v1::PolicyResult*
                             FigureRow{.name = figure.name,
                                       .unit = figure.unit,
                                       .digits = figure.digits,
-                                      .values = {policies.size(), std::nullopt}});
+                                      .values = Values(policies.size())});
       }
       found->values[column] = figure.value;
       after = static_cast<size_t>(found - rows.begin()) + 1;

@@ -105,7 +105,8 @@ Workload RandomGangs(Random* random) {
     job.shape.devices = {{.kind = "gpu", .count = static_cast<int32_t>(Between(random, 1, 4))}};
     job.queue = Between(random, 0, 1) == 0 ? "a" : "b";
     job.user = absl::StrCat("u", Between(random, 0, 3));
-    job.preemptible = Between(random, 0, 2) > 0;
+    // What may not be taken back may not have more than its queue deserves.
+    job.preemptible = Between(random, 0, 2) > 0 || GpusOf(job) > 6;
     job.priority = static_cast<int32_t>(Between(random, 0, 2));
     workload.jobs.push_back(std::move(job));
   }
