@@ -107,7 +107,8 @@ Workload RandomGangs(Random* random) {
     job.user = absl::StrCat("u", Between(random, 0, 3));
     // What may not be taken back may not have more than its queue deserves.
     job.preemptible = Between(random, 0, 2) > 0 || GpusOf(job) > 6;
-    job.priority = static_cast<int32_t>(Between(random, 0, 2));
+    // No priorities: preempting and reclaiming in turn may go on for ever (docs/engine.md,
+    // Victims).
     workload.jobs.push_back(std::move(job));
   }
   return workload;
@@ -203,8 +204,7 @@ TEST_CASE("of every replay: no overlap, no job lost, and sums that agree") {
     }
     // Measured without a record as with one.
     const ReplayRun again = Must(workload, cluster, {.outages = options.outages});
-    CHECK(Figures(workload, again, "p").SerializeAsString() ==
-          Figures(workload, run, "p").SerializeAsString());
+    CHECK(Figures(workload, again, "p").DebugString() == Figures(workload, run, "p").DebugString());
   }
   CHECK(preemptions > 0);  // else this would say less than it seems
   CHECK(failures > 0);
