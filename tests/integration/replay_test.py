@@ -164,7 +164,7 @@ class Replay(unittest.TestCase):
                 ((self.folder / "none.swf",), "none.swf: No such file"),
                 ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: a record has 18 fields, this one 3"),
                 ((self.write("jobs.csv", "a,b\n"), "--columns", "submit=a,run=b"), "CSV and histories need --cluster"),
-                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" is taken'),
+                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are taken'),
                 ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
             with self.subTest(words):
                 done = self.run_it(*arguments)
