@@ -68,7 +68,6 @@ class Meter {
   Amounts lost_, lost_to_failures_;
   RoomMeter rooms_;
   int64_t first_job_ = 0;
-  size_t submitted_ = 0;
   absl::flat_hash_map<size_t, Resources> held_;  // by jobs that hold something
   std::vector<JobId> jobs_;                      // touched; may repeat
   std::vector<NodeId> nodes_;                    // likewise
