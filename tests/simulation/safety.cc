@@ -90,6 +90,7 @@ void Safety::OnCancelling(const std::string& name) {
 void Safety::OnCancelled(const std::string& name) { jobs_.at(name).cancelled = true; }
 
 void Safety::OnRead(const std::string& name, bool found, bool ended) {
+  latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
   if (!found) {
     if (job.acked && !MayBeForgotten(job)) {
@@ -113,7 +114,7 @@ void Safety::MayEnd(Job& job) {
 
 // Nothing of it has ended, and nobody has cancelled it: then it cannot have ended either.
 bool Safety::MayBeForgotten(const Job& job) const {
-  return job.may_end_since && wall_() >= *job.may_end_since + ttl_;
+  return job.may_end_since && std::max(latest_, wall_()) >= *job.may_end_since + ttl_;
 }
 
 // ---- What ran

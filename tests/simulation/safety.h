@@ -98,6 +98,8 @@ class Safety final : public Observer {
   const std::vector<NodeRoom> nodes_;
   const absl::Duration ttl_;
   const std::function<absl::Time()> wall_;
+  Time latest_ =
+      absl::InfinitePast();  // of it: what was forgotten stays so when clocks are set back
   const std::function<void(const std::string&)> fail_;
   const ActorPtr self_ = std::make_shared<Actor>();
   std::map<std::string, Job> jobs_;
