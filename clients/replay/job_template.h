@@ -15,7 +15,7 @@ namespace berth::replay {
 struct JobTemplate {
   Strategy strategy = Strategy::kDefault;
   TopologyConstraint topology;
-  int32_t min_available = 0;  // of the tasks, at most; 0: all, a gang
+  int32_t min_available = 0;  // of the tasks, at most, of jobs of one group; 0: all, a gang
 };
 
 // INVALID_ARGUMENT, with the path, for more than one job, and for a field that is not taken: it
