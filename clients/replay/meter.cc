@@ -84,15 +84,22 @@ void Meter::TouchTasksOf(NodeId id) {
   for (const TaskKey& key : state_.nodes().At(id).tasks) Touch(key.job);
 }
 
-// What a task has run is in vain.
+// What a task has run is in vain; of one that was told to stop, what it has held since.
 void Meter::Lose(const Job& job, uint32_t index, Time now, bool failure) {
   const Task& task = job.tasks[index];
-  const bool runs = task.state == TaskState::kRunning ||
-                    (task.state == TaskState::kLost && task.before_lost == TaskState::kRunning);
-  if (!runs) return;
+  const TaskState state = task.state == TaskState::kLost ? task.before_lost : task.state;
+  const auto stopped = stopped_.find({job.id, index});
+  const bool stops = state == TaskState::kReleasing && stopped != stopped_.end();
+  if (state != TaskState::kRunning && !stops) return;
+  const Time since = stops ? stopped->second : task.start;
+  stopped_[{job.id, index}] = now;
+  AddLost(job, index, now - since, failure);
+}
+
+void Meter::AddLost(const Job& job, uint32_t index, Duration lost, bool failure) {
   const ShapeId shape = job.groups[GroupOf(job, index)].shape;
   const Resources& amounts = state_.interner().Shape(shape).resources;
-  const double seconds = absl::ToDoubleSeconds(now - task.start);
+  const double seconds = absl::ToDoubleSeconds(lost);
   const size_t at = IndexOf(job.id);
   OwnerSet* const sets[] = {&queues_, &users_};
   for (OwnerSet* set : sets) {
@@ -111,18 +118,33 @@ void Meter::NodeFails(NodeId id, Time now) {
   }
 }
 
+void Meter::Released(const TasksReleased& released, Time now) {
+  const bool evicted = released.beneficiary != JobId{};
+  if (!evicted && !released.requeue) return;
+  const Job& job = state_.jobs().At(released.job);
+  for (uint32_t task : released.tasks) Lose(job, task, now, /*failure=*/!evicted);
+  if (!evicted) return;
+  evicted_ = {job.id, now};
+  Outcome& outcome = run_.outcomes[IndexOf(job.id)];
+  outcome.evicted_tasks += static_cast<int64_t>(released.tasks.size());
+  ++outcome.preemptions;
+}
+
+// Of a gang that begins again, those that had succeeded already.
+void Meter::Requeued(const TasksRequeued& requeued, Time now) {
+  const Job& job = state_.jobs().At(requeued.job);
+  const bool evicted = evicted_ == std::pair(job.id, now);
+  for (uint32_t index : requeued.tasks) {
+    const Task& task = job.tasks[index];
+    if (task.state != TaskState::kSucceeded) continue;
+    AddLost(job, index, task.since - task.start, /*failure=*/!evicted);
+  }
+}
+
 void Meter::Before(const EventBody& event, Time now) {
   if (const auto* fenced = std::get_if<NodeFenced>(&event)) NodeFails(fenced->id, now);
-  const auto* released = std::get_if<TasksReleased>(&event);
-  if (released == nullptr) return;
-  const bool evicted = released->beneficiary != JobId{};
-  if (!evicted && !released->requeue) return;
-  const Job& job = state_.jobs().At(released->job);
-  for (uint32_t task : released->tasks) Lose(job, task, now, /*failure=*/!evicted);
-  if (!evicted) return;
-  Outcome& outcome = run_.outcomes[IndexOf(job.id)];
-  outcome.evicted_tasks += static_cast<int64_t>(released->tasks.size());
-  ++outcome.preemptions;
+  if (const auto* released = std::get_if<TasksReleased>(&event)) Released(*released, now);
+  if (const auto* requeued = std::get_if<TasksRequeued>(&event)) Requeued(*requeued, now);
 }
 
 void Meter::After(const EventBody& event) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -56,6 +57,9 @@ class Meter {
   void Look(size_t job);
   void Look();
   void Lose(const Job& job, uint32_t task, Time now, bool failure);
+  void AddLost(const Job& job, uint32_t task, Duration lost, bool failure);
+  void Released(const TasksReleased& released, Time now);
+  void Requeued(const TasksRequeued& requeued, Time now);
   void NodeFails(NodeId id, Time now);
   Resources HeldBy(const Job& job) const;
   void Move(size_t job, const Resources& amounts, int64_t times, int waiting);
@@ -66,6 +70,8 @@ class Meter {
   OwnerSet queues_, users_;
   ShareMeter queue_shares_, user_shares_, total_;
   Amounts lost_, lost_to_failures_;
+  absl::flat_hash_map<TaskKey, Time> stopped_;  // up to when what it held is counted as lost
+  std::pair<JobId, Time> evicted_;              // the latest
   RoomMeter rooms_;
   int64_t first_job_ = 0;
   absl::flat_hash_map<size_t, Resources> held_;  // by jobs that hold something

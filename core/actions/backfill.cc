@@ -130,8 +130,7 @@ bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
   bool later = false;
   for (const auto& action : cycle_.policies().actions()) {
     if (later && action->MakeRoomFor(cycle_, job, needs)) {
-      order_.emplace(cycle_, offer_,
-                     /*around=*/true);  // other queues are not what they were either
+      order_.emplace(cycle_, offer_, /*around=*/true);  // other queues have changed, too
       return true;
     }
     later |= action->name() == "backfill";

@@ -86,11 +86,9 @@ class Consolidation {
                               .reason = ReleaseReason::kConsolidated,
                               .must_move = true,
                               .why = [](const Job&) { return "what is free lies in pieces"; }};
-    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-      return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
-    });
-    if (!outcome.decided) return {.again = outcome.protected_until};
-    return {.decided = true};
+    return CameOf(cycle_, PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+                    return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
+                  }));
   }
 
  private:

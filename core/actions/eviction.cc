@@ -15,6 +15,16 @@ bool MayBeHelped(const BlockedVerdict& verdict) {
          code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
 }
 
+RoomMade RefusedForShare(const Cycle& cycle, Time protected_until) {
+  return {.again = std::min(protected_until, cycle.now() + kAskAgain), .when_queue_shrinks = true};
+}
+
+RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome) {
+  if (outcome.decided) return {.decided = true};
+  if (outcome.short_of_share) return RefusedForShare(cycle, outcome.protected_until);
+  return {.again = outcome.protected_until};
+}
+
 namespace {
 
 bool MayBeHelped(const ClusterState& state, ClassId id) {

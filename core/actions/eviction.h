@@ -15,10 +15,16 @@ namespace berth {
 // What came of trying to make room for a job.
 struct RoomMade {
   bool decided = false;
-  // Not decided: when a victim that is protected for its age may be taken.
+  // Not decided: when a victim that is protected for its age may be taken, or shares may allow it.
   Time again = absl::InfiniteFuture();
   bool when_queue_shrinks = false;  // not decided because of what the job's own queue holds
 };
+// Fair shares follow demand, in other queues too: who is refused for its share asks again.
+inline constexpr Duration kAskAgain = absl::Seconds(10);
+RoomMade RefusedForShare(const Cycle& cycle, Time protected_until);
+// Of a plan.
+RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome);
+
 using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 
 // What bars the class is something that others hold: they might be stopped for it.

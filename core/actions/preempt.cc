@@ -1,6 +1,6 @@
 // preempt: does a less important job of the same queue hold what this one needs? Victims are
 // preemptible jobs of strictly lower priority; so of two jobs at most one can ever preempt the
-// other.
+// other. And only as far as the queue's fair share allows: core/engine/queue_bounds.h.
 #include <memory>
 #include <utility>
 
@@ -24,8 +24,7 @@ RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& n
     return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, job.priority,
                                           std::move(useful));
   });
-  if (outcome.decided) return {.decided = true};
-  return {.again = outcome.protected_until};
+  return CameOf(cycle, outcome);
 }
 
 class PreemptAction final : public Action {

@@ -13,9 +13,6 @@
 namespace berth {
 namespace {
 
-// Fair shares follow demand, in other queues too: one that is refused for its share asks again.
-constexpr Duration kAskAgain = absl::Seconds(10);
-
 class Reclaim {
  public:
   explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle) {}
@@ -26,7 +23,7 @@ class Reclaim {
     const Queue& queue = state.queues().At(job.queue);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
     if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
-      return {.again = cycle_.now() + kAskAgain, .when_queue_shrinks = true};
+      return RefusedForShare(cycle_, absl::InfiniteFuture());
     }
     const VictimPlanGoal goal{.job = job,
                               .needs = needs,
@@ -36,8 +33,7 @@ class Reclaim {
       return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, std::move(useful));
     });
     if (outcome.decided) return {.decided = true};
-    const Time again = std::min(outcome.protected_until, cycle_.now() + kAskAgain);
-    return {.again = again, .when_queue_shrinks = true};
+    return RefusedForShare(cycle_, outcome.protected_until);
   }
 
  private:

@@ -79,6 +79,7 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
   ++looked_at_;
   tried_ += plan->tried() ? 1 : 0;
   outcome_.protected_until = std::min(outcome_.protected_until, source->protected_until());
+  outcome_.short_of_share |= plan->short_of_share();
   if (!found) return;
   ++best->found;
   VictimCost cost = plan->CostFound();
@@ -96,8 +97,9 @@ VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVi
   if (scope.has_value()) return DomainVictims(cycle, goal, *scope, make).Run();
   if (HasTopology(goal.job)) return PlanScopeVictims(cycle, goal, make);
   const std::unique_ptr<VictimSource> source = make(nullptr);
-  if (VictimPlan(cycle, goal, *source).Run()) return {.decided = true};
-  return {.protected_until = source->protected_until()};
+  VictimPlan plan(cycle, goal, *source);
+  if (plan.Run()) return {.decided = true};
+  return {.protected_until = source->protected_until(), .short_of_share = plan.short_of_share()};
 }
 
 }  // namespace berth

@@ -16,7 +16,7 @@ bool IsShort(const Resources& room, const Resources& request) {
 
 }  // namespace
 
-FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
+FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const QueueBounds& bounds,
                    std::optional<DomainIndex> only)
     : cycle_(cycle),
       state_(cycle.state()),
@@ -32,21 +32,28 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
       shapes_.push_back({.id = id, .needed = need.count});
     }
   }
-  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
-    const Queue& queue = state_.queues().At(id);
-    Level level{.queue = id, .room = queue.limit};
-    level.room -= HeldOnceReleased(queue);
+  for (const QueueBound& bound : bounds) {
+    const Queue& queue = state_.queues().At(bound.queue);
+    Level level{.queue = bound.queue,
+                .room = bound.most - HeldOnceReleased(queue),
+                .below_limit = queue.limit - bound.most};
     level.room -= request_;
     level.is_short = IsShort(level.room, request_);
     if (level.is_short) ++short_levels_;
     levels_.push_back(level);
-    if (id == kRootQueue) break;
   }
   limited_ = short_levels_ > 0;
   short_shapes_ = static_cast<int>(shapes_.size());
   CountFree();
   CountReleased(/*all=*/bound_.any());  // it is for the bound to say which of them serve
   LeaveOutOwn(job);
+}
+
+bool FitCount::OnlySharesShort() const {
+  if (short_shapes_ > 0 || short_levels_ == 0 || !bound_.Enough()) return false;
+  return std::none_of(levels_.begin(), levels_.end(), [this](const Level& level) {
+    return IsShort(level.room + level.below_limit, request_);
+  });
 }
 
 void FitCount::CountFree() {

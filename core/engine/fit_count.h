@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "core/engine/cycle.h"
+#include "core/engine/queue_bounds.h"
 #include "core/engine/victim_units.h"
 #include "core/topology/domain_bound.h"
 
@@ -25,16 +26,16 @@ namespace berth {
 // is used. Looks only at nodes with room, and only until there is enough.
 class FitCount {
  public:
-  // `only`: of the job's whole scope (WholeScopeOf), the domain that must hold it.
-  FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs,
+  // `bounds`: of the job's queues. `only`: of the job's whole scope (WholeScopeOf), the domain that
+  // must hold it.
+  FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const QueueBounds& bounds,
            std::optional<DomainIndex> only = std::nullopt);
 
-  // Room for all on nodes, in domains that its topology allows, and below the limits of the job's
+  // Room for all on nodes, in domains that its topology allows, and within the bounds of the job's
   // queues.
   bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0 && bound_.Enough(); }
-  // Some limit is too low as long as nobody else is stopped: moving a victim elsewhere would not
-  // help.
-  bool limited() const { return limited_; }
+  // All is enough but what fair shares bound: with the limits alone it would be.
+  bool OnlySharesShort() const;
 
   void Take(const VictimUnit& unit) { Change(unit, 1); }
   void Return(const VictimUnit& unit) { Change(unit, -1); }
@@ -58,7 +59,8 @@ class FitCount {
   };
   struct Level {  // of the job's queue chain
     QueueId queue;
-    Resources room;  // beyond the request; negative = short
+    Resources room;         // beyond the request; negative = short
+    Resources below_limit;  // from the bound up to the limit
     bool is_short = false;
   };
 

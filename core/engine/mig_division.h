@@ -56,8 +56,8 @@ std::vector<ClassId> ClassesShortOfMig(const ClusterState& state);
 // A class, and how far the looks for it have come.
 struct MigSeeker {
   ClassId id;
-  size_t from = 0;        // of the GPUs that may be divided, by node, that to go on with
-  bool rests = false;     // it was looked for among all: not again, but what it wants is kept for it
+  size_t from = 0;     // of the GPUs that may be divided, by node, that to go on with
+  bool rests = false;  // it was looked for among all: not again, but what it wants is kept for it
   bool hopeless = false;  // unless nothing can hold it, as it is or would be
 };
 

@@ -187,7 +187,7 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
   const ClusterState& state = cycle.state();
   const JobNeeds needs = NeedsOf(job);
   if (state.free().soon().empty() || !needs.gang || needs.empty()) return std::nullopt;
-  FitCount count(cycle, job, needs);
+  FitCount count(cycle, job, needs, LimitsAbove(state, job.queue));
   if (!count.Enough() || placer.Gates(job, needs, Use::kOnceReleased).has_value()) {
     return std::nullopt;
   }

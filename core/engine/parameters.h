@@ -47,8 +47,8 @@ struct BackfillParameters {
 
 // docs/prediction.md
 struct PredictionParameters {
-  bool enabled =
-      false;  // runs of jobs that end are recorded: those submitted later get predictions
+  // Runs of jobs that end are recorded: those submitted later get predictions.
+  bool enabled = false;
 };
 
 // The job order shortest_first. Weights are thousandths of the exponents' sum, the rest being that

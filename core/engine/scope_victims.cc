@@ -133,6 +133,7 @@ std::optional<ScopeVictims::Found> ScopeVictims::PlanWith(const UsefulJob& usefu
   plan.plan = std::make_unique<VictimPlan>(cycle_, goal_, *plan.source);
   const bool found = plan.plan->Find();
   outcome_.protected_until = std::min(outcome_.protected_until, plan.source->protected_until());
+  outcome_.short_of_share |= plan.plan->short_of_share();
   if (!found) return std::nullopt;
   return plan;
 }

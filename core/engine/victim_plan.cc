@@ -17,47 +17,25 @@ namespace {
 // What the put-back units take again, on top of the state.
 class PutBack {
  public:
-  explicit PutBack(const ClusterState& state, QueueId leaf) : state_(state) {
-    for (QueueId id = leaf;; id = state.queues().At(id).spec.parent) {
-      levels_.push_back(
-          {id, state.queues().At(id).limit - HeldOnceReleased(state.queues().At(id))});
-      if (id == kRootQueue) break;
-    }
-  }
+  PutBack(const ClusterState& state, const QueueBounds& bounds)
+      : state_(state), room_(state, bounds) {}
 
-  // True, and taken, if all places of the unit are still free and no limit of the gang's is broken.
+  // True, and taken, if all places of the unit are still free and no bound of the gang's is broken.
   bool Try(const VictimUnit& unit) {
     const Job& job = state_.jobs().At(unit.job);
     const Resources request = RequestOf(state_, unit);
-    if (!WithinLimits(job.queue, request) || !Fits(job, unit)) return false;
-    for (Level& level : levels_) {
-      if (Covers(level, job.queue)) level.room -= request;
-    }
+    if (!room_.Fits(job.queue, request) || !Fits(job, unit)) return false;
+    room_.Take(job.queue, request);
     for (uint32_t task : unit.tasks) Take(job, task);
     return true;
   }
 
  private:
-  struct Level {
-    QueueId queue;
-    Resources room;
-  };
   struct Taken {
     Resources amounts;
     DeviceUse devices;
   };
 
-  bool Covers(const Level& level, QueueId leaf) const {
-    for (QueueId id = leaf;; id = state_.queues().At(id).spec.parent) {
-      if (id == level.queue) return true;
-      if (id == kRootQueue) return false;
-    }
-  }
-  bool WithinLimits(QueueId leaf, const Resources& request) const {
-    return std::all_of(levels_.begin(), levels_.end(), [&](const Level& level) {
-      return !Covers(level, leaf) || request.FitsIn(level.room);
-    });
-  }
   const ShapeEntry& ShapeOf(const Job& job, uint32_t task) const {
     return state_.interner().Shape(job.groups[GroupOf(job, task)].shape);
   }
@@ -96,7 +74,7 @@ class PutBack {
   }
 
   const ClusterState& state_;
-  absl::InlinedVector<Level, 4> levels_;
+  QueueRoom room_;
   absl::flat_hash_map<NodeId, Taken> taken_;
 };
 
@@ -135,12 +113,16 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
       placer_(cycle),
       goal_(std::move(goal)),
       source_(source),
-      count_(cycle, goal_.job, goal_.needs, only) {
+      bounds_(BoundsAbove(cycle, goal_.job.queue)),
+      count_(cycle, goal_.job, goal_.needs, bounds_, only) {
   if (only.has_value()) placer_.Confine(goal_.job.id, *scope->tree, *only);
 }
 
 bool VictimPlan::Find() {
-  if (!TakeUntilEnough()) return false;
+  if (!TakeUntilEnough()) {
+    short_of_share_ = count_.OnlySharesShort();
+    return false;
+  }
   tried_ = true;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
@@ -251,7 +233,9 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
     const Transaction::Mark mark = transaction_.mark();
     VanishAll(gone);
     std::optional<Attempt> attempt;
-    const bool fits = !placer_.Gates(goal_.job, goal_.needs, Use::kOnceReleased).has_value() &&
+    const Resources request = RequestOf(state_, goal_.job, goal_.needs);
+    const bool fits = QueueRoom(state_, bounds_).Fits(goal_.job.queue, request) &&
+                      !placer_.Gates(goal_.job, goal_.needs, Use::kOnceReleased).has_value() &&
                       placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs);
     if (fits) attempt = Trimmed(gone);
     transaction_.RollbackTo(mark);
@@ -282,7 +266,7 @@ void VictimPlan::VanishAll(const Indexes& units) {
 // The gang is placed: which of the units must be gone for that?
 VictimPlan::Attempt VictimPlan::Trimmed(const Indexes& units) const {
   Attempt attempt{.places = transaction_.placed(), .kept = {}};
-  PutBack put_back(state_, goal_.job.queue);
+  PutBack put_back(state_, bounds_);
   for (size_t i = units.size(); i-- > 0;) {
     const bool stays = MayStay(attempt.kept, units[i]) && put_back.Try(units_[units[i]]);
     if (!stays) attempt.kept.push_back(units[i]);
@@ -335,9 +319,13 @@ bool VictimPlan::Decide(const Attempt& attempt) {
     tasks[unit.job].insert(tasks[unit.job].end(), unit.tasks.begin(), unit.tasks.end());
     whole[unit.job] |= unit.rest;
   }
+  QueueRoom room(state_, bounds_);  // once all of them have gone
+  for (size_t i : attempt.kept) {
+    room.Give(state_.jobs().At(units_[i].job).queue, RequestOf(state_, units_[i]));
+  }
   for (auto& [job, of_job] : tasks) {
     std::sort(of_job.begin(), of_job.end());
-    if (Release(state_.jobs().At(job), of_job, whole[job])) continue;
+    if (Release(state_.jobs().At(job), of_job, whole[job], &room)) continue;
     transaction_.RollbackTo(mark);
     return false;
   }
@@ -359,9 +347,12 @@ bool VictimPlan::BindNow() {
   return fits;
 }
 
-bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole) {
+bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole,
+                         QueueRoom* room) {
   std::vector<Placement> moves;
-  if (!count_.limited()) moves = PlacesElsewhere(victim, tasks);
+  const Resources request = RequestOf(state_, victim, NeedsOfTasks(victim, tasks));
+  if (room->Fits(victim.queue, request)) moves = PlacesElsewhere(victim, tasks);
+  if (!moves.empty()) room->Take(victim.queue, request);
   if (goal_.must_move && moves.empty()) return false;
   const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
   const std::string why = goal_.why(victim);

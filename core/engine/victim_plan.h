@@ -24,8 +24,9 @@
 // the source's order; so where that is by loss, the plan's loss is at most the number of its
 // victims times that of the best plan.
 //
-// It is decided only if it starts the job earlier than its reservation by more than min_gain, and
-// takes at most max_victims tasks. Lives within one action's run. No thread safety.
+// It is decided only if it takes no queue of the job further above its fair share than that is
+// already (core/engine/queue_bounds.h), starts the job earlier than its reservation by more than
+// min_gain, and takes at most max_victims tasks. Lives within one action's run. No thread safety.
 #ifndef BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 #define BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 
@@ -85,6 +86,9 @@ class VictimPlan {
   VictimCost CostFound() const;
   // The counts granted it, so that the gang was really placed, with success or not.
   bool tried() const { return tried_; }
+  // All there is to take would be enough, but that queues of the job would have more than their
+  // share (FitCount::OnlySharesShort).
+  bool short_of_share() const { return short_of_share_; }
 
  private:
   struct Attempt {
@@ -106,7 +110,7 @@ class VictimPlan {
   bool AllMove(const Attempt& attempt);
   bool Decide(const Attempt& attempt);
   bool BindNow();
-  bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole);
+  bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole, QueueRoom* room);
   std::vector<Placement> PlacesElsewhere(const Job& job, const std::vector<uint32_t>& tasks);
 
   Cycle& cycle_;
@@ -115,10 +119,12 @@ class VictimPlan {
   Placer placer_;
   const VictimPlanGoal goal_;
   VictimSource& source_;
+  const QueueBounds bounds_;  // before anybody goes
   FitCount count_;
   std::vector<VictimUnit> units_;  // taken so far, in order
   int64_t tasks_ = 0;              // of these
   bool tried_ = false;
+  bool short_of_share_ = false;
   std::optional<Attempt> found_;
 };
 
@@ -129,6 +135,8 @@ struct VictimOutcome {
   bool decided = false;
   // Not decided: when a unit that was passed over for its age may be taken.
   Time protected_until = absl::InfiniteFuture();
+  // Not decided, and only for the fair share of a queue (queue_bounds.h), in one plan at least.
+  bool short_of_share = false;
 };
 
 }  // namespace berth

@@ -156,9 +156,15 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
   if (state_.queues_.Find(spec.queue) == nullptr) {
     return Unknown("job", id.value, absl::StrCat("no queue ", spec.queue.value));
   }
+  int64_t tasks = 0;
   for (const GroupSpec& group : spec.groups) {
     auto room = state_.interner_.CanAddKinds(berth::KindNames(group.shape));
     if (!room.ok()) return room;
+    tasks += group.replicas;
+  }
+  if (tasks > kMaxTasksPerJob) {
+    return absl::OutOfRangeError(
+        absl::StrCat("job ", spec.name, " has ", tasks, " tasks; at most ", kMaxTasksPerJob));
   }
   AddJob(id, spec, submit, prediction);
   state_.jobs_.At(id).revision = revision;

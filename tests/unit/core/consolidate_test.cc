@@ -52,6 +52,22 @@ TEST_CASE("consolidate: nobody moves where it would not help") {
   CHECK(contest.Evictions().empty());
 }
 
+TEST_CASE("consolidate: nobody moves so that a queue borrows what another waits for") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 4});
+  contest.AddQueue("a", {.deserved = {{"gpu", 2}}});
+  contest.AddQueue("b", {.deserved = {{"gpu", 6}}});
+  const JobId filler = contest.Run("filler", Gang(2, 3, "b"));
+  contest.Run("left", Gang(1, 1, "a"));
+  contest.Run("right", Gang(1, 1, "b"));
+  contest.Must(JobCancelled{.id = filler});
+  contest.Settle();
+  contest.Leave();
+  contest.Submit("owed", Gang(3, 2, "b"));  // fits nowhere: 3 and 3 are free
+  contest.Submit("big", Gang(1, 4, "a"));
+  CHECK(contest.Evictions().empty());
+}
+
 TEST_CASE("consolidate: no losses without places") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 4});

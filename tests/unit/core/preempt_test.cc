@@ -164,6 +164,29 @@ TEST_CASE("preempt: a victim that fits elsewhere is moved") {
   CHECK(contest.StateOf(low) != "Restarting");
 }
 
+// b is owed 6 of 16, but finds no three nodes with 2 free. With 12 a would hold more than its 10,
+// and b would take them all back.
+TEST_CASE("preempt: nobody is stopped so that the queue borrows what another waits for") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 4, {.gpus = 4});
+  contest.AddQueue("a", {.deserved = {{"gpu", 10}}});
+  contest.AddQueue("b", {.deserved = {{"gpu", 6}}});
+  contest.Run("low", Gang(3, 3, "a"));
+  const JobId owed = contest.Submit("owed", Gang(3, 2, "b"));
+  contest.Submit("wide", Gang(3, 4, "a", 5));
+  CHECK(contest.Evictions().empty());
+  SECTION("within the share it may") {
+    contest.Submit("high", Gang(2, 4, "a", 5));
+    CHECK(contest.Evictions() == "nominate high: 0@n1 1@n2\nrelease low: 0 1 2 for high\n");
+  }
+  SECTION("once nobody waits for it it may, and is looked at again for that") {
+    contest.Must(JobCancelled{.id = owed});
+    contest.Settle();
+    contest.Advance(absl::Seconds(10));
+    CHECK(contest.state().releasing().size() == 3);
+  }
+}
+
 TEST_CASE("preempt: min_runtime protects, and the job is looked at again when it ends") {
   EvictionParameters parameters = testing::Unprotected();
   parameters.min_runtime = absl::Minutes(10);

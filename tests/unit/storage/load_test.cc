@@ -438,6 +438,13 @@ TEST_CASE("records that do not fit each other are refused by name") {
                              EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}, HyperNodeId{1}})});
     reason = "meta next_ids: ";
   }
+  SECTION("a job of more tasks than any may have") {
+    JobSpec spec = SmallJob("x", kRootQueue);
+    spec.groups[0].replicas = 200'000'000;
+    batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
+                             EncodeJobSpecRecord(spec, absl::Now(), 1, {}, "")});
+    reason = "job_spec 5: job x has 200000000 tasks; at most 30000";
+  }
   SECTION("a HyperNode of no tier") {
     HyperNodeSpec spec;
     spec.name = "rack";
