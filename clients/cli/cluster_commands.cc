@@ -167,6 +167,7 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   auto backup_name = std::make_shared<std::string>();
   CLI::App* backup = AddCommand(noun, session, "backup", "copy the store while the server runs",
                                 [backup_name](Session& s) { return Backup(s, *backup_name); });
+  backup->alias("snapshot");  // what berth-sim whatif begins with
   backup->add_option("name", *backup_name, "of the backup; default: the time");
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",

@@ -220,6 +220,7 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
+  if (arguments.load != 1) SetLoad(arguments.load, &*workload);
   const absl::StatusOr<std::optional<Network>> network = NetworkOf(arguments, &*workload);
   if (!network.ok()) return network.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);

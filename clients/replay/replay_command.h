@@ -26,6 +26,7 @@ struct ReplayArguments {
   std::string plots;                 // folder for pictures (plots.h); empty: none
   std::string network;               // file; empty: run times as in the workload
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
+  double load = 1;              // jobs come so many times as fast
   std::vector<uint64_t> seeds;  // with fill or jitter
   Duration jitter;              // of submit times, in each of a replay's copies: one per seed
   int64_t known = 0;            // likewise

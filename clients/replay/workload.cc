@@ -31,6 +31,12 @@ double GpusOf(const TraceJob& job) {
   return gpus;
 }
 
+void SetLoad(double load, Workload* workload) {
+  for (TraceJob& job : workload->jobs) {
+    job.submit = absl::Trunc(job.submit / load, absl::Seconds(1));
+  }
+}
+
 void SortBySubmit(Workload* workload) {
   const auto earlier = [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; };
   std::vector<TraceJob>& jobs = workload->jobs;

@@ -58,6 +58,9 @@ int32_t TasksOf(const TraceJob& job);
 // GPUs of all its tasks, a share as its part of one.
 double GpusOf(const TraceJob& job);
 
+// Jobs come `load` (> 0) times as fast: submit times, divided, in whole seconds.
+void SetLoad(double load, Workload* workload);
+
 // Puts the jobs in order.
 void SortBySubmit(Workload* workload);
 

@@ -222,6 +222,11 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
                        "dropped if they do not fit at once, until GPUs are asked for so many times")
           ->check(CLI::Range(0.01, 100.0));
   to->app
+      ->add_option("--load", to->arguments.load,
+                   "Jobs come so many times as fast (1.2: what if there were a fifth more work?)")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->excludes(fill);
+  to->app
       ->add_option("--jitter", to->jitter,
                    "Replay copies in which each job comes up to so much later (120s), and print "
                    "the means")
@@ -244,6 +249,7 @@ struct WhatifCommand {
   std::string snapshot;
   Changes changes;
   double horizon_hours = 168, without_walltime_hours = 24, walltime_part = 1;
+  std::string run_times = "walltime";
   std::string format = "table";
 };
 
@@ -260,6 +266,14 @@ void AddWhatif(CLI::App& app, WhatifCommand* to) {
   to->app->add_option("--config", to->changes.config, "A scenario's config, in place of berthd's");
   to->app->add_option("--add-nodes", to->changes.add_nodes,
                       "NODE=COUNT: so many more like that one; may be repeated");
+  to->app->add_option("--drain", to->changes.drain,
+                      "Nodes (n[0-3] for several) that are drained; may be repeated");
+  to->app->add_option("--lose", to->changes.lose,
+                      "Nodes that are lost at once, with what runs there; may be repeated");
+  to->app
+      ->add_option("--run-times", to->run_times,
+                   "What jobs run for: walltime, or predicted where the snapshot has predictions")
+      ->check(CLI::IsMember({"walltime", "predicted"}));
   to->app->add_option("--hours", to->horizon_hours, "How far to look ahead; default 168")
       ->check(CLI::Range(0.01, 100'000.0));
   to->app
@@ -283,7 +297,8 @@ int RunWhatif(const WhatifCommand& command) {
   if (!snapshot.ok()) return told(snapshot.status());
   const ForecastOptions options{.horizon = absl::Hours(command.horizon_hours),
                                 .walltime_part = command.walltime_part,
-                                .without_walltime = absl::Hours(command.without_walltime_hours)};
+                                .without_walltime = absl::Hours(command.without_walltime_hours),
+                                .predicted = command.run_times == "predicted"};
   absl::StatusOr<sim::v1::WhatifResult> result = Whatif(**snapshot, command.changes, options);
   if (!result.ok()) return told(result.status());
   result->set_snapshot(command.snapshot);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/sim/scenario_file.h"
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/specs.h"
+#include "support/name_pattern.h"
 
 namespace berth {
 namespace {
@@ -102,6 +105,39 @@ absl::Status AddNodes(const Addition& addition, SimCluster* cluster) {
   return absl::OkStatus();
 }
 
+// Calls `change` for every node that is named.
+absl::Status ForEachNamed(const std::vector<std::string>& patterns, absl::string_view option,
+                          const SimCluster& cluster,
+                          absl::FunctionRef<absl::Status(NodeId)> change) {
+  for (const std::string& pattern : patterns) {
+    const auto names = ExpandNamePattern(pattern);
+    if (!names.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(option, ": ", names.status().message()));
+    }
+    for (const std::string& name : *names) {
+      const Node* node = cluster.state().FindNode(name);
+      if (node == nullptr) {
+        return absl::NotFoundError(absl::StrCat(option, ": no node \"", name, "\""));
+      }
+      if (auto status = change(node->id); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Drain(SimCluster* cluster, NodeId id) {
+  return cluster->Happen(
+      NodeSteered{.id = id, .cordoned = true, .draining = true, .reason = "what if"});
+}
+
+absl::Status Lose(SimCluster* cluster, NodeId id) {
+  const NodeState state = cluster->state().nodes().At(id).status.state;
+  if (state == NodeState::kReady) {
+    if (auto status = cluster->Happen(NodeSilenced{.id = id}); !status.ok()) return status;
+  }
+  return state == NodeState::kLost ? absl::OkStatus() : cluster->Happen(NodeFenced{.id = id});
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, SimCluster* cluster) {
@@ -123,6 +159,16 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     if (!addition.ok()) return addition.status();
     if (auto status = AddNodes(*addition, cluster); !status.ok()) return status;
     told.push_back(absl::StrCat(addition->count, " more nodes like ", addition->name));
+  }
+  const std::pair<const std::vector<std::string>*,
+                  std::pair<const char*, absl::Status (*)(SimCluster*, NodeId)>>
+      gone[] = {{&changes.drain, {"drain", &Drain}}, {&changes.lose, {"lose", &Lose}}};
+  for (const auto& [patterns, change] : gone) {
+    if (patterns->empty()) continue;
+    const auto status = ForEachNamed(*patterns, absl::StrCat("--", change.first), *cluster,
+                                     [&](NodeId id) { return change.second(cluster, id); });
+    if (!status.ok()) return status;
+    told.push_back(absl::StrCat(change.first, " ", absl::StrJoin(*patterns, ", ")));
   }
   return told;
 }

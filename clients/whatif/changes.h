@@ -18,8 +18,12 @@ struct Changes {
   // "NAME=COUNT": so many more like the node of that name; with its labels, so that HyperNodes that
   // go by labels hold them.
   std::vector<std::string> add_nodes;
+  // Names, "n[0-3]" for several. Drained: as an operator does it. Lost: as if they were fenced;
+  // what ran there, and may start again, waits with the rest.
+  std::vector<std::string> drain, lose;
   bool Any() const {
-    return !nodes.empty() || !queues.empty() || !config.empty() || !add_nodes.empty();
+    return !nodes.empty() || !queues.empty() || !config.empty() || !add_nodes.empty() ||
+           !drain.empty() || !lose.empty();
   }
 };
 

@@ -35,6 +35,9 @@ class Run {
 };
 
 Duration Run::RunTimeOf(const Job& job) const {
+  if (options_.predicted && job.prediction.Known()) {
+    return absl::Seconds(job.prediction.expected_s);
+  }
   if (job.walltime == absl::InfiniteDuration()) return options_.without_walltime;
   return options_.walltime_part == 1 ? job.walltime : job.walltime * options_.walltime_part;
 }

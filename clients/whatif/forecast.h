@@ -1,8 +1,9 @@
 // Runs a cluster forward in simulated time, to see when what waits will start.
 //
 // Nothing new is submitted and nothing fails. A job runs as long as its walltime says, times
-// `walltime_part`; one without a walltime for `without_walltime`. One that has run longer than that
-// already ends at once. Nodes that are silent stay so.
+// `walltime_part`; one without a walltime for `without_walltime`. With `predicted`, one of which
+// that was predicted runs as long as is expected of it. One that has run longer than that already
+// ends at once. Nodes that are silent stay so.
 #ifndef BERTH_CLIENTS_WHATIF_FORECAST_H_
 #define BERTH_CLIENTS_WHATIF_FORECAST_H_
 
@@ -19,6 +20,7 @@ struct ForecastOptions {
   Duration horizon = absl::Hours(168);
   double walltime_part = 1;  // above 0, at most 1
   Duration without_walltime = absl::Hours(24);
+  bool predicted = false;
 };
 
 using AmountsByKind = std::map<std::string, double>;  // by resource, in units

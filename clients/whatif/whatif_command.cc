@@ -62,13 +62,16 @@ std::optional<double> StartOf(const Forecast& forecast, JobId job) {
 }
 
 // Tells of each job, and counts them for their queues.
-void AddJobs(const ClusterState& state, const Forecast& before, const Forecast* after,
-             std::map<std::string, sim::v1::WhatifQueue>* queues, sim::v1::WhatifResult* result) {
+void AddJobs(const ClusterState& state, const ForecastOptions& options, const Forecast& before,
+             const Forecast* after, std::map<std::string, sim::v1::WhatifQueue>* queues,
+             sim::v1::WhatifResult* result) {
   state.jobs().ForEach([&](JobId id, const Job& job) {
     if (Ended(job.status.state)) return;
     const bool waits = Waits(job);
     if (job.occupying > 0) result->set_running(result->running() + 1);
-    if ((waits || job.occupying > 0) && job.walltime == absl::InfiniteDuration()) {
+    const bool predicted = options.predicted && job.prediction.Known();
+    const bool assumed = job.walltime == absl::InfiniteDuration() && !predicted;
+    if ((waits || job.occupying > 0) && assumed) {
       result->set_without_walltime(result->without_walltime() + 1);
     }
     if (!waits) return;
@@ -117,8 +120,8 @@ absl::StatusOr<sim::v1::WhatifResult> Whatif(const Snapshot& snapshot, const Cha
   result.set_horizon(absl::ToDoubleSeconds(options.horizon));
   *result.mutable_before() = MessageOf(before->forecast);
   std::map<std::string, sim::v1::WhatifQueue> queues;
-  AddJobs(snapshot.state, before->forecast, after.has_value() ? &after->forecast : nullptr, &queues,
-          &result);
+  AddJobs(snapshot.state, options, before->forecast, after.has_value() ? &after->forecast : nullptr,
+          &queues, &result);
   AddHeld(before->forecast, false, &queues);
   if (after.has_value()) {
     *result.mutable_after() = MessageOf(after->forecast);

@@ -43,7 +43,7 @@ class Whatif(unittest.TestCase):
         self.submit("r1", "first", "second")
         wait_until(lambda: len(self.cluster.api.all_jobs(states=[job_pb2.JOB_RUNNING])) == 2, 60, "both nodes are full")
         self.submit("r2", "third", "fourth", "fifth")
-        self.cluster.berth("cluster", "backup", "now")
+        self.cluster.berth("cluster", "snapshot", "now")  # another word for backup
 
         told, starts = self.starts("--add-nodes", "n1=1")
         self.assertEqual(told["waiting"], "3")
@@ -58,6 +58,9 @@ class Whatif(unittest.TestCase):
         for name, (before, after) in starts.items():
             self.assertLessEqual(after or 0, before, name)
         self.assertLess(told["after"]["wait"]["mean"], told["before"]["wait"]["mean"])
+
+        drained = self.starts("--drain", "n2")[1]
+        self.assertGreater(drained["fifth"][1], drained["fifth"][0] + HOUR / 2)
 
         queue = write_yaml(self.cluster.home / "queues.yaml", {"queues": [{"name": "a", "limit": {"cpu": "8"}}]})
         narrow = self.starts("--queues", str(queue))[1]

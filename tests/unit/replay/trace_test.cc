@@ -174,6 +174,20 @@ TEST_CASE("CSV: what cannot be read is told with its line") {
   CHECK(CsvError("a,b,c\n1,1,999\n", "submit=a,run=b,gpus=c") == "jobs.csv:2: a task of 999 GPUs");
 }
 
+TEST_CASE("a load lets the same jobs come faster, or slower") {
+  const auto submits = [](double load) {
+    Workload workload;
+    for (const int64_t at : {0, 3, 101, 300})
+      workload.jobs.emplace_back().submit = absl::Seconds(at);
+    SetLoad(load, &workload);
+    std::vector<int64_t> seconds;
+    for (const TraceJob& job : workload.jobs) seconds.push_back(absl::ToInt64Seconds(job.submit));
+    return seconds;
+  };
+  CHECK(submits(2) == std::vector<int64_t>{0, 1, 50, 150});
+  CHECK(submits(0.5) == std::vector<int64_t>{0, 6, 202, 600});
+}
+
 TEST_CASE("files: plain, compressed, damaged, missing, too large") {
   const TempDirectory directory;
   const std::string plain = directory / "plain.csv";

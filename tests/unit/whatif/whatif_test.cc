@@ -14,6 +14,8 @@
 #include "clients/whatif/whatif_command.h"
 #include "storage/memory/memory_store.h"
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 namespace berth {
 namespace {
 
@@ -96,6 +98,68 @@ TEST_CASE("another node like that one: it starts at once") {
   CHECK(result.after().wait().mean() == 0);
   CHECK(result.after().utilisation().at("gpu") == Approx(0.375));
   CHECK(result.queues(0).after().at("gpu") == Approx(3));
+}
+
+TEST_CASE("a node that is drained gets nothing new; what is lost with one waits again") {
+  const auto snapshot = SnapshotOf(
+      "nodes: [{name: 'n[0-2]', gpus: 4}]\n"
+      "jobs:\n"
+      "- {name: runs, gpus: 4, walltime: 1h, age: 30m, on: [n0], maxRetries: 1}\n"
+      "- {name: first, gpus: 4, walltime: 1h}\n"
+      "- {name: second, gpus: 4, walltime: 1h}\n");
+  const auto start_of = [](const sim::v1::WhatifResult& result, const std::string& name) {
+    for (const sim::v1::WhatifJob& job : result.jobs()) {
+      if (job.name() == name) return job.has_start_after() ? job.start_after() : -1;
+    }
+    return -2.0;
+  };
+  CHECK(Must(*snapshot).before().started() == 2);
+  const auto drained = Must(*snapshot, {.drain = {"n[1-2]"}});
+  CHECK(drained.changes(0) == "drain n[1-2]");
+  CHECK(start_of(drained, "first") == Approx(kHour / 2));
+  CHECK(start_of(drained, "second") == Approx(1.5 * kHour));
+  const auto lost = Must(*snapshot, {.drain = {"n1"}, .lose = {"n0"}}, {.horizon = absl::Hours(8)});
+  CHECK(lost.changes_size() == 2);
+  // One node is left for three hours' work, and the job that was lost goes first: it is older.
+  CHECK(start_of(lost, "first") == Approx(kHour));
+  CHECK(start_of(lost, "second") == Approx(2 * kHour));
+}
+
+TEST_CASE("jobs run as long as was predicted where that is wanted") {
+  PolicyConfig config;
+  config.prediction.enabled = true;
+  SimCluster cluster(*Policies::Create(config), ScenarioStart(), SimOptions{});
+  const auto load = [&](const std::string& text) {
+    const auto documents = ReadScenarios(text, "cluster.yaml");
+    REQUIRE(documents.ok());
+    REQUIRE(LoadScenario(documents->front().scenario, &cluster).ok());
+  };
+  const auto settle = [&] {
+    while (true) {
+      REQUIRE(cluster.Cycle([](const EventBody&) {}).ok());
+      if (cluster.quiet()) return;
+    }
+  };
+  load("nodes: [{name: n, gpus: 4}]\njobs: [{name: past, user: u, gpus: 4, walltime: 1h}]\n");
+  settle();
+  cluster.RunsUntil(cluster.state().FindJob("past")->id, cluster.now() + absl::Minutes(10));
+  cluster.Advance(absl::Minutes(10));
+  settle();
+  load(
+      "jobs:\n- {name: runs, user: u, gpus: 4, walltime: 1h}\n"
+      "- {name: waits, user: u, gpus: 4, walltime: 1h}\n");
+  settle();
+  Snapshot snapshot;
+  REQUIRE(LoadInOrder(cluster.state(), &snapshot.state).ok());
+  snapshot.time = cluster.now();
+  REQUIRE(snapshot.state.FindJob("waits")->prediction.expected_s > 0);
+  const auto start = [&](bool predicted) {
+    return Must(snapshot, {}, {.horizon = absl::Hours(2), .predicted = predicted})
+        .jobs(0)
+        .start_before();
+  };
+  CHECK(start(false) == Approx(kHour));
+  CHECK(start(true) == Approx(kHour / 6).epsilon(0.1));  // of the past's 10 minutes
 }
 
 TEST_CASE("nodes of a file: new ones, and another inventory of known ones") {
@@ -184,6 +248,10 @@ TEST_CASE("what is not to be taken is refused by name") {
   CHECK(message(changes) == "--add-nodes: no node \"x\"");
   changes.add_nodes = {"n=0"};
   CHECK(message(changes) == "--add-nodes: \"n=0\" is not NODE=COUNT, 1 to 100000");
+  changes = {.drain = {"n", "m[1-2]"}};
+  CHECK(message(changes) == "--drain: no node \"m1\"");
+  changes = {.lose = {"n["}};
+  CHECK(message(changes).substr(0, 8) == "--lose: ");
   const File mixed("mixed.yaml", "nodes: [{name: m}]\nqueues: [{name: q}]\n");
   changes = {};
   changes.nodes = mixed.path();
