@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/replay/mix_feed.h"
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/sim_cluster.h"
 #include "clients/sim/specs.h"
-#include "core/engine/demand_watch.h"
-#include "pricing/prices.h"
 #include "support/random.h"
 
 namespace berth::replay {
@@ -35,7 +34,8 @@ class Filling {
         options_(options),
         random_(options.seed),
         policy_(policies.sharing().policy),
-        cluster_(std::move(policies), ScenarioStart(), SimOptions{}) {}
+        cluster_(std::move(policies), ScenarioStart(), SimOptions{}),
+        mix_(policy_, &cluster_) {}
 
   absl::Status Build(const sim::v1::Scenario& cluster);
   absl::StatusOr<FillRun> Run();
@@ -44,8 +44,6 @@ class Filling {
   std::vector<size_t> Order();
   std::vector<size_t> Shuffled(Random* random) const;
   absl::Status LearnBefore();
-  absl::Status Learn(const TraceJob& job);
-  absl::Status GiveMix();
   absl::Status Arrive(size_t index);
   absl::Status Settle();
   int64_t InUse() const { return cluster_.state().queues().At(kRootQueue).allocated[gpu_]; }
@@ -58,7 +56,7 @@ class Filling {
   QueueId queue_;
   ResourceKind gpu_;
   int64_t capacity_ = 0;
-  DemandWatch watch_;
+  MixFeed mix_;
   FillRun run_;
 };
 
@@ -101,37 +99,15 @@ std::vector<size_t> Filling::Order() {
   }
 }
 
-absl::Status Filling::GiveMix() {
-  RequestMix mix = watch_.Give();
-  if (policy_ == SharingPolicy::kBidPrice) {
-    auto priced = PricedMix(KindsOf(watch_.EmptyRooms(cluster_.state())), mix, {});
-    const bool nothing = absl::IsFailedPrecondition(priced.status());  // asked for yet
-    if (!priced.ok() && !nothing) return priced.status();
-    if (priced.ok()) mix = *std::move(priced);
-  }
-  ++run_.mixes;
-  return cluster_.Happen(RequestMixChanged{std::move(mix)});
-}
-
-bool Learns(SharingPolicy policy) {
-  return policy != SharingPolicy::kBinpack && policy != SharingPolicy::kSpread;
-}
-
 absl::Status Filling::LearnBefore() {
-  if (!Learns(policy_) || options_.known == 0) return absl::OkStatus();
+  if (options_.known == 0) return absl::OkStatus();
   Random random(~options_.seed);  // the order of those that come is the same with and without
   const std::vector<size_t> order = Shuffled(&random);
   for (int64_t i = 0; i < options_.known; ++i) {
     const TraceJob& job = workload_.jobs[order[static_cast<size_t>(i) % order.size()]];
-    watch_.Observe(job.shape, job.tasks);
+    mix_.Know(job.shape, job.tasks);
   }
-  return GiveMix();
-}
-
-absl::Status Filling::Learn(const TraceJob& job) {
-  if (!Learns(policy_)) return absl::OkStatus();
-  watch_.Observe(job.shape, job.tasks);
-  return watch_.Due() ? GiveMix() : absl::OkStatus();
+  return mix_.Give();
 }
 
 absl::Status Filling::Settle() {
@@ -175,13 +151,15 @@ absl::StatusOr<FillRun> Filling::Run() {
   bool passed = false;
   for (const size_t index : Order()) {
     if (auto status = Arrive(index); !status.ok()) return status;
-    if (auto status = Learn(workload_.jobs[index]); !status.ok()) return status;
+    const TraceJob& job = workload_.jobs[index];
+    if (auto status = mix_.Come(job.shape, job.tasks); !status.ok()) return status;
     asked += AskedOf(workload_.jobs[index]);
     if (passed || asked < capacity_) continue;
     passed = true;
     run_.at_capacity = InUnits(InUse(), capacity_);
   }
   run_.at_end = InUnits(InUse(), capacity_);
+  run_.mixes = mix_.given();
   return run_;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/replay/meter.h"
+#include "clients/replay/mix_feed.h"
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/sim_cluster.h"
 #include "clients/sim/specs.h"
@@ -23,7 +24,9 @@ class World {
       : workload_(workload),
         options_(options),
         turns_(TurnsOf(options.outages)),
+        policy_(policies.sharing().policy),
         cluster_(std::move(policies), ScenarioStart(), SimOptions{}),
+        mix_(policy_, &cluster_),
         begin_(ScenarioStart()) {}
 
   absl::Status Build(const sim::v1::Scenario& cluster);
@@ -52,7 +55,9 @@ class World {
   const Workload& workload_;
   const ReplayOptions& options_;
   const std::vector<NodeTurn> turns_;
+  const SharingPolicy policy_;
   SimCluster cluster_;
+  MixFeed mix_;
   const Time begin_;
   Duration offset_;                    // of the first submit: the simulation begins there
   std::vector<std::string> queue_of_;  // by index in the workload
@@ -164,6 +169,10 @@ absl::Status World::Submit(size_t index) {
   }
   meter_->Submitted(id);
   ++live_;
+  for (const Group& group : cluster_.state().jobs().At(id).groups) {
+    const TaskShape& shape = cluster_.state().interner().Shape(group.shape).shape;
+    if (auto told = mix_.Come(shape, group.replicas); !told.ok()) return told;
+  }
   return absl::OkStatus();
 }
 
@@ -268,6 +277,7 @@ absl::StatusOr<ReplayRun> World::Run() {
     run_.resources.push_back(interner.KindName(ResourceKind{static_cast<uint8_t>(i)}));
   }
   run_.cycles = static_cast<int64_t>(cluster_.cycles());
+  run_.mixes = mix_.given();
   return std::move(run_);
 }
 

@@ -52,7 +52,8 @@ struct ReplayRun {
   std::optional<double> fragmentation;                  // RoomMeter::Fragmentation
   std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
   int64_t cycles = 0;
-  Record record;  // empty unless asked for
+  int64_t mixes = 0;  // times that planning was told which requests come (mix_feed.h)
+  Record record;      // empty unless asked for
 };
 
 // A cluster for `workload`: one node of so many cores.

@@ -44,6 +44,7 @@ ServiceOrder::ServiceOrder(Cycle& cycle, Offer offer, bool around)
       state_(cycle.state()),
       shares_(cycle.shares()),
       offer_(offer),
+      around_(around),
       shortest_around_(around &&
                        cycle.policies().backfill().order == BackfillOrder::kShortestFirst),
       kinds_(state_.interner().kind_count()),
@@ -146,7 +147,8 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Entry& leaf) cons
     best->short_of_room = short_of_room;
     ready = false;
   };
-  const bool offers_short = offer_ == Offer::kReadyAndShort;
+  const bool offers_short =
+      offer_ == Offer::kReadyAndShort && (!around_ || MayReserve(cycle_, queue.id));
   if (Strict(queue) || offers_short) consider(pending.short_of_room(), true);
   if (Strict(queue)) consider(pending.held_back(), false);
   if (!best.has_value() || skipped_.contains(best->id)) return std::nullopt;

@@ -51,7 +51,7 @@ class ServiceOrder {
   };
 
   // With `around`, a queue that may be kept no more places offers its jobs as
-  // BackfillParameters::order says.
+  // BackfillParameters::order says, and none that is short of room.
   ServiceOrder(Cycle& cycle, Offer offer, bool around = false);
 
   // As the state is now. The same head again until it was served, blocked or skipped. Whatever was
@@ -108,7 +108,7 @@ class ServiceOrder {
   const ClusterState& state_;
   const FairShares& shares_;
   const Offer offer_;
-  const bool shortest_around_;
+  const bool around_, shortest_around_;
   const size_t kinds_;  // of resources that are known: others are asked for by nobody
   std::vector<JobCompare> orders_;
   absl::flat_hash_map<QueueId, std::unique_ptr<Entry>> entries_;  // looked up only

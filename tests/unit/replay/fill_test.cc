@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "clients/replay/replay.h"
+#include "support/random.h"
 
 namespace berth::replay {
 namespace {
@@ -52,6 +54,30 @@ TEST_CASE("of a longer list some are left out") {
   REQUIRE(run.ok());
   CHECK(run->arrived == 8);
   CHECK(run->at_end == 1);
+}
+
+TEST_CASE("a replay learns the mix as well, where the policy goes by one") {
+  Workload workload;
+  Random random(1);
+  for (int64_t i = 0; i < 400; ++i) {
+    const bool whole = random.Below(3) == 0;
+    TraceJob job = whole ? Asks(1 + static_cast<int32_t>(random.Below(2)), 0, 1000)
+                         : Asks(0, random.Below(2) == 0 ? 700 : 300, 1000);
+    job.submit = absl::Seconds(i);
+    job.run = absl::Seconds(30);
+    workload.jobs.push_back(job);
+  }
+  const auto waits = [&](sim::v1::SharingParameters::Policy policy, bool learns) {
+    const auto run = Replay(workload, Nodes(3, 8, policy), {});
+    REQUIRE(run.ok());
+    CHECK((run->mixes >= 2) == learns);
+    std::vector<Duration> starts;
+    for (const Outcome& outcome : run->outcomes) starts.push_back(outcome.first_start);
+    return starts;
+  };
+  const auto binpack = waits(sim::v1::SharingParameters::BINPACK, false);
+  CHECK(waits(sim::v1::SharingParameters::FRAGMENTATION, true) != binpack);
+  CHECK(waits(sim::v1::SharingParameters::BID_PRICE, true) != binpack);
 }
 
 // Shares of 0.7 leave 0.3 for which nobody asks: those who know the mix put whole ones elsewhere.
