@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/model/apply.h"
 #include "core/model/rank_order.h"
+#include "core/model/release.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -192,15 +193,7 @@ void Transaction::Enact(const TasksStarted& decision) {
 
 void Transaction::Enact(const TasksReleased& decision) {
   for (uint32_t index : decision.tasks) {
-    const TaskKey key{decision.job, index};
-    Task task = ReleasedTask(state_.jobs().At(decision.job).tasks[index], decision.requeue, now_);
-    const auto to = std::find_if(decision.moves_to.begin(), decision.moves_to.end(),
-                                 [&](const Placement& p) { return p.task == index; });
-    if (to != decision.moves_to.end()) task = MovedTask(task, *to);
-    // As in Apply: a node that is lost will not say any more that it is gone.
-    const bool unreachable = state_.nodes().At(task.node).status.state == NodeState::kLost;
-    if (unreachable) task = GoneTask(task, EndCause::kNodeLost, now_);
-    SetTask(key, task);
+    SetTask({decision.job, index}, AfterRelease(state_, decision, index, now_));
   }
 }
 

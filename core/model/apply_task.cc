@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/model/apply_internal.h"
+#include "core/model/release.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
 
@@ -189,15 +190,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksReleased& event, Time now
   StateEditor editor(state);
   const Job& job = state.jobs().At(event.job);
   for (uint32_t index : event.tasks) {
-    Task task = ReleasedTask(job.tasks[index], event.requeue, now);
-    for (const Placement& to : event.moves_to) {
-      if (to.task == index) task = MovedTask(task, to);
-    }
-    // Kept on a node that will not say any more that it is gone: given up now, unless it is to run
-    // again. No fence ends it there, so that a second attempt could run beside it.
-    const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;
-    if (unreachable && !event.requeue) task = GoneTask(task, EndCause::kNodeLost, now);
-    editor.SetTask({event.job, index}, task);
+    editor.SetTask({event.job, index}, AfterRelease(state, event, index, now));
   }
   if (IsEviction(event.reason)) editor.SetJobStatus(event.job, Evicted(job.status, event, now));
   return absl::OkStatus();

@@ -69,6 +69,7 @@ void Safety::OnSubmitting(const v1::Job& asked) {
         spec.groups(1).depends_on(0).condition() == v1::GroupDependency::COMPLETED;
   }
   job.alone = asked.spec().on_node_loss() != v1::REPLACE_NOW;
+  job.keeps = asked.spec().on_node_loss() == v1::KEEP;
 }
 
 void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
@@ -224,7 +225,8 @@ bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
 }
 
 // After what it waits for: a job of which something has begun will begin nothing any more, and,
-// unless copies of its tasks may live on elsewhere, nothing of it runs.
+// unless copies of its tasks may live on elsewhere, nothing of it runs. A job that keeps its tasks
+// ends without those on lost nodes where it is cancelled, fails, or has used up its walltime.
 void Safety::CheckOrder(const Job& job, const TaskId& id) {
   if (!job.after.empty()) {
     const Job& before = jobs_.at(job.after);
@@ -233,7 +235,8 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
                                  job.after, " has succeeded"));
     }
     for (const auto& [other, process] : running_) {
-      if (!before.alone || other.job_uid != before.uid || frozen_[process.node]) continue;
+      if (!before.alone || before.keeps || other.job_uid != before.uid || frozen_[process.node])
+        continue;
       Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and ", ToString(other),
                                  " of ", job.after, " runs"));
     }

@@ -62,6 +62,7 @@ class Safety final : public Observer {
     int tasks = 1;
     bool rigid = true;  // all of them or none
     bool alone = true;  // not REPLACE_NOW
+    bool keeps = false;
     bool near = false;  // all in one rack
     std::string after;  // another job, until that has ended
     bool after_ok = false;

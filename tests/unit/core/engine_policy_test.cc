@@ -327,6 +327,31 @@ TEST_CASE(
   CHECK(cluster.job(job).tasks[1].state == TaskState::kStarting);
 }
 
+// What is planned ahead must be what Apply makes of it: the kept member is there until its node
+// says that it is gone.
+TEST_CASE("a gang that begins again waits for the member that a lost node keeps") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 3, {.cpu = 64});
+  cluster.AddQueue("default");
+  JobShape shape = Gang(2);
+  shape.on_node_loss = NodeLossPolicy::kKeep;
+  shape.max_retries = 1;
+  const JobId job = cluster.Submit("j", shape);
+  cluster.Settle();
+  cluster.RunAll(job);
+  REQUIRE(cluster.StateOf(job) == "Running");
+  const NodeId lost = cluster.job(job).tasks[0].node;
+  cluster.Must(NodeSilenced{.id = lost});
+  cluster.Must(NodeFenced{.id = lost});
+  cluster.Settle();
+  cluster.Report(job, 1, ReportState::kExited, 1);
+  cluster.Settle();
+  CHECK(cluster.job(job).tasks[0].state == TaskState::kLost);
+  CHECK(cluster.job(job).tasks[0].before_lost == TaskState::kReleasing);
+  CHECK(cluster.job(job).tasks[1].state == TaskState::kPending);
+  CHECK(CheckConsistency(cluster.state()).ok());
+}
+
 TEST_CASE("members whose nodes fall silent while they are stopped are no members of the gang") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.cpu = 64});
