@@ -390,13 +390,15 @@ void TaskBook::Ack(uint64_t report_id) {
 }
 
 // A task in STARTING has told at most that it is prepared: Hello says so, so that the server does
-// not miss it.
+// not miss it. Likewise one that is being prepared and then starts without being told: for the
+// server it is starting already. Of others that are being prepared the server asks again.
 std::vector<TaskReport> TaskBook::HelloReports() const {
   std::vector<TaskReport> reports;
   for (const auto& [id, entry] : tasks_) {
     const TaskRecord& record = entry.record;
-    if (record.phase() == TaskRecord::PHASE_UNSPECIFIED || (!IsLive(record) && record.acked()))
-      continue;
+    const bool starts = entry.start_at_once || entry.start_wanted;
+    if (record.phase() == TaskRecord::PHASE_UNSPECIFIED && !starts) continue;
+    if (!IsLive(record) && record.acked()) continue;
     TaskReport report = record.report();
     if (report.report_id() == 0) {
       report = MakeReport(TaskReport::PREPARED);

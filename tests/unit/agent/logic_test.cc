@@ -147,6 +147,22 @@ TEST_CASE("start_at_once starts without a Start") {
   CHECK(agent.runner.last_start.master_port() == 20001);
 }
 
+// For the server it is starting: unnamed it would be taken for lost, and replaced beside itself.
+TEST_CASE("Hello names what is being prepared and then starts without a Start") {
+  Agent agent;
+  agent.Register();
+  agent.Prepare(Key(1), true);
+  agent.Prepare(Key(2));  // the server will ask for it again
+  agent.link.sent.clear();
+  agent.logic->OnDisconnected(agent.Now(), "gone");
+  agent.Advance(absl::Seconds(60));
+  REQUIRE_FALSE(agent.link.sent.empty());
+  const v1::Hello& hello = agent.link.sent[0].hello();
+  REQUIRE(hello.tasks_size() == 1);
+  CHECK(hello.tasks(0).state() == TaskReport::PREPARED);
+  CHECK(ToString(ToTaskId(hello.tasks(0).key())) == ToString(Id(1)));
+}
+
 TEST_CASE("repeated Prepare and Start change nothing and repeat the report") {
   Agent agent;
   agent.Register();
