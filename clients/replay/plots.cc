@@ -201,10 +201,19 @@ class Plotter {
       absl::StrAppend(&body, "set title ", Text(one.name), "\nplot ", Text(File("timeline", one)),
                       spans ? " using 1:3:1:2:($3-0.42):($3+0.42):(colour($4)) skip 1 "
                               "with boxxyerror lc rgb variable\n"
-                            : " using 1:2:3 skip 1 with image pixels\n");
+                            : HeatPlot(rows));
     }
     const int each = 130 + 10 * static_cast<int>(std::min(rows.names.size(), kMaxShownRows));
     return Draw("timeline", 1200, PanelsHeight(std::max(each, 260)), body + "unset multiplot\n");
+  }
+
+  // gnuplot draws nothing of an image of one row.
+  std::string HeatPlot(const TimelineRows& rows) const {
+    if (rows.names.size() > 1) return " using 1:2:3 skip 1 with image pixels\n";
+    return absl::StrFormat(
+        " using 1:2:($1-%.9g):($1+%.9g):($2-0.5):($2+0.5):3 skip 1 with boxxyerror fs solid "
+        "noborder lc palette\n",
+        axis_.end / kPlotSteps / 2, axis_.end / kPlotSteps / 2);
   }
 
   // Light to dark; grey where no node was up.

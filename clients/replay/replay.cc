@@ -264,10 +264,10 @@ absl::StatusOr<ReplayRun> World::Run() {
     if (auto status = Settle(); !status.ok()) return status;
     const Time arrival = NextArrival();
     const Time then = std::min(cluster_.NextDue(), arrival);
-    // Nothing runs and nothing will come: what waits now waits for ever.
-    if ((!AnythingRuns(cluster_.state()) && arrival == absl::InfiniteFuture()) ||
-        then == absl::InfiniteFuture())
-      break;
+    // Nothing runs, nothing will come, no job waits for a time: what waits now waits for ever.
+    const ClusterState& state = cluster_.state();
+    const bool over = !AnythingRuns(state) && state.timers().empty();
+    if (then == absl::InfiniteFuture() || (over && arrival == absl::InfiniteFuture())) break;
     AdvanceTo(then);
   }
   meter_->Finish();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -100,9 +101,33 @@ std::string StemOf(const std::string& path) {
 struct Case {
   std::string name;
   ScenarioDocument cluster;
+  std::optional<ScenarioDocument> config;  // whose "config" is in the cluster's place
   JobTemplate jobs;
   bool templated = false;
 };
+
+// Named by the file that says it.
+absl::Status Blamed(const Case& one, const absl::Status& status) {
+  const bool of_config = absl::StartsWith(status.message(), "config");
+  return Located(of_config && one.config.has_value() ? *one.config : one.cluster, status);
+}
+
+// Each with each policy of --policy in place of its own.
+std::vector<Case> WithPolicies(const ReplayArguments& arguments, std::vector<Case> cases) {
+  if (arguments.policies.empty()) return cases;
+  std::vector<Case> all;
+  for (const Case& plain : cases) {
+    for (const std::string& name : arguments.policies) {
+      Case one = plain;
+      one.name = arguments.configs.empty() ? name : absl::StrCat(plain.name, " ", name);
+      sim::v1::SharingParameters::Policy policy{};
+      sim::v1::SharingParameters::Policy_Parse(absl::AsciiStrToUpper(name), &policy);
+      one.cluster.scenario.mutable_config()->mutable_sharing()->set_policy(policy);
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
 
 // The cluster, with each configuration in place of its own.
 absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int64_t processors) {
@@ -115,7 +140,7 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     if (!read.ok()) return read.status();
     plain.cluster = *std::move(read);
   }
-  if (arguments.configs.empty()) return std::vector<Case>{plain};
+  if (arguments.configs.empty()) return WithPolicies(arguments, {plain});
   std::vector<Case> cases;
   for (const std::string& path : arguments.configs) {
     const absl::StatusOr<ScenarioDocument> config = ReadOne(path);
@@ -135,9 +160,10 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     one.templated = config->scenario.jobs_size() > 0;
     one.name = StemOf(path);
     *one.cluster.scenario.mutable_config() = config->scenario.config();
+    one.config = *config;
     cases.push_back(std::move(one));
   }
-  return cases;
+  return WithPolicies(arguments, std::move(cases));
 }
 
 absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
@@ -189,7 +215,7 @@ absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, con
   for (const uint64_t seed : seeds) {
     const Workload copy = Jittered(workload, arguments.jitter, seed);
     const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario, options);
-    if (!run.ok()) return Located(one.cluster, run.status());
+    if (!run.ok()) return Blamed(one, run.status());
     results.push_back(Figures(copy, *run, one.name));
   }
   return MeanOf(results);
@@ -214,6 +240,16 @@ absl::Status CheckJitter(const ReplayArguments& arguments) {
 }
 
 }  // namespace
+
+std::vector<std::string> PolicyNames() {
+  std::vector<std::string> names;
+  const auto* policies = sim::v1::SharingParameters::Policy_descriptor();
+  for (int i = 0; i < policies->value_count(); ++i) {
+    if (policies->value(i)->number() == sim::v1::SharingParameters::POLICY_UNSPECIFIED) continue;
+    names.push_back(absl::AsciiStrToLower(std::string(policies->value(i)->name())));
+  }
+  return names;
+}
 
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments) {
   if (auto status = CheckJitter(arguments); !status.ok()) return status;
@@ -246,7 +282,7 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
     options->jobs = one.jobs;
     options->progress = progress.has_value() ? &*progress : nullptr;
     absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
-    if (!run.ok()) return Located(one.cluster, run.status());
+    if (!run.ok()) return Blamed(one, run.status());
     sim::v1::PolicyResult& policy = *result.add_policies();
     policy = Figures(*workload, *run, one.name);
     if (progress.has_value()) {
@@ -294,7 +330,7 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
     for (const uint64_t seed : seeds) {
       const auto run = Fill(*workload, one.cluster.scenario,
                             {.demand = arguments.fill, .seed = seed, .known = arguments.known});
-      if (!run.ok()) return Located(one.cluster, run.status());
+      if (!run.ok()) return Blamed(one, run.status());
       runs.push_back(*run);
     }
     *result.add_policies() = Figures(runs, one.name);

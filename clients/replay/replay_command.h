@@ -14,23 +14,27 @@ namespace berth::replay {
 
 struct ReplayArguments {
   std::string trace;
-  std::string format;                // "swf", "csv", "history", or empty: by the file's name
-  std::string columns;               // of CSV
-  int64_t processors = 0;            // of SWF; 0: as the log says
-  bool perfect_times = false;        // of SWF
-  int64_t skip = 0, take = 0;        // jobs by submit time; take 0: all
-  std::string cluster;               // scenario file; empty: one machine, SWF only
-  std::vector<std::string> configs;  // files; each a row
-  std::string outages;               // file (outages.h); empty: none
-  std::string jobs;                  // file to write: what became of each job, of the first row
-  std::string plots;                 // folder for pictures (plots.h); empty: none
-  std::string network;               // file; empty: run times as in the workload
+  std::string format;                 // "swf", "csv", "history", or empty: by the file's name
+  std::string columns;                // of CSV
+  int64_t processors = 0;             // of SWF; 0: as the log says
+  bool perfect_times = false;         // of SWF
+  int64_t skip = 0, take = 0;         // jobs by submit time; take 0: all
+  std::string cluster;                // scenario file; empty: one machine, SWF only
+  std::vector<std::string> configs;   // files; each a row
+  std::vector<std::string> policies;  // of sharing (PolicyNames), each a row of each configuration
+  std::string outages;                // file (outages.h); empty: none
+  std::string jobs;                   // file to write: what became of each job, of the first row
+  std::string plots;                  // folder for pictures (plots.h); empty: none
+  std::string network;                // file; empty: run times as in the workload
   double fill = 0;              // demand to fill the cluster with (fill.h), in place of a replay
   double load = 1;              // jobs come so many times as fast
   std::vector<uint64_t> seeds;  // with fill or jitter
   Duration jitter;              // of submit times, in each of a replay's copies: one per seed
   int64_t known = 0;            // likewise
 };
+
+// Of SharingParameters, in small letters: "bid_price", ...
+std::vector<std::string> PolicyNames();
 
 // The errors of reading, each with the file's name; INVALID_ARGUMENT for what does not go together.
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments);

@@ -33,6 +33,7 @@ ShareSum ShareMeter::SumOf(const Owner& owner) const {
   const double seconds = now_ - owner.since;
   sum.share_seconds += Ratio(owner.share) * seconds;
   sum.held.Add(owner.held, seconds);
+  if (seconds > 0) sum.max = std::max(sum.max, Ratio(owner.share));
   return sum;
 }
 
@@ -52,7 +53,6 @@ void ShareMeter::Hold(size_t index, const Resources& amounts, int64_t times) {
   owner.held += amounts.Times(times);
   owner.share = Dominant(owner.held);
   owner.weighted = owner.share / owner.weight;
-  owner.sum.max = std::max(owner.sum.max, Ratio(owner.share));
   Count(owner, 1);
 }
 

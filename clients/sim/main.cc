@@ -160,7 +160,13 @@ int Replay(const ReplayCommand& command) {
     return kBroken;
   }
   arguments.jitter = absl::Seconds(jitter->seconds) + absl::Nanoseconds(jitter->nanos);
-  if (!command.compare.empty()) return Compare(command.compare, command.format);
+  if (!command.compare.empty()) {
+    if (!arguments.plots.empty() || !command.by.empty()) {
+      std::cerr << "--compare takes neither --plots nor --by\n";
+      return kBroken;
+    }
+    return Compare(command.compare, command.format);
+  }
   if (arguments.trace.empty()) {
     std::cerr << "TRACE is required, or --compare\n";
     return kBroken;
@@ -203,8 +209,16 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app->add_option(
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
-  to->app->add_option("--config", to->arguments.configs,
-                      "A scenario's config, and how jobs are submitted; several are compared");
+  to->app
+      ->add_option("--config", to->arguments.configs,
+                   "A scenario's config, and how jobs are submitted; several are compared")
+      ->allow_extra_args(false);
+  to->app
+      ->add_option("--policy", to->arguments.policies,
+                   "With each configuration, so are tasks laid out; several are compared")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(replay::PolicyNames()));
   to->app->add_option("--network", to->arguments.network,
                       "What communication costs: training jobs run as fast as it lets them");
   to->app->add_option("--outages", to->arguments.outages,
@@ -234,7 +248,8 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app
       ->add_option("--seeds", to->arguments.seeds,
                    "With --jitter: of the copies; with --fill: of the orders; default 1")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   to->app
       ->add_option("--known", to->arguments.known,
                    "With --fill: so many jobs, drawn from the list, were seen before")
