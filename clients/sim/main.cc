@@ -181,15 +181,8 @@ int Replay(const ReplayCommand& command) {
   return 0;
 }
 
-void AddReplay(CLI::App& app, ReplayCommand* to) {
-  to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
-  CLI::Option* trace = to->app->add_option(
-      "TRACE", to->arguments.trace, "SWF, CSV or `berth job history`, compressed by gzip or not");
-  to->app
-      ->add_option("--compare", to->compare,
-                   "Replay nothing: two results that -o json gave, side by side")
-      ->expected(2)
-      ->excludes(trace);
+// What is replayed.
+void AddWorkload(ReplayCommand* to) {
   to->app
       ->add_option("--format", to->arguments.format,
                    "swf, csv or history; default: by the file's name")
@@ -206,29 +199,10 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->check(CLI::NonNegativeNumber);
   to->app->add_option("--take", to->arguments.take, "Then replay so many; default: all")
       ->check(CLI::NonNegativeNumber);
-  to->app->add_option(
-      "--cluster", to->arguments.cluster,
-      "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
-  to->app
-      ->add_option("--config", to->arguments.configs,
-                   "A scenario's config, and how jobs are submitted; several are compared")
-      ->allow_extra_args(false);
-  to->app
-      ->add_option("--policy", to->arguments.policies,
-                   "With each configuration, so are tasks laid out; several are compared")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember(replay::PolicyNames()));
-  to->app->add_option("--network", to->arguments.network,
-                      "What communication costs: training jobs run as fast as it lets them");
-  to->app->add_option("--outages", to->arguments.outages,
-                      "When nodes were down, as CSV: node,down,up");
-  to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
-      ->check(CLI::IsMember({"queue", "user"}));
-  to->app->add_option("--jobs", to->arguments.jobs,
-                      "Write what became of each job there, as CSV (of the first config)");
-  to->app->add_option("--plots", to->arguments.plots,
-                      "Draw pictures into that folder, as PNG and SVG, with their data");
+}
+
+// How often, and in which order.
+void AddCopies(ReplayCommand* to) {
   CLI::Option* fill =
       to->app
           ->add_option("--fill", to->arguments.fill,
@@ -255,6 +229,42 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
                    "With --fill: so many jobs, drawn from the list, were seen before")
       ->needs(fill)
       ->check(CLI::Range(0, 1'000'000));
+}
+
+void AddReplay(CLI::App& app, ReplayCommand* to) {
+  to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
+  CLI::Option* trace = to->app->add_option(
+      "TRACE", to->arguments.trace, "SWF, CSV or `berth job history`, compressed by gzip or not");
+  to->app
+      ->add_option("--compare", to->compare,
+                   "Replay nothing: two results that -o json gave, side by side")
+      ->expected(2)
+      ->excludes(trace);
+  AddWorkload(to);
+  to->app->add_option(
+      "--cluster", to->arguments.cluster,
+      "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
+  to->app
+      ->add_option("--config", to->arguments.configs,
+                   "A scenario's config, and how jobs are submitted; several are compared")
+      ->allow_extra_args(false);
+  to->app
+      ->add_option("--policy", to->arguments.policies,
+                   "With each configuration, so are tasks laid out; several are compared")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(replay::PolicyNames()));
+  to->app->add_option("--network", to->arguments.network,
+                      "What communication costs: training jobs run as fast as it lets them");
+  to->app->add_option("--outages", to->arguments.outages,
+                      "When nodes were down, as CSV: node,down,up");
+  to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
+      ->check(CLI::IsMember({"queue", "user"}));
+  to->app->add_option("--jobs", to->arguments.jobs,
+                      "Write what became of each job there, as CSV (of the first config)");
+  to->app->add_option("--plots", to->arguments.plots,
+                      "Draw pictures into that folder, as PNG and SVG, with their data");
+  AddCopies(to);
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
 }
