@@ -11,6 +11,7 @@
 #include "core/engine/plan.h"
 #include "core/model/cluster_state.h"
 #include "core/model/job.h"
+#include "core/topology/gang_topology.h"
 
 namespace berth {
 
@@ -19,6 +20,7 @@ struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
   // Jobs of lower priority are preemptible; absent: none are.
   std::optional<int32_t> preemptible_below_priority = std::nullopt;
+  GangTopology gangs = {};
 };
 
 // Tasks that a group starts with.

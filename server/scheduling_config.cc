@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/hyper_node.h"
 #include "server/convert_values.h"
 #include "server/planning/policy_record.h"
 #include "server/validation/job.h"
@@ -113,6 +114,10 @@ void FillScheduling(Scheduling& scheduling) {
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
     topology.set_degraded(config::v1::Topology::AVOID);
   }
+  config::v1::GangTopology& gangs = *topology.mutable_gangs();
+  const GangTopology gang_default;
+  if (!gangs.has_highest_tier()) gangs.set_highest_tier(gang_default.highest_tier);
+  if (!gangs.has_patience()) ToProto(gang_default.patience, gangs.mutable_patience());
   config::v1::DeviceSharing& sharing = *scheduling.mutable_sharing();
   if (sharing.policy() == config::v1::DeviceSharing::POLICY_UNSPECIFIED) {
     sharing.set_policy(config::v1::DeviceSharing::BID_PRICE);
@@ -134,6 +139,11 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
+  const FieldPath gangs(topology, "gangs");
+  CheckRange({gangs, "highest_tier"}, scheduling.topology().gangs().highest_tier(), 0,
+             kMaxHyperNodeTier, findings);
+  CheckDuration({gangs, "patience"}, scheduling.topology().gangs().patience(), absl::ZeroDuration(),
+                kMaxDuration, findings);
   const FieldPath sharing(path, "sharing");
   CheckEnum({sharing, "policy"}, scheduling.sharing().policy(), findings);
   CheckRange({path, "preemptible_below_priority"}, scheduling.preemptible_below_priority(),
@@ -154,6 +164,9 @@ JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   if (config.scheduling().has_preemptible_below_priority()) {
     defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
   }
+  const config::v1::GangTopology& gangs = config.scheduling().topology().gangs();
+  defaults.gangs = {.highest_tier = gangs.highest_tier(),
+                    .patience = DurationFrom(gangs.patience())};
   return defaults;
 }
 

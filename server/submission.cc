@@ -76,7 +76,7 @@ absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& reques
 
 Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
-    : request_(&request), active_jobs_limit_(limits.active_jobs()) {
+    : request_(&request), active_jobs_limit_(limits.active_jobs()), gangs_(defaults.gangs) {
   if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
   const auto jobs = static_cast<size_t>(request.jobs_size());
   specs_.reserve(jobs);
@@ -194,6 +194,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
   spec.queue = queue;
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
   if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
+  AskForTopology(state, gangs_, &spec);
   return spec;
 }
 

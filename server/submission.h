@@ -13,6 +13,7 @@
 #include "berth/v1/job.pb.h"
 #include "core/devices/share_counter.h"
 #include "core/model/cluster_state.h"
+#include "core/topology/gang_topology.h"
 #include "server/convert_job.h"
 #include "server/read_view.h"
 #include "server/request_table.h"
@@ -67,6 +68,7 @@ class Submission {
 
   const v1::SubmitJobsRequest* request_;
   int64_t active_jobs_limit_;
+  GangTopology gangs_;
   std::string fingerprint_;     // if there is a request id
   std::vector<JobSpec> specs_;  // parallel to the request's jobs, as the next two
   std::vector<ColdPart> colds_;

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,11 +34,10 @@ std::string Label(const std::string& path, const sim::v1::PolicyResult& policy) 
 // As a double in JSON would show it; 0 and not -0 for no difference.
 double Difference(double first, double second) { return second == first ? 0 : second - first; }
 
-sim::v1::ReplayComparison CompareTwo(const sim::v1::PolicyResult& first,
-                                     const sim::v1::PolicyResult& second) {
-  sim::v1::ReplayComparison comparison;
-  for (const FigureRow& row : FigureRows({&first, &second})) {
-    sim::v1::ComparedFigure& figure = *comparison.add_figures();
+void AddFigures(const std::vector<Figure>& first, const std::vector<Figure>& second,
+                google::protobuf::RepeatedPtrField<sim::v1::ComparedFigure>* to) {
+  for (const FigureRow& row : FigureRows({first, second})) {
+    sim::v1::ComparedFigure& figure = *to->Add();
     figure.set_name(row.name);
     figure.set_unit(row.unit);
     const auto &a = row.values[0], &b = row.values[1];
@@ -45,7 +45,43 @@ sim::v1::ReplayComparison CompareTwo(const sim::v1::PolicyResult& first,
     if (b.has_value()) figure.set_second(*b);
     if (a.has_value() && b.has_value()) figure.set_difference(Difference(*a, *b));
   }
+}
+
+using Owners = google::protobuf::RepeatedPtrField<sim::v1::OwnerResult>;
+
+void AddOwners(const Owners& first, const Owners& second,
+               google::protobuf::RepeatedPtrField<sim::v1::ComparedOwner>* to) {
+  using Figures = std::vector<Figure>;
+  std::map<std::string, std::pair<Figures, Figures>> by_name;
+  for (const sim::v1::OwnerResult& one : first) by_name[one.name()].first = FigureList(one);
+  for (const sim::v1::OwnerResult& one : second) by_name[one.name()].second = FigureList(one);
+  for (const auto& [name, figures] : by_name) {
+    sim::v1::ComparedOwner& owner = *to->Add();
+    owner.set_name(name);
+    AddFigures(figures.first, figures.second, owner.mutable_figures());
+  }
+}
+
+sim::v1::ReplayComparison CompareTwo(const sim::v1::PolicyResult& first,
+                                     const sim::v1::PolicyResult& second) {
+  sim::v1::ReplayComparison comparison;
+  AddFigures(FigureList(first), FigureList(second), comparison.mutable_figures());
+  AddOwners(first.queues(), second.queues(), comparison.mutable_queues());
+  AddOwners(first.users(), second.users(), comparison.mutable_users());
   return comparison;
+}
+
+std::vector<std::string> NotesOn(const sim::v1::ReplayResult& first,
+                                 const sim::v1::ReplayResult& second) {
+  std::vector<std::string> notes;
+  if (first.workload() != second.workload()) {
+    notes.push_back(
+        absl::StrCat("other workloads: ", first.workload(), " and ", second.workload()));
+  }
+  if (first.jobs() != second.jobs()) {
+    notes.push_back(absl::StrCat("not as many jobs: ", first.jobs(), " and ", second.jobs()));
+  }
+  return notes;
 }
 
 std::optional<double> Ratio(const sim::v1::ComparedFigure& figure) {
@@ -53,19 +89,43 @@ std::optional<double> Ratio(const sim::v1::ComparedFigure& figure) {
   return 100 * figure.difference() / figure.first();
 }
 
-std::string Table(const sim::v1::ReplayComparison& comparison) {
-  std::string text =
-      absl::StrFormat("first:  %s\nsecond: %s\n\n%-32s %14s %14s %14s %9s\n", comparison.first(),
-                      comparison.second(), "", "first", "second", "difference", "%");
-  for (const sim::v1::ComparedFigure& one : comparison.figures()) {
-    const auto shown = [](bool has, double value) {
-      return FigureText(has ? std::optional<double>(value) : std::nullopt, 3);
-    };
-    absl::StrAppendFormat(&text, "%-25s %-6s %14s %14s %14s %9s\n", one.name(), one.unit(),
-                          shown(one.has_first(), one.first()),
-                          shown(one.has_second(), one.second()),
-                          shown(one.has_difference(), one.difference()), FigureText(Ratio(one), 1));
+std::string Shown(bool has, double value) {
+  return FigureText(has ? std::optional<double>(value) : std::nullopt, 3);
+}
+
+void AppendRow(const std::string& name, const sim::v1::ComparedFigure& one, std::string* text) {
+  absl::StrAppendFormat(text, "%-32s %14s %14s %14s %9s\n", name,
+                        Shown(one.has_first(), one.first()), Shown(one.has_second(), one.second()),
+                        Shown(one.has_difference(), one.difference()), FigureText(Ratio(one), 1));
+}
+
+// A table for each figure, a line for each owner.
+void AppendOwners(const google::protobuf::RepeatedPtrField<sim::v1::ComparedOwner>& owners,
+                  const char* what, std::string* text) {
+  for (const char* name :
+       {"wait, mean", "wait, p95", "completion, mean", "slowdown, mean", "dominant share, mean"}) {
+    absl::StrAppendFormat(text, "\n%-32s %14s %14s %14s %9s\n",
+                          absl::StrCat("by ", what, ": ", name), "first", "second", "difference",
+                          "%");
+    for (const sim::v1::ComparedOwner& owner : owners) {
+      for (const sim::v1::ComparedFigure& one : owner.figures()) {
+        if (one.name() == name) AppendRow(owner.name().empty() ? "-" : owner.name(), one, text);
+      }
+    }
   }
+}
+
+std::string Table(const sim::v1::ReplayComparison& comparison, TableOf of) {
+  std::string text =
+      absl::StrFormat("first:  %s\nsecond: %s\n", comparison.first(), comparison.second());
+  for (const std::string& note : comparison.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  absl::StrAppendFormat(&text, "\n%-32s %14s %14s %14s %9s\n", "", "first", "second", "difference",
+                        "%");
+  for (const sim::v1::ComparedFigure& one : comparison.figures()) {
+    AppendRow(absl::StrFormat("%-25s %-6s", one.name(), one.unit()), one, &text);
+  }
+  if (of == TableOf::kQueues) AppendOwners(comparison.queues(), "queue", &text);
+  if (of == TableOf::kUsers) AppendOwners(comparison.users(), "user", &text);
   return text;
 }
 
@@ -85,6 +145,7 @@ absl::StatusOr<std::vector<sim::v1::ReplayComparison>> Compare(const std::string
       comparisons.push_back(CompareTwo(one, other));
       comparisons.back().set_first(Label(first, one));
       comparisons.back().set_second(Label(second, other));
+      for (const std::string& note : NotesOn(*a, *b)) comparisons.back().add_notes(note);
     }
   }
   if (!comparisons.empty()) return comparisons;
@@ -93,11 +154,11 @@ absl::StatusOr<std::vector<sim::v1::ReplayComparison>> Compare(const std::string
 }
 
 std::string Printed(const std::vector<sim::v1::ReplayComparison>& comparisons,
-                    absl::string_view format) {
+                    absl::string_view format, TableOf of) {
   std::string text;
   for (const sim::v1::ReplayComparison& one : comparisons) {
     if (format == "table" && !text.empty()) text += "\n";
-    text += format == "table" ? Table(one) : PrintedMessage(one, format);
+    text += format == "table" ? Table(one, of) : PrintedFigures(one, format);
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "berth/sim/v1/replay.pb.h"
+#include "clients/replay/replay_result.h"
 
 namespace berth::replay {
 
@@ -19,7 +20,7 @@ absl::StatusOr<std::vector<sim::v1::ReplayComparison>> Compare(const std::string
 
 // "json" (an object a line), "yaml" (a document each) or "table".
 std::string Printed(const std::vector<sim::v1::ReplayComparison>& comparisons,
-                    absl::string_view format);
+                    absl::string_view format, TableOf of = TableOf::kAll);
 
 }  // namespace berth::replay
 

@@ -17,14 +17,15 @@ struct Figure {
   int digits = 2;  // after the point
 };
 std::vector<Figure> FigureList(const sim::v1::PolicyResult& policy);
+std::vector<Figure> FigureList(const sim::v1::OwnerResult& owner);
 
-// A row for each figure that any of the policies has, a column for each policy.
+// A row for each figure that any of the lists has, a column for each list.
 struct FigureRow {
   std::string name, unit;
   int digits = 2;
   std::vector<std::optional<double>> values;
 };
-std::vector<FigureRow> FigureRows(const std::vector<const sim::v1::PolicyResult*>& policies);
+std::vector<FigureRow> FigureRows(const std::vector<std::vector<Figure>>& lists);
 
 // "12.50", "-" for nothing.
 std::string FigureText(const std::optional<double>& value, int digits);

@@ -29,7 +29,7 @@ sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string&
 }
 
 std::string Printed(const sim::v1::FillResult& result, absl::string_view format) {
-  if (format != "table") return PrintedMessage(result, format);
+  if (format != "table") return PrintedFigures(result, format);
   std::string text =
       absl::StrFormat("%s: %d jobs, %d orders, %d jobs known before; GPUs in use, in per cent\n",
                       result.workload(), result.jobs(), result.seeds_size(), result.known());

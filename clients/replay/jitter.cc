@@ -4,6 +4,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +29,7 @@ std::string KeyOf(const Message& entry) {
   return entry.GetReflection()->GetString(entry, key);
 }
 
-// A resource that one run does not have is 0 there.
+// What one run does not have is 0 there.
 void MeanOfLists(const Messages& runs, const FieldDescriptor* field, Message* mean) {
   std::vector<std::string> order;
   std::map<std::string, Messages> groups;
@@ -44,7 +45,7 @@ void MeanOfLists(const Messages& runs, const FieldDescriptor* field, Message* me
   for (const std::string& key : order) {
     Messages& group = groups[key];
     const std::unique_ptr<Message> nothing(group[0]->New());
-    if (field->is_map()) group.resize(runs.size(), nothing.get());
+    group.resize(runs.size(), nothing.get());
     MeanInto(group, mean->GetReflection()->AddMessage(mean, field));
   }
 }
@@ -71,7 +72,10 @@ void MeanOfField(const Messages& runs, const FieldDescriptor* field, Message* me
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE: {
       Messages parts;
-      for (const Message* run : runs) parts.push_back(&reflection.GetMessage(*run, field));
+      for (const Message* run : runs) {
+        if (reflection.HasField(*run, field)) parts.push_back(&reflection.GetMessage(*run, field));
+      }
+      if (parts.empty()) return;
       return MeanInto(parts, reflection.MutableMessage(mean, field));
     }
     case FieldDescriptor::CPPTYPE_DOUBLE:
@@ -79,7 +83,8 @@ void MeanOfField(const Messages& runs, const FieldDescriptor* field, Message* me
     case FieldDescriptor::CPPTYPE_INT64: {  // a count
       int64_t sum = 0;
       for (const Message* run : runs) sum += reflection.GetInt64(*run, field);
-      return reflection.SetInt64(mean, field, sum);
+      const double each = static_cast<double>(sum) / static_cast<double>(runs.size());
+      return reflection.SetInt64(mean, field, std::llround(each));
     }
     case FieldDescriptor::CPPTYPE_INT32:
       return reflection.SetInt32(mean, field, reflection.GetInt32(*runs[0], field));

@@ -16,7 +16,7 @@ namespace berth::replay {
 Workload Jittered(const Workload& workload, Duration most, uint64_t seed);
 
 // Of replays of copies under one policy, at least one: each figure's mean, but of greatest values
-// the greatest, and of counts the sum.
+// the greatest; means of counts are rounded.
 sim::v1::PolicyResult MeanOf(const std::vector<sim::v1::PolicyResult>& runs);
 
 }  // namespace berth::replay

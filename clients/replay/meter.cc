@@ -210,7 +210,9 @@ void Meter::Look(size_t at) {
       held_[at] = now;
     }
     if (recorder_.on()) {
-      recorder_.Share(now_, queues_.of_job[at], queue_shares_.ShareOf(queues_.of_job[at]));
+      const size_t queue = queues_.of_job[at], user = users_.of_job[at];
+      recorder_.Share(now_, OwnerKind::kQueue, queue, queue_shares_.ShareOf(queue));
+      recorder_.Share(now_, OwnerKind::kUser, user, user_shares_.ShareOf(user));
     }
   }
   if (!over || outcome.over) return;

@@ -38,6 +38,7 @@ class NetworkProgress : public Progress {
       : workload_(workload), network_(network), map_(network.defaults) {}
 
   void Submitted(JobId job, size_t index) override;
+  void Stopped(JobId job) override { changed_.insert(job); }
   void Decided(const SimCluster& cluster, const EventBody& decision) override;
   void Settled(SimCluster* cluster) override;
   NetworkRun Take() { return std::move(run_); }

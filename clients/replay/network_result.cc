@@ -1,15 +1,11 @@
 #include "clients/replay/network_result.h"
 
-#include <map>
 #include <set>
 
-#include "absl/strings/str_format.h"
 #include "clients/replay/replay_result.h"
 
 namespace berth::replay {
 namespace {
-
-constexpr double kBytesPerTb = 1e12;
 
 double DevicesOf(const TraceJob& job) {
   double devices = 0;
@@ -51,19 +47,6 @@ sim::v1::NetworkFigures FiguresOf(const Workload& workload, const ReplayRun& run
   figures.set_useful(UsefulPart(workload, run, network));
   figures.set_stopped(static_cast<int64_t>(network.stopped.size()));
   return figures;
-}
-
-std::string NetworkTable(const sim::v1::NetworkFigures& figures) {
-  const sim::v1::Distribution& d = figures.slowdown();
-  std::string text = absl::StrFormat("%-14s %14.2f %14.2f %14.2f %14.2f %14.2f\n", "run / alone",
-                                     d.mean(), d.median(), d.p95(), d.p99(), d.max());
-  absl::StrAppendFormat(&text, "%d jobs communicate, %d stopped with work left, useful %.2f %%\n",
-                        figures.jobs(), figures.stopped(), 100 * figures.useful());
-  const std::map<std::string, double> sorted(figures.traffic().begin(), figures.traffic().end());
-  for (const auto& [tier, bytes] : sorted) {
-    absl::StrAppendFormat(&text, "traffic out of %s %.1f TB\n", tier, bytes / kBytesPerTb);
-  }
-  return text;
 }
 
 }  // namespace berth::replay

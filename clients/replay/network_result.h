@@ -2,8 +2,6 @@
 #ifndef BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
 #define BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
 
-#include <string>
-
 #include "berth/sim/v1/network.pb.h"
 #include "clients/replay/network_progress.h"
 #include "clients/replay/replay.h"
@@ -12,9 +10,6 @@ namespace berth::replay {
 
 sim::v1::NetworkFigures FiguresOf(const Workload& workload, const ReplayRun& run,
                                   const NetworkRun& network);
-
-// Lines of a table.
-std::string NetworkTable(const sim::v1::NetworkFigures& figures);
 
 }  // namespace berth::replay
 

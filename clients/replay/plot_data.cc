@@ -14,6 +14,10 @@
 namespace berth::replay {
 namespace {
 
+const std::vector<OwnerSum>& OwnersOf(const ReplayRun& run, OwnerKind kind) {
+  return kind == OwnerKind::kQueue ? run.queues : run.users;
+}
+
 // The mean over each of kPlotSteps equal steps of something that changes now and then.
 class Steps {
  public:
@@ -165,11 +169,11 @@ std::string SlowdownCsv(const Workload& workload, const ReplayRun& run) {
                     }));
 }
 
-std::vector<std::string> ShownQueues(const std::vector<PlottedRun>& runs) {
+std::vector<std::string> ShownOwners(const std::vector<PlottedRun>& runs, OwnerKind kind) {
   std::map<std::string, double> greatest;
   for (const PlottedRun& one : runs) {
-    for (const OwnerSum& queue : one.run.queues) {
-      greatest[queue.name] += queue.share.share_seconds;
+    for (const OwnerSum& owner : OwnersOf(one.run, kind)) {
+      greatest[owner.name] += owner.share.share_seconds;
     }
   }
   std::vector<std::pair<double, std::string>> ranked;
@@ -177,29 +181,31 @@ std::vector<std::string> ShownQueues(const std::vector<PlottedRun>& runs) {
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> names;
   for (const auto& [share, name] : ranked) {
-    if (names.size() < kMaxShownQueues) names.push_back(name);
+    if (names.size() < kMaxShownOwners) names.push_back(name);
   }
   return names;
 }
 
-std::string SharesCsv(const ReplayRun& run, const std::vector<std::string>& queues,
+std::string SharesCsv(const ReplayRun& run, OwnerKind kind, const std::vector<std::string>& owners,
                       const TimeAxis& axis) {
   const double end = EndOf(run.record);
-  std::vector<Steps> steps(run.queues.size(), Steps(end));
+  const std::vector<OwnerSum>& all = OwnersOf(run, kind);
+  std::vector<Steps> steps(all.size(), Steps(end));
   // Shares begin with the first change: before it they are nothing.
   std::vector<ShareMoment> shares;
-  for (size_t queue = 0; queue < run.queues.size(); ++queue) shares.push_back({.queue = queue});
-  shares.insert(shares.end(), run.record.shares.begin(), run.record.shares.end());
+  for (size_t owner = 0; owner < all.size(); ++owner) shares.push_back({.owner = owner});
+  const auto& told = kind == OwnerKind::kQueue ? run.record.queue_shares : run.record.user_shares;
+  shares.insert(shares.end(), told.begin(), told.end());
   ForEachSpell(
-      shares, run.queues.size(), end, [](const ShareMoment& m) { return m.queue; },
-      [&](const ShareMoment& m, double to) { steps[m.queue].Add(m.time, to, 100 * m.share); });
+      shares, all.size(), end, [](const ShareMoment& m) { return m.owner; },
+      [&](const ShareMoment& m, double to) { steps[m.owner].Add(m.time, to, 100 * m.share); });
   std::vector<size_t> columns;
   std::string text = absl::StrCat("time_", axis.unit);
-  for (const std::string& name : queues) {
-    absl::StrAppend(&text, ",", CsvField(name));
-    const auto found = std::find_if(run.queues.begin(), run.queues.end(),
-                                    [&](const OwnerSum& queue) { return queue.name == name; });
-    columns.push_back(static_cast<size_t>(found - run.queues.begin()));
+  for (const std::string& name : owners) {
+    absl::StrAppend(&text, ",", CsvField(name.empty() ? "-" : name));
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const OwnerSum& owner) { return owner.name == name; });
+    columns.push_back(static_cast<size_t>(found - all.begin()));
   }
   for (size_t i = 0; i < kPlotSteps; ++i) {
     absl::StrAppend(&text, "\n", Number(Steps(end).Middle(i) / axis.seconds));

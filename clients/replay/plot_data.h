@@ -27,7 +27,7 @@ struct TimeAxis {
 TimeAxis AxisOf(const std::vector<PlottedRun>& runs);
 
 inline constexpr size_t kPlotSteps = 400;  // of time: what is shown is the mean of each
-inline constexpr size_t kMaxShownQueues = 7;
+inline constexpr size_t kMaxShownOwners = 7;
 inline constexpr size_t kMaxShownRows = 64;
 
 // time, of the main resource the part in use and the unusable part of the GPUs in per cent, waiting
@@ -38,10 +38,10 @@ std::string UtilisationCsv(const Record& record, const TimeAxis& axis);
 std::string WaitCsv(const Workload& workload, const ReplayRun& run);
 std::string SlowdownCsv(const Workload& workload, const ReplayRun& run);
 
-// The queues that had the greatest shares, at most kMaxShownQueues, of all runs: names.
-std::vector<std::string> ShownQueues(const std::vector<PlottedRun>& runs);
+// Those that had the greatest shares, at most kMaxShownOwners, of all runs: names.
+std::vector<std::string> ShownOwners(const std::vector<PlottedRun>& runs, OwnerKind kind);
 // time, then a column for each of these: its dominant share in per cent.
-std::string SharesCsv(const ReplayRun& run, const std::vector<std::string>& queues,
+std::string SharesCsv(const ReplayRun& run, OwnerKind kind, const std::vector<std::string>& owners,
                       const TimeAxis& axis);
 
 // Rows of a timeline: GPUs of a small cluster, else nodes, HyperNodes, or nodes by the dozen.

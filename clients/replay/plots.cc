@@ -40,7 +40,7 @@ class Plotter {
     std::filesystem::create_directories(folder_, error);
     if (error) return absl::PermissionDeniedError(absl::StrCat(folder_, ": ", error.message()));
     for (const auto plot : {&Plotter::Utilisation, &Plotter::Waits, &Plotter::Slowdowns,
-                            &Plotter::Shares, &Plotter::Timeline}) {
+                            &Plotter::QueueShares, &Plotter::UserShares, &Plotter::Timeline}) {
       if (auto status = (this->*plot)(); !status.ok()) return status;
     }
     return absl::OkStatus();
@@ -152,23 +152,30 @@ class Plotter {
     return absl::StrFormat("set multiplot layout %d,1\n", static_cast<int>(runs_.size()));
   }
 
-  absl::Status Shares() const {
-    const std::vector<std::string> queues = ShownQueues(runs_);
-    const auto csv = [&](const PlottedRun& one) { return SharesCsv(one.run, queues, axis_); };
-    if (auto status = WriteEach("shares", csv); !status.ok()) return status;
+  absl::Status Shares(const std::string& name, OwnerKind kind) const {
+    const std::vector<std::string> owners = ShownOwners(runs_, kind);
+    const auto csv = [&](const PlottedRun& one) { return SharesCsv(one.run, kind, owners, axis_); };
+    if (auto status = WriteEach(name, csv); !status.ok()) return status;
     std::string body =
         absl::StrCat(Panels(), TimeLabel(), "set key outside right center vertical Left reverse\n",
                      "set ylabel 'dominant share (%)'\nset yrange [0:103]\n");
     for (const PlottedRun& one : runs_) {
       absl::StrAppend(&body, "set title ", Text(one.name), "\nplot ");
-      for (size_t i = 0; i < queues.size(); ++i) {
-        absl::StrAppend(&body, i == 0 ? "" : ", \\\n  ", Text(File("shares", one)),
-                        " using 1:", i + 2, " skip 1 with lines ", Style(i), " title ",
-                        Text(queues[i]));
+      for (size_t i = 0; i < owners.size(); ++i) {
+        absl::StrAppend(&body, i == 0 ? "" : ", \\\n  ", Text(File(name, one)), " using 1:", i + 2,
+                        " skip 1 with lines ", Style(i), " title ",
+                        Text(owners[i].empty() ? "-" : owners[i]));
       }
       body += "\n";
     }
-    return Draw("shares", 1200, PanelsHeight(340), body + "unset multiplot\n");
+    return Draw(name, 1200, PanelsHeight(340), body + "unset multiplot\n");
+  }
+  absl::Status QueueShares() const { return Shares("shares", OwnerKind::kQueue); }
+  // Where the workload tells of users.
+  absl::Status UserShares() const {
+    const auto& users = runs_.front().run.users;
+    const bool told = users.size() > 1 || (users.size() == 1 && !users.front().name.empty());
+    return told ? Shares("user-shares", OwnerKind::kUser) : absl::OkStatus();
   }
 
   // Names of rows, as many as can be read.

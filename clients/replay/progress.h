@@ -14,6 +14,8 @@ class Progress {
   virtual ~Progress() = default;
   // The job of that place in the workload has been submitted.
   virtual void Submitted(JobId job, size_t index) = 0;
+  // Tasks of it are stopped by what is no decision: a node fails.
+  virtual void Stopped(JobId job) = 0;
   // Before it is applied.
   virtual void Decided(const SimCluster& cluster, const EventBody& decision) = 0;
   // All decisions of this moment are applied, and agents have done what they were told: says when

@@ -67,8 +67,10 @@ void Recorder::Happens(const Moment& moment) {
   }
 }
 
-void Recorder::Share(double time, size_t queue, double share) {
-  if (on_) record_.shares.push_back({time, queue, share});
+void Recorder::Share(double time, OwnerKind kind, size_t owner, double share) {
+  if (!on_) return;
+  auto& shares = kind == OwnerKind::kQueue ? record_.queue_shares : record_.user_shares;
+  shares.push_back({time, owner, share});
 }
 
 void Recorder::Look(double time, const Node& node) {

@@ -18,9 +18,10 @@ struct Moment {
   double unusable = 0;  // GPUs that are free and of no use to the workload, 0..1 of all
   int64_t waiting = 0;  // jobs
 };
+enum class OwnerKind : uint8_t { kQueue, kUser };
 struct ShareMoment {
   double time = 0;
-  size_t queue = 0;  // in ReplayRun::queues
+  size_t owner = 0;  // in ReplayRun::queues, ReplayRun::users
   double share = 0;  // dominant
 };
 struct NodeMoment {
@@ -46,7 +47,7 @@ struct Record {
   std::string resource;             // the main one: "gpu" if the cluster has any, else "cpu"
   std::vector<NodeOfRecord> nodes;  // in order of domain, then as registered
   std::vector<Moment> moments;
-  std::vector<ShareMoment> shares;
+  std::vector<ShareMoment> queue_shares, user_shares;
   std::vector<NodeMoment> node_moments;
   std::vector<DeviceUseSpan> spans;  // of clusters of at most kMaxSpanDevices GPUs
 };
@@ -59,7 +60,7 @@ class Recorder {
 
   bool on() const { return on_; }
   void Happens(const Moment& moment);
-  void Share(double time, size_t queue, double share);
+  void Share(double time, OwnerKind kind, size_t owner, double share);
   void Look(double time, const Node& node);
   // Tasks of the job got these places.
   void Bound(double time, size_t job, const TasksBound& bound);

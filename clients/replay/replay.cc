@@ -10,6 +10,7 @@
 #include "clients/sim/scenario_load.h"
 #include "clients/sim/sim_cluster.h"
 #include "clients/sim/specs.h"
+#include "core/topology/gang_topology.h"
 
 namespace berth::replay {
 namespace {
@@ -148,6 +149,7 @@ JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
   spec.user = from.user;
   spec.walltime = from.requested;
   spec.ttl_after_finished = absl::ZeroDuration();
+  AskForTopology(cluster_.state(), GangTopology{}, &spec);
   for (Time* time : {&spec.deadline, &spec.start_after}) {
     const bool told = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
     if (told) *time = TimeOf(*time - absl::UnixEpoch());
@@ -188,6 +190,9 @@ absl::Status World::Turn(const NodeTurn& turn) {
   const NodeId id = node.id;
   const NodeFenced fenced{id};
   meter_->Before(fenced, cluster_.now());
+  if (options_.progress != nullptr) {
+    for (const TaskKey& task : node.tasks) options_.progress->Stopped(task.job);
+  }
   if (auto status = cluster_.Happen(NodeSilenced{id}); !status.ok()) return status;
   return cluster_.Happen(fenced);
 }

@@ -181,19 +181,15 @@ absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
   return options;
 }
 
-// The network of --network, if any; requested times are stretched as it says.
-absl::StatusOr<std::optional<Network>> NetworkOf(const ReplayArguments& arguments,
-                                                 Workload* workload) {
-  if (arguments.network.empty()) return std::optional<Network>();
-  if (!arguments.outages.empty() || arguments.jitter > absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("--network goes neither with --outages nor with --jitter");
-  }
-  const auto model = ReadNetworkFile(arguments.network);
+using Model = std::optional<sim::v1::NetworkModel>;
+
+// The model of --network, if any; requested times are stretched as it says.
+absl::StatusOr<Model> ModelOf(const ReplayArguments& arguments, Workload* workload) {
+  if (arguments.network.empty()) return Model();
+  absl::StatusOr<sim::v1::NetworkModel> model = ReadNetworkFile(arguments.network);
   if (!model.ok()) return model.status();
   StretchRequested(*model, workload);
-  absl::StatusOr<Network> network = NetworkFor(*model, *workload);
-  if (!network.ok()) return network.status();
-  return std::optional<Network>(*std::move(network));
+  return Model(*std::move(model));
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -204,19 +200,45 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
 }
 
-// One result for each seed.
-absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
-                                                   ReplayOptions options,
-                                                   const ReplayArguments& arguments) {
+struct Ran {
+  ReplayRun run;
+  sim::v1::PolicyResult figures;
+};
+
+absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Model& model,
+                           ReplayOptions options) {
   options.jobs = one.jobs;
+  std::optional<Network> network;
+  std::optional<NetworkProgress> progress;
+  if (model.has_value()) {
+    absl::StatusOr<Network> made = NetworkFor(*model, workload);
+    if (!made.ok()) return made.status();
+    network = *std::move(made);
+    progress.emplace(workload, *network);
+    options.progress = &*progress;
+  }
+  absl::StatusOr<ReplayRun> run = Replay(workload, one.cluster.scenario, options);
+  if (!run.ok()) return Blamed(one, run.status());
+  Ran ran{.run = *std::move(run), .figures = {}};
+  ran.figures = Figures(workload, ran.run, one.name);
+  if (progress.has_value()) {
+    *ran.figures.mutable_network() = FiguresOf(workload, ran.run, progress->Take());
+  }
+  return ran;
+}
+
+// The mean over a copy for each seed.
+absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
+                                                   const Model& model, const ReplayOptions& options,
+                                                   const ReplayArguments& arguments) {
   std::vector<uint64_t> seeds = arguments.seeds;
   if (seeds.empty()) seeds = {1};
   std::vector<sim::v1::PolicyResult> results;
   for (const uint64_t seed : seeds) {
     const Workload copy = Jittered(workload, arguments.jitter, seed);
-    const absl::StatusOr<ReplayRun> run = Replay(copy, one.cluster.scenario, options);
-    if (!run.ok()) return Blamed(one, run.status());
-    results.push_back(Figures(copy, *run, one.name));
+    absl::StatusOr<Ran> ran = RunOne(copy, one, model, options);
+    if (!ran.ok()) return ran.status();
+    results.push_back(std::move(ran->figures));
   }
   return MeanOf(results);
 }
@@ -257,11 +279,11 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
   if (arguments.load != 1) SetLoad(arguments.load, &*workload);
-  const absl::StatusOr<std::optional<Network>> network = NetworkOf(arguments, &*workload);
-  if (!network.ok()) return network.status();
+  const absl::StatusOr<Model> model = ModelOf(arguments, &*workload);
+  if (!model.ok()) return model.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
-  absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
+  const absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
   if (!options.ok()) return options.status();
   sim::v1::ReplayResult result;
   result.set_workload(arguments.trace);
@@ -272,27 +294,20 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   std::vector<PlottedRun> plotted;
   for (const Case& one : *cases) {
     if (arguments.jitter > absl::ZeroDuration()) {
-      const auto mean = ReplayCopies(*workload, one, *options, arguments);
+      const auto mean = ReplayCopies(*workload, one, *model, *options, arguments);
       if (!mean.ok()) return mean.status();
       *result.add_policies() = *mean;
       continue;
     }
-    std::optional<NetworkProgress> progress;
-    if (network->has_value()) progress.emplace(*workload, **network);
-    options->jobs = one.jobs;
-    options->progress = progress.has_value() ? &*progress : nullptr;
-    absl::StatusOr<ReplayRun> run = Replay(*workload, one.cluster.scenario, *options);
-    if (!run.ok()) return Blamed(one, run.status());
-    sim::v1::PolicyResult& policy = *result.add_policies();
-    policy = Figures(*workload, *run, one.name);
-    if (progress.has_value()) {
-      *policy.mutable_network() = FiguresOf(*workload, *run, progress->Take());
-    }
+    absl::StatusOr<Ran> ran = RunOne(*workload, one, *model, *options);
+    if (!ran.ok()) return ran.status();
+    *result.add_policies() = std::move(ran->figures);
     if (!arguments.jobs.empty() && result.policies_size() == 1) {
-      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, *run));
+      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, ran->run));
       if (!status.ok()) return status;
     }
-    if (options->record) plotted.push_back({.name = one.name, .slug = {}, .run = *std::move(run)});
+    if (options->record)
+      plotted.push_back({.name = one.name, .slug = {}, .run = std::move(ran->run)});
   }
   if (!options->record) return result;
   std::vector<std::string> names;

@@ -128,13 +128,13 @@ int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   return 0;
 }
 
-int Compare(const std::vector<std::string>& files, const std::string& format) {
+int Compare(const std::vector<std::string>& files, const std::string& format, replay::TableOf of) {
   const auto comparisons = replay::Compare(files[0], files[1]);
   if (!comparisons.ok()) {
     std::cerr << comparisons.status().message() << "\n";
     return kBroken;
   }
-  std::cout << replay::Printed(*comparisons, format);
+  std::cout << replay::Printed(*comparisons, format, of);
   return 0;
 }
 
@@ -161,11 +161,11 @@ int Replay(const ReplayCommand& command) {
   }
   arguments.jitter = absl::Seconds(jitter->seconds) + absl::Nanoseconds(jitter->nanos);
   if (!command.compare.empty()) {
-    if (!arguments.plots.empty() || !command.by.empty()) {
-      std::cerr << "--compare takes neither --plots nor --by\n";
+    if (!arguments.plots.empty()) {
+      std::cerr << "--compare takes no --plots\n";
       return kBroken;
     }
-    return Compare(command.compare, command.format);
+    return Compare(command.compare, command.format, OwnersOf(command.by));
   }
   if (arguments.trace.empty()) {
     std::cerr << "TRACE is required, or --compare\n";

@@ -56,15 +56,25 @@ std::string Table(const sim::v1::ScenarioResult& result) {
   return text;
 }
 
+std::string Json(const google::protobuf::Message& message, bool zeros) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = zeros;
+  std::string text;
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
+  return text;
+}
+
 }  // namespace
 
 std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format) {
   if (format == "yaml") return absl::StrCat("---\n", WriteYaml(message));
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  std::string text;
-  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
-  return text;
+  return Json(message, false);
+}
+
+std::string PrintedFigures(const google::protobuf::Message& message, absl::string_view format) {
+  if (format == "yaml") return PrintedMessage(message, format);
+  return Json(message, true);
 }
 
 std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {

@@ -1,5 +1,7 @@
 #include "clients/whatif/whatif_command.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -39,10 +41,7 @@ absl::StatusOr<Side> RunSide(const Snapshot& snapshot, const Changes& changes,
 
 sim::v1::WhatifSide MessageOf(const Forecast& forecast) {
   sim::v1::WhatifSide side;
-  std::vector<double> waits;
-  for (const auto& [job, start] : forecast.starts) waits.push_back(absl::ToDoubleSeconds(start));
-  side.set_started(static_cast<int64_t>(waits.size()));
-  *side.mutable_wait() = replay::DistributionOf(std::move(waits));
+  side.set_started(static_cast<int64_t>(forecast.starts.size()));
   side.set_evictions(forecast.evictions);
   side.set_cycles(forecast.cycles);
   AmountsByKind held;
@@ -53,6 +52,42 @@ sim::v1::WhatifSide MessageOf(const Forecast& forecast) {
     (*side.mutable_utilisation())[kind] = held[kind] / amount;
   }
   return side;
+}
+
+// The waits of a side: of all, and of each queue's jobs.
+class WaitsOfSide {
+ public:
+  WaitsOfSide(const Forecast& forecast, const ForecastOptions& options)
+      : forecast_(forecast), horizon_(absl::ToDoubleSeconds(options.horizon)) {}
+
+  void Add(JobId job, const std::string& queue) {
+    const auto found = forecast_.starts.find(job);
+    const double wait =
+        found == forecast_.starts.end() ? horizon_ : absl::ToDoubleSeconds(found->second);
+    all_.push_back(wait);
+    by_queue_[queue].push_back(wait);
+  }
+  sim::v1::Distribution All() const { return replay::DistributionOf(all_); }
+  sim::v1::Distribution Of(const std::string& queue) const {
+    const auto found = by_queue_.find(queue);
+    return found == by_queue_.end() ? sim::v1::Distribution()
+                                    : replay::DistributionOf(found->second);
+  }
+
+ private:
+  const Forecast& forecast_;
+  const double horizon_;
+  std::vector<double> all_;
+  std::map<std::string, std::vector<double>> by_queue_;
+};
+
+double DominantShare(const AmountsByKind& held, const AmountsByKind& capacity) {
+  double share = 0;
+  for (const auto& [kind, amount] : held) {
+    const auto whole = capacity.find(kind);
+    if (whole != capacity.end()) share = std::max(share, amount / whole->second);
+  }
+  return share;
 }
 
 std::optional<double> StartOf(const Forecast& forecast, JobId job) {
@@ -99,6 +134,21 @@ void AddHeld(const Forecast& forecast, bool after,
     sim::v1::WhatifQueue& queue = (*queues)[name];
     auto* held = after ? queue.mutable_after() : queue.mutable_before();
     for (const auto& [kind, amount] : amounts) (*held)[kind] = amount;
+    const double share = DominantShare(amounts, forecast.capacity);
+    after ? queue.set_share_after(share) : queue.set_share_before(share);
+  }
+}
+
+void AddWaits(const ClusterState& state, const ForecastOptions& options, const Forecast& forecast,
+              bool after, std::map<std::string, sim::v1::WhatifQueue>* queues,
+              sim::v1::WhatifSide* side) {
+  WaitsOfSide waits(forecast, options);
+  state.jobs().ForEach([&](JobId id, const Job& job) {
+    if (Waits(job)) waits.Add(id, state.queues().At(job.queue).spec.name);
+  });
+  *side->mutable_wait() = waits.All();
+  for (auto& [name, queue] : *queues) {
+    *(after ? queue.mutable_wait_after() : queue.mutable_wait_before()) = waits.Of(name);
   }
 }
 
@@ -123,9 +173,11 @@ absl::StatusOr<sim::v1::WhatifResult> Whatif(const Snapshot& snapshot, const Cha
   AddJobs(snapshot.state, options, before->forecast, after.has_value() ? &after->forecast : nullptr,
           &queues, &result);
   AddHeld(before->forecast, false, &queues);
+  AddWaits(snapshot.state, options, before->forecast, false, &queues, result.mutable_before());
   if (after.has_value()) {
     *result.mutable_after() = MessageOf(after->forecast);
     AddHeld(after->forecast, true, &queues);
+    AddWaits(snapshot.state, options, after->forecast, true, &queues, result.mutable_after());
     for (const std::string& change : after->changes) result.add_changes(change);
   }
   for (auto& [name, queue] : queues) {

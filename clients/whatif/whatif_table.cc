@@ -1,4 +1,8 @@
-#include <map>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,24 +15,25 @@ namespace {
 
 constexpr int kMostJobsShown = 50;
 
-std::string Ahead(bool known, double seconds) {
-  if (!known) return "-";
+using Amounts = google::protobuf::Map<std::string, double>;
+
+std::string Ahead(double seconds) {
   return absl::FormatDuration(absl::Seconds(static_cast<int64_t>(seconds)));
 }
+std::string Count(double count) { return absl::StrFormat("%.0f", count); }
+std::string PerCent(double part) { return absl::StrFormat("%.1f %%", 100 * part); }
 
-std::string PerCent(const google::protobuf::Map<std::string, double>& amounts,
-                    const std::string& kind) {
+double Find(const Amounts& amounts, const std::string& kind) {
   const auto found = amounts.find(kind);
-  return absl::StrFormat("%.1f %%", found == amounts.end() ? 0 : 100 * found->second);
+  return found == amounts.end() ? 0 : found->second;
 }
 
-std::string Amount(const google::protobuf::Map<std::string, double>& amounts,
-                   const std::string& kind) {
-  const auto found = amounts.find(kind);
-  const double amount = found == amounts.end() ? 0 : found->second;
-  if (kind == "cpu") return absl::StrFormat("%.2f", amount / 1000);
-  if (kind == "memory") return absl::StrFormat("%.2f GiB", amount / (1 << 30));
-  return absl::StrFormat("%.2f", amount);
+// How the amount of a resource is written.
+using Writer = std::function<std::string(double)>;
+Writer AmountOf(const std::string& kind) {
+  if (kind == "cpu") return [](double a) { return absl::StrFormat("%.2f", a / 1000); };
+  if (kind == "memory") return [](double a) { return absl::StrFormat("%.2f GiB", a / (1 << 30)); };
+  return [](double a) { return absl::StrFormat("%.2f", a); };
 }
 
 class Table {
@@ -36,30 +41,24 @@ class Table {
   explicit Table(const sim::v1::WhatifResult& result) : result_(result) {}
 
   std::string Take() {
+    const sim::v1::WhatifSide &before = result_.before(), &after = result_.after();
     Head();
-    Row("", "as it is", "changed");
-    Row("started", absl::StrCat(result_.before().started()),
-        absl::StrCat(result_.after().started()));
-    Wait("mean wait", &sim::v1::Distribution::mean);
-    Wait("median wait", &sim::v1::Distribution::median);
-    Wait("longest wait", &sim::v1::Distribution::max);
-    Row("tasks evicted", absl::StrCat(result_.before().evictions()),
-        absl::StrCat(result_.after().evictions()));
-    const std::map<std::string, double> kinds(result_.before().utilisation().begin(),
-                                              result_.before().utilisation().end());
-    for (const auto& [kind, part] : kinds) {
-      Row(absl::StrCat("use of ", kind), PerCent(result_.before().utilisation(), kind),
-          PerCent(result_.after().utilisation(), kind));
-      for (const sim::v1::WhatifQueue& queue : result_.queues()) {
-        Row(absl::StrCat("  held by ", queue.name()), Amount(queue.before(), kind),
-            Amount(queue.after(), kind));
-      }
+    absl::StrAppendFormat(&text_, "%-32s %16s", "", "as it is");
+    if (result_.has_after()) absl::StrAppendFormat(&text_, " %16s %16s", "changed", "difference");
+    text_ += "\n";
+    Row("started", static_cast<double>(before.started()), static_cast<double>(after.started()),
+        Count);
+    Waits("wait", before.wait(), after.wait());
+    Row("tasks evicted", static_cast<double>(before.evictions()),
+        static_cast<double>(after.evictions()), Count);
+    std::set<std::string> kinds;
+    for (const auto& [kind, part] : before.utilisation()) kinds.insert(kind);
+    for (const auto& [kind, part] : after.utilisation()) kinds.insert(kind);
+    for (const std::string& kind : kinds) {
+      Row(absl::StrCat("use of ", kind), Find(before.utilisation(), kind),
+          Find(after.utilisation(), kind), PerCent);
     }
-    for (const sim::v1::WhatifQueue& queue : result_.queues()) {
-      if (queue.waiting() == 0) continue;
-      Row(absl::StrCat("starts in ", queue.name(), ", of ", queue.waiting()),
-          absl::StrCat(queue.started_before()), absl::StrCat(queue.started_after()));
-    }
+    for (const sim::v1::WhatifQueue& queue : result_.queues()) Queue(queue, kinds);
     Jobs();
     return std::move(text_);
   }
@@ -80,22 +79,55 @@ class Table {
       absl::StrAppend(&text_, "changed: ", change, "\n");
     }
   }
-  void Row(const std::string& name, const std::string& before, const std::string& after) {
-    absl::StrAppendFormat(&text_, "%-32s %16s", name, before);
-    if (result_.has_after()) absl::StrAppendFormat(&text_, " %16s", after);
+
+  // nullopt: not within the horizon.
+  void Row(const std::string& name, std::optional<double> before, std::optional<double> after,
+           const Writer& write) {
+    const auto shown = [&](std::optional<double> value) {
+      return value.has_value() ? write(*value) : "-";
+    };
+    absl::StrAppendFormat(&text_, "%-32s %16s", name, shown(before));
+    if (result_.has_after()) {
+      std::string difference = "-";
+      if (before.has_value() && after.has_value()) {
+        const double more = *after - *before;
+        difference = absl::StrCat(more < 0 ? "-" : more > 0 ? "+" : "", write(std::abs(more)));
+      }
+      absl::StrAppendFormat(&text_, " %16s %16s", shown(after), difference);
+    }
     text_ += "\n";
   }
-  void Wait(const char* name, double (sim::v1::Distribution::*of)() const) {
-    const auto told = [&](const sim::v1::WhatifSide& side) {
-      return Ahead(side.started() > 0, (side.wait().*of)());
-    };
-    Row(name, told(result_.before()), told(result_.after()));
+  void Waits(const std::string& name, const sim::v1::Distribution& before,
+             const sim::v1::Distribution& after) {
+    if (result_.waiting() == 0) return;
+    Row(absl::StrCat(name, ", mean"), before.mean(), after.mean(), Ahead);
+    Row(absl::StrCat(name, ", median"), before.median(), after.median(), Ahead);
+    Row(absl::StrCat(name, ", longest"), before.max(), after.max(), Ahead);
   }
+
+  void Queue(const sim::v1::WhatifQueue& queue, const std::set<std::string>& kinds) {
+    const std::string of = absl::StrCat(queue.name(), ": ");
+    Row(absl::StrCat(of, "dominant share"), queue.share_before(), queue.share_after(), PerCent);
+    for (const std::string& kind : kinds) {
+      if (Find(queue.before(), kind) == 0 && Find(queue.after(), kind) == 0) continue;
+      Row(absl::StrCat(of, kind, " held"), Find(queue.before(), kind), Find(queue.after(), kind),
+          AmountOf(kind));
+    }
+    if (queue.waiting() == 0) return;
+    Row(absl::StrCat(of, "started of ", queue.waiting()),
+        static_cast<double>(queue.started_before()), static_cast<double>(queue.started_after()),
+        Count);
+    Waits(absl::StrCat(of, "wait"), queue.wait_before(), queue.wait_after());
+  }
+
   void Jobs() {
+    const auto told = [](bool known, double start) {
+      return known ? std::optional<double>(start) : std::nullopt;
+    };
     for (int i = 0; i < result_.jobs_size() && i < kMostJobsShown; ++i) {
       const sim::v1::WhatifJob& job = result_.jobs(i);
-      Row(absl::StrCat("starts: ", job.name()), Ahead(job.has_start_before(), job.start_before()),
-          Ahead(job.has_start_after(), job.start_after()));
+      Row(absl::StrCat("starts: ", job.name()), told(job.has_start_before(), job.start_before()),
+          told(job.has_start_after(), job.start_after()), Ahead);
     }
     if (result_.jobs_size() > kMostJobsShown) {
       absl::StrAppendFormat(&text_, "and %d more: -o json\n", result_.jobs_size() - kMostJobsShown);
@@ -109,7 +141,7 @@ class Table {
 }  // namespace
 
 std::string PrintedWhatif(const sim::v1::WhatifResult& result, absl::string_view format) {
-  return format == "table" ? Table(result).Take() : PrintedMessage(result, format);
+  return format == "table" ? Table(result).Take() : PrintedFigures(result, format);
 }
 
 }  // namespace berth

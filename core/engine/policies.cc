@@ -22,7 +22,10 @@ std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<
   std::set<std::string> seen;
   for (const std::string& name : names) {
     std::unique_ptr<Point> policy = MakePolicy<Point>(name);
-    if (policy == nullptr) errors->push_back(absl::StrCat("unknown ", what, " \"", name, "\""));
+    if (policy == nullptr) {
+      errors->push_back(absl::StrCat("unknown ", what, " \"", name, "\" (there are ",
+                                     absl::StrJoin(PolicyNames<Point>(), ", "), ")"));
+    }
     if (!seen.insert(name).second) errors->push_back(absl::StrCat(what, " \"", name, "\" twice"));
     policies.push_back(std::move(policy));
   }

@@ -51,10 +51,24 @@ std::unique_ptr<Point> MakePolicy(absl::string_view name) {
   return std::get<Factory<Point>>(found->second)();
 }
 
+template <class Point>
+std::vector<std::string> PolicyNames() {
+  const PolicyFactory any = Factory<Point>{};
+  std::vector<std::string> names;
+  for (const auto& [key, factory] : TheRegistry()) {
+    if (key.first == any.index()) names.push_back(key.second);
+  }
+  return names;
+}
+
 template std::unique_ptr<Action> MakePolicy<Action>(absl::string_view);
 template std::unique_ptr<NodeFilter> MakePolicy<NodeFilter>(absl::string_view);
 template std::unique_ptr<NodeScore> MakePolicy<NodeScore>(absl::string_view);
 template std::unique_ptr<JobOrder> MakePolicy<JobOrder>(absl::string_view);
+template std::vector<std::string> PolicyNames<Action>();
+template std::vector<std::string> PolicyNames<NodeFilter>();
+template std::vector<std::string> PolicyNames<NodeScore>();
+template std::vector<std::string> PolicyNames<JobOrder>();
 
 absl::Status RegisterPolicy(absl::string_view name, PolicyFactory factory) {
   if (!TheRegistry().emplace(std::pair(factory.index(), std::string(name)), factory).second) {

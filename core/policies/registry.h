@@ -3,6 +3,8 @@
 #define BERTH_CORE_POLICIES_REGISTRY_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "core/engine/policies.h"
@@ -12,6 +14,10 @@ namespace berth {
 // A new policy of that plug point (Action, NodeFilter, NodeScore or JobOrder) and name, or null.
 template <class Point>
 std::unique_ptr<Point> MakePolicy(absl::string_view name);
+
+// All of that plug point, in order.
+template <class Point>
+std::vector<std::string> PolicyNames();
 
 // Built in: one line each, defined in the file of the same name.
 std::unique_ptr<Action> MakeAllocate();

@@ -84,7 +84,9 @@ std::string PolicyRecordFrom(const config::v1::Server& config) {
   config::v1::Server record;
   record.set_drain_after_refusals(config.drain_after_refusals());
   *record.mutable_scheduling() = config.scheduling();
-  record.mutable_scheduling()->clear_preemptible_below_priority();  // the events tell what it made
+  // The events tell what these made.
+  record.mutable_scheduling()->clear_preemptible_below_priority();
+  record.mutable_scheduling()->mutable_topology()->clear_gangs();
   return record.SerializeAsString();
 }
 

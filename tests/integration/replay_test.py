@@ -97,7 +97,10 @@ class Replay(unittest.TestCase):
         self.assertEqual(figures["wait, mean"]["first"], (0 + 90 + 0 + 40) / 4)
         self.assertEqual(figures["wait, mean"]["second"], (0 + 90) / 2)
         self.assertEqual(figures["wait, mean"]["difference"], 12.5)
-        self.assertIn("makespan", self.run_it("--compare", *saved).stdout)
+        table = self.run_it("--compare", *saved, "--by", "user").stdout
+        for words in "makespan", "note: not as many jobs: 4 and 2", "by user: wait, p95", "by user: dominant share, mean":
+            self.assertIn(words, table)
+        self.assertNotIn("by queue", table)
         none = self.run_it("--compare", saved[0], self.log)
         self.assertEqual(none.returncode, 2)
         self.assertIn("small.swf: no result of a replay", none.stderr)
@@ -114,7 +117,7 @@ class Replay(unittest.TestCase):
         strict = self.write("in-order.yaml", "config: {actions: [allocate]}\n")
         folder = self.folder / "plots"
         self.replay(self.log, "--config", self.easy, "--config", strict, "--plots", folder)
-        for name in "utilisation", "wait", "slowdown", "shares", "timeline":
+        for name in "utilisation", "wait", "slowdown", "shares", "user-shares", "timeline":
             with self.subTest(name):
                 png = (folder / f"{name}.png").read_bytes()
                 self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
@@ -144,7 +147,7 @@ class Replay(unittest.TestCase):
 
     def test_more_load(self):
         """Where jobs come faster, they wait longer; all come at once where they come a thousand times as fast."""
-        waits = [self.replay(self.log, "--load", load)["policies"][0]["wait"].get("mean", 0) for load in ("0.001", "1", "1000")]
+        waits = [self.replay(self.log, "--load", load)["policies"][0]["wait"]["mean"] for load in ("0.001", "1", "1000")]
         self.assertLess(waits[0], waits[1])
         self.assertLess(waits[1], waits[2])
         self.assertNotEqual(self.run_it(self.log, "--load", "0").returncode, 0)
@@ -158,13 +161,51 @@ class Replay(unittest.TestCase):
         mean = sum(one["wait"]["mean"] for one in each) / 2
         self.assertAlmostEqual(both["wait"]["mean"], mean, delta=1e-6)
         self.assertEqual(both["wait"]["max"], max(one["wait"]["max"] for one in each))
-        self.assertEqual(int(both["finished"]), 2 * int(each[0]["finished"]))
+        self.assertEqual(both["finished"], each[0]["finished"])
         for words, arguments in {"needs --jitter": (self.log, "--seeds", "1"),
                                  "whole number of seconds": (self.log, "--jitter", "500ms"),
                                  "of one replay": (self.log, "--jitter", "1s", "--jobs", self.folder / "x")}.items():
             done = self.run_it(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
+
+    def test_tables_by_user(self):
+        done = self.run_it(self.log, "--config", self.easy, "--by", "user")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tables = [block for block in done.stdout.split("\n\n") if block.startswith("easy, by user: ")]
+        self.assertEqual([block.split("\n")[0].removeprefix("easy, by user: ") for block in tables],
+                         ["wait, s", "completion, s", "slowdown", "dominant share, use and losses"])
+        for block in tables[:3]:
+            self.assertEqual(block.split("\n")[1].split(), ["user", "finished", "mean", "median", "95", "%", "99", "%", "max"])
+
+    def test_each_policy_with_each_layout(self):
+        pods = self.write("pods.csv", "t,r,g\n" + "".join(f"{i},50,1\n" for i in range(6)))
+        cluster = self.write("cluster.yaml", "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 4}]\n")
+        result = self.replay(pods, "--columns", "submit=t,run=r,gpus=g", "--cluster", cluster,
+                             "--policy", "spread,binpack", "--policy", "fgd")
+        self.assertEqual([policy["name"] for policy in result["policies"]], ["spread", "binpack", "fgd"])
+        with_config = self.replay(pods, "--columns", "submit=t,run=r,gpus=g", "--cluster", cluster, "--config", self.easy,
+                                  "--policy", "spread")
+        self.assertEqual([policy["name"] for policy in with_config["policies"]], ["easy spread"])
+        unknown = self.run_it(pods, "--policy", "best")
+        self.assertNotEqual(unknown.returncode, 0)
+        self.assertIn("bid_price", unknown.stderr)
+
+    def test_a_network_with_copies_and_outages(self):
+        folder = pathlib.Path(__file__).resolve().parents[2] / "docs/examples/network"
+        common = (folder / "testbed.csv", "--columns",
+                  "name=name,submit=submit,run=run,requested=requested,tasks=workers,gpus=gpus,class=class",
+                  "--cluster", folder / "testbed.yaml", "--network", folder / "network.yaml")
+        plain = self.replay(*common)["policies"][0]
+        copies = self.replay(*common, "--jitter", "60s", "--seeds", "1,2")["policies"][0]
+        each = [self.replay(*common, "--jitter", "60s", "--seeds", seed)["policies"][0] for seed in (1, 2)]
+        self.assertEqual(plain["network"]["jobs"], copies["network"]["jobs"])
+        self.assertAlmostEqual(copies["network"]["useful"], sum(one["network"]["useful"] for one in each) / 2, delta=1e-9)
+        down = self.write("down.csv", "node,down,up\nbig-1,600,1200\n")
+        failed = self.replay(*common, "--outages", down)["policies"][0]
+        self.assertGreater(int(failed["failures"]), 0)
+        self.assertEqual(failed["finished"], "10")
+        self.assertLess(failed["goodput"]["gpu"], failed["utilisation"]["gpu"])
 
     def test_mistakes_have_a_place(self):
         for arguments, words in [

@@ -449,7 +449,9 @@ TEST_CASE("registered policies take part; unknown and repeated names are errors"
   config.actions = {"teleport"};
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
-        "unknown action \"teleport\"; filter \"taints\" twice; unknown filter \"gone\"");
+        "unknown action \"teleport\" (there are allocate, backfill, consolidate, expire_gangs, "
+        "preempt, reclaim); filter \"taints\" twice; unknown filter \"gone\" (there are "
+        "node_selector, resources/devices, taints)");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // What a replay measures, against figures that were worked out by hand.
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
+#include "clients/replay/jitter.h"
 #include "clients/replay/outages.h"
 #include "clients/replay/replay.h"
 #include "clients/replay/replay_result.h"
@@ -173,6 +175,32 @@ TEST_CASE("by queue and by user: each its own, and together all") {
   // While one of both waits, the other has all: 1/2.
   CHECK(m.figures.queue_fairness() == Approx(0.5));
   CHECK(m.figures.user_fairness() == Approx(0.5));
+}
+
+TEST_CASE("means over copies: what one has not is nothing there, and counts are means too") {
+  std::vector<sim::v1::PolicyResult> runs(2);
+  runs[0].set_finished(10);
+  runs[1].set_finished(13);
+  runs[0].mutable_wait()->set_mean(4);
+  runs[0].mutable_wait()->set_max(9);
+  runs[1].mutable_wait()->set_max(20);
+  sim::v1::Tier& tier = *runs[1].add_tiers();
+  tier.set_tier(2);
+  tier.set_name("rack");
+  tier.set_jobs(6);
+  tier.set_gpu_seconds(100);
+  (*runs[0].mutable_lost())["gpu"] = 8;
+  const sim::v1::PolicyResult mean = MeanOf(runs);
+  CHECK(mean.finished() == 12);  // 11.5
+  CHECK(mean.wait().mean() == 2);
+  CHECK(mean.wait().max() == 20);
+  REQUIRE(mean.tiers_size() == 1);
+  CHECK(mean.tiers(0).tier() == 2);
+  CHECK(mean.tiers(0).jobs() == 3);
+  CHECK(mean.tiers(0).gpu_seconds() == 50);
+  CHECK(mean.lost().at("gpu") == 4);
+  CHECK_FALSE(mean.has_network());
+  CHECK_FALSE(mean.has_fragmentation());
 }
 
 TEST_CASE("a node that fails stops its gangs, which run again from their beginning") {

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "clients/replay/network_result.h"
+#include "clients/replay/outages.h"
 #include "clients/replay/replay.h"
 #include "clients/sim/scenario_file.h"
 #include "support/random.h"
@@ -52,10 +55,13 @@ struct Ran {
   NetworkRun network;
 };
 
-Ran Must(const Workload& workload, const std::string& cluster, const JobTemplate& jobs) {
+Ran Must(const Workload& workload, const std::string& cluster, const JobTemplate& jobs,
+         std::vector<Outage> outages = {}) {
   const Network network = TwoSeconds(workload);
   NetworkProgress progress(workload, network);
-  auto run = Replay(workload, Cluster(cluster), {.jobs = jobs, .progress = &progress});
+  const ReplayOptions options{
+      .jobs = jobs, .progress = &progress, .outages = std::move(outages), .record = false};
+  auto run = Replay(workload, Cluster(cluster), options);
   INFO(run.status().ToString());
   REQUIRE(run.ok());
   return {*std::move(run), progress.Take()};
@@ -185,6 +191,24 @@ TEST_CASE("evicted: all of the work again, at the rate of the new place") {
   const Ran ran = Must(workload, kTwoNodes + queues, With(Strategy::kSpread));
   CHECK(Schedule(ran.run) == "0-26500 4000-6500");
   CHECK(ran.run.outcomes[0].evicted_tasks == 2);
+}
+
+TEST_CASE("a node fails: all of the work again, and whom it shared a link with goes faster") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 2)};
+  // Apart it goes at half its speed, until a node fails at 150: begins anew when that is back.
+  const Ran one = Must(workload, kTwoNodes, With(Strategy::kSpread),
+                       {{.node = "n1", .down = absl::Seconds(150), .up = absl::Seconds(170)}});
+  CHECK(one.run.outcomes[0].failures == 1);
+  CHECK(Schedule(one.run) == "0-250");  // on one node, which is free: 100 s from 150 on
+  // Two that share both nodes' links go at a third; when one is stopped for good, the other at a
+  // half.
+  workload.jobs.push_back(Job(2, 0, 100, 2));
+  const Ran both = Must(workload, "nodes: [{name: 'n[0-2]', gpus: 2}]\n", With(Strategy::kSpread),
+                        {{.node = "n2", .down = absl::Seconds(60), .up = absl::Seconds(1000)}});
+  CHECK(both.run.outcomes[0].failures + both.run.outcomes[1].failures >= 1);
+  CHECK(both.run.outcomes[0].end < absl::Seconds(1000));
+  CHECK(both.run.outcomes[1].end < absl::Seconds(1000));
 }
 
 TEST_CASE("where the network is no bottleneck, all is as without it") {

@@ -2,7 +2,10 @@
 #include "clients/replay/replay.h"
 
 #include <catch2/catch.hpp>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
@@ -79,6 +82,28 @@ TEST_CASE("what never fits starts never, and ends nothing") {
   CHECK(figures.finished() == 1);
 }
 
+TEST_CASE("a job that waits for a time is waited for, though nothing else happens") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 30, 30, 10), Job(2, 0, 20, 20, 10)};
+  auto spec = std::make_shared<JobSpec>();
+  spec->groups.push_back({.name = "main", .replicas = 1, .min_available = 1});
+  spec->groups[0].shape = workload.jobs[1].shape;
+  spec->min_available = 1;
+  spec->start_after = absl::UnixEpoch() + absl::Seconds(5000);
+  workload.jobs[1].spec = spec;
+  CHECK(Schedule(Must(workload, OneMachine(10))) == "0-30 5000-5020");
+}
+
+TEST_CASE("who has the higher priority goes first, and stops nobody that may not be stopped") {
+  Workload workload;
+  workload.jobs = {Job(1, 0, 100, 100, 10), Job(2, 10, 100, 100, 10), Job(3, 20, 100, 100, 10)};
+  CHECK(Schedule(Must(workload, OneMachine(10))) == "0-100 100-200 200-300");
+  workload.jobs[2].priority = 5;
+  CHECK(Schedule(Must(workload, OneMachine(10))) == "0-100 200-300 100-200");
+  workload.jobs[0].preemptible = true;  // begins anew
+  CHECK(Schedule(Must(workload, OneMachine(10))) == "0-220 220-320 20-120");
+}
+
 TEST_CASE("names of a log may repeat, and be anything") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10, 10, 4), Job(1, 0, 10, 10, 4)};
@@ -128,6 +153,13 @@ TEST_CASE("figures") {
   CHECK(d.median() == 2);
   CHECK(d.p95() == 4);
   CHECK(d.max() == 4);
+  std::vector<double> many;
+  for (int i = 1; i <= 200; ++i) many.push_back(i);
+  const auto ranks = DistributionOf(many);
+  CHECK(ranks.median() == 100);
+  CHECK(ranks.p95() == 190);
+  CHECK(ranks.p99() == 198);
+  CHECK(ranks.max() == 200);
   Workload workload;
   workload.jobs = {Job(1, 5, 100, 100, 10), Job(2, 5, 1, 100, 10)};
   const ReplayRun run = Must(workload, OneMachine(10));

@@ -67,6 +67,8 @@ TEST_CASE("config: each wrong value is refused with its reason") {
        "scheduling.fair_share.usage_weight: must be 0..1000, is 1001"},
       {"scheduling: {preemptibleBelowPriority: 2000000}",
        "scheduling.preemptible_below_priority: must be -1000000..1000001, is 2000000"},
+      {"scheduling: {topology: {gangs: {highestTier: 101}}}",
+       "scheduling.topology.gangs.highest_tier: must be 0..100, is 101"},
   }));
   const absl::Status status = Complete(yaml);
   INFO(status);

@@ -36,6 +36,7 @@ scheduling:
     refresh: 7s}
   eviction: {minRuntime: 1m, cooldown: 2m, minGain: 3m, maxVictims: 5, gangGrace: 6m}
   preemptibleBelowPriority: 7
+  topology: {gangs: {highestTier: 2, patience: 8m}}
 drainAfterRefusals: 8
 finishedJobTtl: 9h
 history: 10h
@@ -62,6 +63,10 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(policies.lifecycle.drain_after_refusals == 8);
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).preemptible_below_priority == 7);
   CHECK_FALSE(JobDefaultsFrom(ConfigOf("").value()).preemptible_below_priority.has_value());
+  CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).gangs.highest_tier == 2);
+  CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).gangs.patience == absl::Minutes(8));
+  CHECK(JobDefaultsFrom(ConfigOf("").value()).gangs.highest_tier == GangTopology{}.highest_tier);
+  CHECK(JobDefaultsFrom(ConfigOf("").value()).gangs.patience == GangTopology{}.patience);
 
   const PolicyConfig defaults = PolicyConfigFrom(ConfigOf("").value());
   CHECK(defaults.scores == PolicyConfig{}.scores);
@@ -91,7 +96,7 @@ TEST_CASE("reload: live keys are taken over, the others told to need a restart")
                                              {"limits.watchers", "1000", "5", true}});
   size_t live = 0;
   for (const ConfigChange& change : changes) live += change.needs_restart ? 0 : 1;
-  CHECK(live == 17);
+  CHECK(live == 19);
   const auto has = [&](const ConfigChange& change) {
     return std::find(changes.begin(), changes.end(), change) != changes.end();
   };
@@ -130,7 +135,8 @@ TEST_CASE("reload: a wrong file changes nothing") {
   const absl::Status wrong = reloader.Reload(false).status();
   CHECK(absl::IsFailedPrecondition(wrong));
   CHECK(wrong.message() ==
-        "the configuration stays as it is: scheduling: unknown action \"conquer\"");
+        "the configuration stays as it is: scheduling: unknown action \"conquer\" (there are "
+        "allocate, backfill, consolidate, expire_gangs, preempt, reclaim)");
   yaml = "scheduling: {action: [allocate]}";
   CHECK(std::string(reloader.Reload(false).status().message()).find("berthd.yaml:1:14") !=
         std::string::npos);

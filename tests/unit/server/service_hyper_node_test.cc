@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/server/service_world.h"
+#include "tests/unit/server/validation_samples.h"
 
 namespace berth::testing {
 namespace {
@@ -66,6 +67,56 @@ v1::HyperNode Get(ServiceWorld& world, const std::string& name) {
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 }  // namespace
+
+TEST_CASE("service: a gang that says nothing about where asks for nearness, softly") {
+  int32_t tier = 1;
+  SECTION("as it comes") {}
+  SECTION("not by this server") { tier = 0; }
+  ServiceWorld world([tier](config::v1::Server& config) {
+    if (tier == 0)
+      config.mutable_scheduling()->mutable_topology()->mutable_gangs()->set_highest_tier(0);
+  });
+  world.CreateQueue("q");
+  const auto submit = [&world](const std::string& name, int32_t tasks, auto&& change) {
+    v1::SubmitJobsRequest request;
+    v1::JobSpec& spec = *request.add_jobs()->mutable_spec();
+    spec = SmallJob(name).spec();
+    request.mutable_jobs(0)->set_name(name);
+    spec.mutable_groups(0)->set_replicas(tasks);
+    change(spec);
+    v1::SubmitJobsResponse response;
+    const absl::Status status = world.Submit(request, &response);
+    INFO(status);
+    REQUIRE(status.ok());
+    return world.MustGetJob(name).spec();
+  };
+  const auto nothing = [](v1::JobSpec&) {};
+  CHECK_FALSE(submit("before-the-tree", 4, nothing).has_topology());
+  v1::HyperNode made;
+  REQUIRE(Create(world, Rack("rack-1", {"n1", "n2"}), &made).ok());
+  const v1::JobSpec plain = submit("plain", 4, nothing);
+  CHECK(plain.has_topology() == (tier == 1));
+  if (tier == 1) {
+    CHECK(plain.topology().mode() == v1::TopologyConstraint::SOFT);
+    CHECK(plain.topology().highest_tier() == 1);
+    CHECK(plain.topology().patience().seconds() == 600);
+  }
+  CHECK_FALSE(submit("alone", 1, nothing).has_topology());
+  CHECK_FALSE(submit("one-by-one", 4, [](v1::JobSpec& spec) {
+                spec.mutable_groups(0)->set_min_available(1);
+              }).has_topology());
+  CHECK_FALSE(
+      submit("spread", 4, [](v1::JobSpec& spec) { spec.set_strategy(v1::SPREAD); }).has_topology());
+  CHECK_FALSE(submit("packed-group", 4, [](v1::JobSpec& spec) {
+                spec.mutable_groups(0)->set_strategy(v1::BINPACK);
+              }).has_topology());
+  const v1::JobSpec hard = submit("hard", 4, [](v1::JobSpec& spec) {
+    spec.mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
+    spec.mutable_topology()->set_highest_tier(3);
+  });
+  CHECK(hard.topology().mode() == v1::TopologyConstraint::HARD);
+  CHECK(hard.topology().highest_tier() == 3);
+}
 
 TEST_CASE("service: HyperNodes are made, read, changed and deleted") {
   ServiceWorld world;

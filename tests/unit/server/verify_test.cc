@@ -371,9 +371,10 @@ TEST_CASE("verify: policies that are not known here are named") {
   });
   const absl::Status status = VerifyLog(*theirs).status();
   CHECK(absl::IsFailedPrecondition(status));
-  CHECK(status.message() == absl::StrCat("log ", changed,
-                                         " was planned with policies that this program has not: ",
-                                         "unknown filter \"maintenance\""));
+  CHECK(status.message() ==
+        absl::StrCat("log ", changed, " was planned with policies that this program has not: ",
+                     "unknown filter \"maintenance\" (there are node_selector, ",
+                     "resources/devices, taints)"));
 }
 
 TEST_CASE("verify: a log that says nothing of policies, or what cannot have been") {

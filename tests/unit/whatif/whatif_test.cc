@@ -266,8 +266,35 @@ TEST_CASE("people see what changes beside what is") {
       "table");
   INFO(table);
   CHECK(table.find("changed: 1 more nodes like n\n") != std::string::npos);
-  const std::string line = absl::StrFormat("%-32s %16s %16s\n", "starts: waits", "30m", "0");
+  const std::string line =
+      absl::StrFormat("%-32s %16s %16s %16s\n", "starts: waits", "30m", "0", "-30m");
   CHECK(table.find(line) != std::string::npos);
+  CHECK(table.find(absl::StrFormat("%-32s %16s %16s %16s\n", "use of gpu", "75.0 %", "37.5 %",
+                                   "-37.5 %")) != std::string::npos);
+}
+
+TEST_CASE("waits are those of all that wait, by queue too, and shares are of the cluster") {
+  const auto snapshot = SnapshotOf(
+      "nodes: [{name: n, cpu: 64, gpus: 4}]\n"
+      "queues: [{name: a}, {name: b, limit: {gpu: 2}}]\n"
+      "jobs:\n"
+      "- {name: runs, queue: a, gpus: 4, walltime: 1h, on: [n]}\n"
+      "- {name: next, queue: a, gpus: 4, walltime: 1h}\n"
+      "- {name: large, queue: b, gpus: 4, walltime: 1h}\n");
+  const auto result =
+      Must(*snapshot, {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}});
+  CHECK(result.before().started() == 1);
+  CHECK(result.before().wait().mean() == Approx(1.5 * kHour));  // one hour, and two at least
+  CHECK(result.after().wait().mean() == Approx(kHour));         // none, and two
+  REQUIRE(result.queues_size() == 2);
+  const sim::v1::WhatifQueue &a = result.queues(0), &b = result.queues(1);
+  CHECK(a.wait_before().max() == Approx(kHour));
+  CHECK(a.wait_after().max() == 0);
+  CHECK(a.share_before() == Approx(1));
+  CHECK(a.share_after() == Approx(0.5));
+  CHECK(b.wait_before().mean() == Approx(2 * kHour));
+  CHECK(b.wait_after().mean() == Approx(2 * kHour));
+  CHECK(b.share_before() == 0);
 }
 
 }  // namespace
