@@ -1,13 +1,11 @@
 #include "clients/cli/job_history.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/strip.h"
 #include "clients/cli/by_name.h"
+#include "support/proto_json.h"
 
 namespace berth {
 namespace {
@@ -40,10 +38,7 @@ absl::Status History(Session& session, const HistoryArguments& arguments) {
   return (*client)->List<JobStub, v1::ListJobsRequest, v1::ListJobsResponse>(
       &JobStub::ListJobs, HistoryRequest(arguments), [&](const v1::ListJobsResponse& page) {
         for (const v1::Job& job : page.jobs()) {
-          std::string line;
-          // Fails only for an Any of unknown type, and no job has one.
-          (void)google::protobuf::util::MessageToJsonString(job, &line);
-          session.out() << absl::StripSuffix(line, "\n") << "\n";
+          session.out() << WriteJson(job) << "\n";
         }
         return session.out().good();  // else nobody reads any more
       });

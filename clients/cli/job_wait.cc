@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/human.h"
-#include "google/protobuf/util/json_util.h"
+#include "support/proto_json.h"
 
 namespace berth {
 namespace {
@@ -113,9 +113,7 @@ void PrintEvent(Session& session, const v1::ChangeEvent& event) {
     session.out() << EventText(event, session) << "\n";
     return;
   }
-  std::string line;  // one object a line
-  const auto status = google::protobuf::util::MessageToJsonString(event, &line);
-  if (status.ok()) session.out() << line << "\n";
+  session.out() << WriteJson(event) << "\n";
 }
 
 }  // namespace

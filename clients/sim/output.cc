@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/sim/expectation_text.h"
-#include "google/protobuf/util/json_util.h"
+#include "support/proto_json.h"
 #include "support/quantity.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
@@ -56,25 +56,16 @@ std::string Table(const sim::v1::ScenarioResult& result) {
   return text;
 }
 
-std::string Json(const google::protobuf::Message& message, bool zeros) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = zeros;
-  std::string text;
-  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
-  return text;
-}
-
 }  // namespace
 
 std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format) {
   if (format == "yaml") return absl::StrCat("---\n", WriteYaml(message));
-  return Json(message, false);
+  return absl::StrCat(WriteJson(message, {.indented = true}), "\n");
 }
 
 std::string PrintedFigures(const google::protobuf::Message& message, absl::string_view format) {
   if (format == "yaml") return PrintedMessage(message, format);
-  return Json(message, true);
+  return absl::StrCat(WriteJson(message, {.indented = true, .zeros = true}), "\n");
 }
 
 std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {

@@ -157,7 +157,7 @@ bool SimCluster::Valid(const Errand& errand) const {
   return false;
 }
 
-absl::StatusOr<bool> SimCluster::Answer() {
+absl::Status SimCluster::Answer() {
   std::vector<Errand> due;
   while (!errands_.empty() && errands_.begin()->due <= now_) {
     if (Valid(*errands_.begin())) due.push_back(*errands_.begin());
@@ -175,15 +175,12 @@ absl::StatusOr<bool> SimCluster::Answer() {
     auto status = Happen(std::move(report));
     if (!status.ok()) return Ours("an agent's report", status);
   }
-  return !due.empty();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Plan> SimCluster::Cycle(absl::FunctionRef<void(const EventBody&)> tell) {
-  bool answered = false;
   if (cycles_ > 0) {
-    const absl::StatusOr<bool> answer = Answer();
-    if (!answer.ok()) return answer.status();
-    answered = *answer;
+    if (auto status = Answer(); !status.ok()) return status;
   }
   ++cycles_;
   Plan plan = PlanCycle(state_, policies_, now_, options_.budget);
@@ -193,7 +190,8 @@ absl::StatusOr<Plan> SimCluster::Cycle(absl::FunctionRef<void(const EventBody&)>
     if (!status.ok()) return Ours("a decision", status);
   }
   wake_at_ = plan.wake_at;
-  quiet_ = !answered && plan.decisions.empty() && !plan.exhausted;
+  const bool answers_due = !errands_.empty() && errands_.begin()->due <= now_;
+  quiet_ = !answers_due && plan.decisions.empty() && !plan.exhausted;
   if (options_.check_consistency) {
     if (auto status = CheckConsistency(state_); !status.ok()) return status;
   }

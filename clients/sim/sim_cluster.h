@@ -83,7 +83,7 @@ class SimCluster {
   // decision is refused or the state is not consistent.
   // `tell` is called with each decision before it is applied.
   absl::StatusOr<Plan> Cycle(absl::FunctionRef<void(const EventBody&)> tell);
-  // In the last cycle neither the agents nor the engine had anything to do.
+  // The last cycle decided nothing, and no agent has anything to say about what was before.
   bool quiet() const { return quiet_; }
   void Advance(Duration duration) { now_ += duration; }
   // When agents or the engine have something to do next, after now.
@@ -106,7 +106,7 @@ class SimCluster {
   // When a running task ends by itself; InfiniteFuture if it does not.
   Time EndOf(const Task& task, JobId job) const;
   bool Valid(const Errand& errand) const;
-  absl::StatusOr<bool> Answer();
+  absl::Status Answer();
 
   ClusterState state_;
   Membership membership_;

@@ -15,12 +15,14 @@ import zlib
 
 from berth_harness import BIN
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = os.environ.get("BERTH_FIXTURES")
 SHORTEST_AROUND = "config: {actions: [allocate, backfill], backfill: {refresh: 0s, order: ShortestFirst}}\n"
 PREDICTED = """config:
   actions: [allocate, backfill]
   jobOrders: [shortest_first]
   prediction: {enabled: true}
+  shortestFirst: {age: 48h}
   backfill: {refresh: 0s, fit: Predicted}
 """
 # A machine of 10 processors. Number, submit, run, processors, requested.
@@ -192,7 +194,7 @@ class Replay(unittest.TestCase):
         self.assertIn("bid_price", unknown.stderr)
 
     def test_a_network_with_copies_and_outages(self):
-        folder = pathlib.Path(__file__).resolve().parents[2] / "docs/examples/network"
+        folder = ROOT / "docs/examples/network"
         common = (folder / "testbed.csv", "--columns",
                   "name=name,submit=submit,run=run,requested=requested,tasks=workers,gpus=gpus,class=class",
                   "--cluster", folder / "testbed.yaml", "--network", folder / "network.yaml")
@@ -267,6 +269,34 @@ class Replay(unittest.TestCase):
                                "--skip", row["start_index_0based"], "--take", row["n_jobs"]) for row in windows]
         self.assertAlmostEqual(sum(found) / len(found), 140.81, delta=1.4)
 
+
+    # The same setting as on KTH-SP2.
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
+    def test_predictions_beat_easy_on_lublin_1(self):
+        folder = pathlib.Path(FIXTURES) / "traces/lublin"
+        windows = [row for row in rows_of(folder / "windows.csv") if row["trace"] == "Lublin-1"]
+        predicted = self.write("predicted.yaml", PREDICTED)
+        means = []
+        for row in windows:
+            found = self.replay(folder / "lublin_256.swf.gz", "--processors", 256, "--perfect-times", "--config", self.easy,
+                                "--config", predicted, "--skip", row["start_index_0based"], "--take", row["n_jobs"])["policies"]
+            means.append([policy["boundedSlowdown"]["mean"] for policy in found])
+        easy, ours = (sum(column) / len(means) for column in zip(*means))
+        self.assertLess(ours, 0.6 * easy)
+
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
+    def test_predictions_beat_easy_on_philly(self):
+        jobs = self.folder / "philly.csv"
+        with gzip.open(pathlib.Path(FIXTURES) / "traces/philly/pollux_philly.csv.gz", "rt", newline="") as lines:
+            rows = [row for row in csv.DictReader(lines) if row["timestamp"] and row["num_gpus"]]
+        jobs.write_text("submit,run,gpus,one,user\n" + "".join(
+            f"{row['timestamp']},{row['duration']},{row['num_gpus']},1,{row['cluster']}\n" for row in rows))
+        found = self.replay(jobs, "--columns", "submit=submit,run=run,requested=run,tasks=gpus,gpus=one,user=user", "--load", 3,
+                            "--cluster", ROOT / "docs/examples/network/philly.yaml", "--config", self.easy,
+                            "--config", self.write("predicted.yaml", PREDICTED))["policies"]
+        easy, ours = (policy["wait"]["mean"] for policy in found)
+        self.assertGreater(easy, 10)  # or nobody waits, and nothing is shown
+        self.assertLess(ours, 0.95 * easy)
 
 if __name__ == "__main__":
     unittest.main()
