@@ -19,8 +19,10 @@ class Reclaim {
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
     const ClusterState& state = cycle_.state();
-    const Resources request = RequestOf(state, job, needs);
     const Queue& queue = state.queues().At(job.queue);
+    // Nobody else holds anything. A job of another queue opens what is blocked (StateEditor).
+    if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) return {};
+    const Resources request = RequestOf(state, job, needs);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
     if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
       return RefusedForShare(cycle_, absl::InfiniteFuture());

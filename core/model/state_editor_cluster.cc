@@ -25,6 +25,19 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
+// All jobs that have not ended are in one queue, and there are some. O(depth x children).
+bool OneLeafIsActive(const ClusterState& state) {
+  const Queue* at = &state.queues().At(kRootQueue);
+  const int64_t all = at->active_jobs;
+  while (!at->children.empty()) {
+    const auto has_all = [&](QueueId child) { return state.queues().At(child).active_jobs == all; };
+    const auto found = std::find_if(at->children.begin(), at->children.end(), has_all);
+    if (found == at->children.end()) return false;
+    at = &state.queues().At(*found);
+  }
+  return all > 0;
+}
+
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
   const auto found = std::find(list.rbegin(), list.rend(), key);
   BERTH_CHECK(found != list.rend());
@@ -37,6 +50,9 @@ void Drop(std::vector<TaskKey>& list, TaskKey key) {
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   // Demand is what is allocated and what is wanted: a bind leaves it as it is.
   if (change.allocated + change.wanted != 0) ShareChanged(state_.queues_.At(leaf));
+  // Alone, nobody held what could be reclaimed, and nobody asked for it again and again.
+  const bool joins = facts() && change.active_jobs > 0 &&
+                     state_.queues_.At(leaf).active_jobs == 0 && OneLeafIsActive(state_);
   std::optional<Resources> kept_more;  // below, by this change
   bool open = true;
   for (QueueId id = leaf;;) {
@@ -65,6 +81,7 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
   }
   // Of a closed queue what is allocated is all: what comes back to it is wanted by nobody.
   if (!open && change.allocated != 0) ShareChanged(state_.queues_.At(leaf));
+  if (joins) AnythingCouldHelp();
 }
 
 void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape,

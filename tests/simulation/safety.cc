@@ -80,6 +80,9 @@ void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
   job.uid = uid;
   job.acked = true;
   names_[uid] = name;
+  // Its tasks may have been sent out before the answer came.
+  const auto first = prepared_.lower_bound({uid, 0, 0});
+  if (first != prepared_.end() && first->first.job_uid == uid) MayEnd(job);
 }
 
 void Safety::OnCancelling(const std::string& name) {

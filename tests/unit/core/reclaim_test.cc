@@ -46,6 +46,23 @@ TEST_CASE("reclaim: the youngest of equal loss goes, and is told for whom and wh
         "evicted for job a1: queue a is entitled to what queue b borrowed");
 }
 
+TEST_CASE("reclaim: a queue that is alone asks nobody again and again, until another has jobs") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 1, {.gpus = 8});
+  contest.AddNodes("m", 1, {.gpus = 2});
+  contest.AddQueue("a", {});
+  contest.AddQueue("b", {});
+  contest.Run("a1", Gang(1, 8, "a"));
+  contest.Submit("a2", Gang(1, 4, "a"));
+  contest.Settle();
+  CHECK(contest.Cycle().wake_at == absl::InfiniteFuture());
+  contest.Run("b1", Gang(1, 2, "b"));
+  contest.Submit("b2", Gang(1, 8, "b"));  // more than its share
+  contest.Settle();
+  // Shares follow demand: both queues' jobs ask again.
+  CHECK(contest.Cycle().wake_at <= contest.now() + absl::Seconds(10));
+}
+
 TEST_CASE("reclaim: afterwards the loser stands no worse than the winner") {
   Borrowed contest(1);  // one gang of 8: without it b would hold nothing
   contest.Submit("a1", Gang(1, 4, "a"));
