@@ -68,10 +68,10 @@ absl::Status InheritCpuset(const std::string& above, const std::string& group) {
 }
 
 // To be near its devices helps a task, and it runs without as well: where the kernel has not these
-// CPUs or memory nodes (they may come from a file about another machine), it has all.
+// CPUs (they may come from a file about another machine), it has all. Its memory is only preferred
+// there (PreferMemory): by cpuset.mems it would be killed while the rest of the machine has room.
 void StayNear(const std::string& group, const GroupLimits& limits) {
   if (!limits.cpuset.empty()) (void)WriteControl(group + "/cpuset.cpus", limits.cpuset);
-  if (!limits.memory_nodes.empty()) (void)WriteControl(group + "/cpuset.mems", limits.memory_nodes);
 }
 
 bool IsParent(const std::string& parent) {

@@ -24,7 +24,6 @@ struct GroupLimits {
   int64_t cpu_millis = 0;                        // 0 = no share of its own
   int64_t memory_bytes = 0;                      // 0 = no limit
   std::string cpuset = {};                       // "0-3,8"; empty = any
-  std::string memory_nodes = {};                 // "0,1", NUMA nodes; empty = any
   std::vector<std::string> denied_devices = {};  // "195:3", character devices
 };
 

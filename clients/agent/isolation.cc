@@ -274,6 +274,7 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
 absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
                                   SupervisorSpec* spec) const {
   spec->memory_bytes = launch.memory_bytes();
+  spec->memory_nodes = absl::StrJoin(launch.memory_nodes(), ",");
   if (groups_ == nullptr) {
     if (launch.device_uuids().empty()) spec->data_limit_bytes = launch.memory_bytes();
     spec->cpus = launch.cpuset();
@@ -282,7 +283,6 @@ absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch
   auto group = groups_->Make(id, {.cpu_millis = launch.cpu_millis(),
                                   .memory_bytes = launch.memory_bytes(),
                                   .cpuset = launch.cpuset(),
-                                  .memory_nodes = absl::StrJoin(launch.memory_nodes(), ","),
                                   .denied_devices = OthersDevices(launch, nvidia_)});
   if (!group.ok()) return group.status();
   spec->groups = *std::move(group);

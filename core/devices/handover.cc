@@ -19,6 +19,11 @@ std::set<int32_t> NumaNodesOf(const NodeSpec& spec, const DeviceSet& devices, bo
   return ids;
 }
 
+std::set<int32_t> NumaNodesOf(const NodeSpec& spec, const DeviceSet& devices) {
+  std::set<int32_t> ids = NumaNodesOf(spec, devices, /*nics=*/false);
+  return ids.empty() ? NumaNodesOf(spec, devices, /*nics=*/true) : ids;
+}
+
 }  // namespace
 
 std::vector<size_t> OrderOfDevices(const Node& node, const DeviceSet& devices) {
@@ -40,10 +45,8 @@ std::vector<size_t> OrderOfDevices(const Node& node, const DeviceSet& devices) {
   return order;
 }
 
-NearbyHost HostNear(const NodeSpec& spec, const DeviceSet& devices, int64_t cpu_millis,
-                    int64_t memory_bytes) {
-  std::set<int32_t> ids = NumaNodesOf(spec, devices, /*nics=*/false);
-  if (ids.empty()) ids = NumaNodesOf(spec, devices, /*nics=*/true);
+NearbyHost HostNear(const NodeSpec& spec, const HostUse& task, const std::vector<HostUse>& others) {
+  const std::set<int32_t> ids = NumaNodesOf(spec, task.devices);
   NearbyHost near;
   int64_t cpus = 0, memory = 0;
   for (const NumaNode& numa : spec.topology.numa_nodes) {
@@ -53,9 +56,17 @@ NearbyHost HostNear(const NodeSpec& spec, const DeviceSet& devices, int64_t cpu_
     cpus += CountCpus(numa.cpus);
     memory += numa.memory_bytes;
   }
-  const bool all_known = !ids.empty() && near.memory_nodes.size() == ids.size();
+  if (ids.empty() || near.memory_nodes.size() != ids.size()) return {};
+  int64_t cpu_millis = task.cpu_millis, memory_bytes = task.memory_bytes;
+  for (const HostUse& other : others) {
+    const std::set<int32_t> theirs = NumaNodesOf(spec, other.devices);
+    const auto shared = [&](int32_t id) { return ids.contains(id); };
+    if (std::none_of(theirs.begin(), theirs.end(), shared)) continue;
+    cpu_millis += other.cpu_millis;
+    memory_bytes += other.memory_bytes;
+  }
   constexpr int64_t kMillis = 1000;
-  if (!all_known || cpus * kMillis < cpu_millis || memory < memory_bytes) return {};
+  if (cpus * kMillis < cpu_millis || memory < memory_bytes) return {};
   return near;
 }
 

@@ -22,10 +22,17 @@ struct NearbyHost {
   std::vector<int32_t> memory_nodes;  // ascending
 };
 
+struct HostUse {
+  DeviceSet devices;
+  int64_t cpu_millis = 0;
+  int64_t memory_bytes = 0;
+};
+
 // The NUMA nodes of its GPUs and the like (of its NICs, if it has nothing else). Empty if the task
-// has no devices, some NUMA node is unknown, or they have less than it asks for.
-NearbyHost HostNear(const NodeSpec& spec, const DeviceSet& devices, int64_t cpu_millis,
-                    int64_t memory_bytes);
+// has no devices, some NUMA node is unknown, or they have less than is asked for by it and those of
+// the `others` on the node that have devices of any of them: it runs anywhere then.
+NearbyHost HostNear(const NodeSpec& spec, const HostUse& task,
+                    const std::vector<HostUse>& others = {});
 
 }  // namespace berth
 

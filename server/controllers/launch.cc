@@ -151,6 +151,22 @@ std::string LaunchCapture::EvictionDetail(const Job& job) const {
   return absl::StrCat(", for job ", name, eviction.detail.empty() ? "" : ": ", eviction.detail);
 }
 
+HostUse LaunchCapture::UseOf(TaskKey key) const {
+  const Job& job = state_.jobs().At(key.job);
+  const TaskShape& shape = state_.interner().Shape(job.groups[GroupOf(job, key.task)].shape).shape;
+  return {.devices = job.tasks[key.task].devices,
+          .cpu_millis = shape.cpu_millis,
+          .memory_bytes = shape.memory_bytes};
+}
+
+std::vector<HostUse> LaunchCapture::UsesOfOthers(const Node& node, TaskKey self) const {
+  std::vector<HostUse> uses;
+  for (const TaskKey& key : node.tasks) {
+    if (!(key == self)) uses.push_back(UseOf(key));
+  }
+  return uses;
+}
+
 void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* order) {
   const ShapeEntry& entry = state_.interner().Shape(job.groups[order->group].shape);
   const TaskShape& shape = entry.shape;
@@ -158,7 +174,10 @@ void LaunchCapture::FillPrepare(const Job& job, const Node& node, LaunchOrder* o
   order->memory_bytes = shape.memory_bytes;
   order->scratch_bytes = entry.resources[kScratch];
   const DeviceSet& devices = job.tasks[order->task].devices;
-  order->near = HostNear(node.spec, devices, shape.cpu_millis, shape.memory_bytes);
+  if (!node.spec.topology.numa_nodes.empty() && !devices.Empty()) {
+    const TaskKey self{job.id, order->task};
+    order->near = HostNear(node.spec, UseOf(self), UsesOfOthers(node, self));
+  }
   for (size_t i : OrderOf(node, devices)) {
     order->device_uuids.push_back(node.spec.devices[i].uuid);
     order->device_kinds.push_back(node.spec.devices[i].kind);

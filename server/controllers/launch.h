@@ -73,6 +73,8 @@ class LaunchCapture {
  private:
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
   std::string EvictionDetail(const Job& job) const;
+  HostUse UseOf(TaskKey key) const;
+  std::vector<HostUse> UsesOfOthers(const Node& node, TaskKey self) const;
   void FillPrepare(const Job& job, const Node& node, LaunchOrder* order);
   std::shared_ptr<const LaunchJob> Shared(const Job& job);
   const std::vector<size_t>& OrderOf(const Node& node, const DeviceSet& devices);

@@ -69,7 +69,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   };
   for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
                            Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
-                           Text{"tmp", &spec->tmp}, Text{"var_tmp", &spec->var_tmp}}) {
+                           Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
+                           Text{"var_tmp", &spec->var_tmp}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -123,6 +124,7 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   Put(&out, "memory_bytes", spec.memory_bytes);
   Put(&out, "data_limit_bytes", spec.data_limit_bytes);
   Put(&out, "cpus", spec.cpus);
+  Put(&out, "memory_nodes", spec.memory_nodes);
   Put(&out, "tmp", spec.tmp);
   Put(&out, "var_tmp", spec.var_tmp);
   Put(&out, "prolog_ms", spec.prolog_ms);

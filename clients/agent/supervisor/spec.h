@@ -34,6 +34,7 @@ struct SupervisorSpec {
   int64_t memory_bytes = 0;         // what it was given, for messages
   int64_t data_limit_bytes = 0;     // RLIMIT_DATA, where there is no group; 0 = none
   std::string cpus;                 // "0-3,8": affinity, where there is no group; empty = any
+  std::string memory_nodes;  // "0,1": NUMA nodes that its memory is taken from first; empty = any
   // Mounted over /tmp and /var/tmp, in a mount namespace of the task's own; empty: none.
   std::string tmp, var_tmp;
   // Removed with all that is in them when nothing of the task is left.

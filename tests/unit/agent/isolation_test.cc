@@ -115,6 +115,20 @@ TEST_CASE("a task is in its control group, with its limits, and the group goes w
   for (const std::string& group : spec.groups) CHECK_FALSE(std::filesystem::exists(group));
 }
 
+TEST_CASE("memory near the devices is taken first, and is no limit") {
+  Fixture f;
+  f.launch.add_memory_nodes(0);
+  f.Start(kTask, "cat /proc/self/numa_maps; cat /proc/self/status");
+  f.Await(kTask, Kind::kExited);
+  const std::string log = f.Log(kTask);
+  if (!std::filesystem::exists("/proc/self/numa_maps")) return;
+  CHECK(absl::StrContains(log, "prefer"));
+  const std::string own = ReadText("/proc/self/status");
+  const size_t at = own.find("Mems_allowed_list:");
+  REQUIRE(at != std::string::npos);
+  CHECK(absl::StrContains(log, own.substr(at, own.find('\n', at) - at)));
+}
+
 TEST_CASE("a task that uses more memory than it asked for is killed, and the report says why") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;

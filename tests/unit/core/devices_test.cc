@@ -132,15 +132,28 @@ TEST_CASE("CPUs and memory are those of the devices' NUMA nodes, if they have en
       {.id = 1, .package = 1, .cpus = "4-7", .memory_bytes = 64 * kGib}};
   DeviceSet devices;
   devices.Add(0);
-  CHECK(HostNear(spec, devices, 8'000, kGib).cpus == "0-3,8-11");
-  CHECK(HostNear(spec, devices, 8'001, kGib).cpus == "");
-  CHECK(HostNear(spec, devices, 0, 65 * kGib).memory_nodes.empty());
+  const auto near = [&](int64_t cpu_millis, int64_t memory,
+                        const std::vector<HostUse>& others = {}) {
+    return HostNear(spec, {devices, cpu_millis, memory}, others);
+  };
+  CHECK(near(8'000, kGib).cpus == "0-3,8-11");
+  CHECK(near(8'001, kGib).cpus == "");
+  CHECK(near(0, 65 * kGib).memory_nodes.empty());
+  // What others near the same devices ask for counts, what those elsewhere do does not.
+  DeviceSet neighbour, far;
+  neighbour.Add(1);
+  far.Add(7);
+  CHECK(near(5'000, kGib, {{neighbour, 3'000, kGib}, {far, 4'000, 60 * kGib}}).cpus == "0-3,8-11");
+  CHECK(near(5'000, kGib, {{neighbour, 3'001, kGib}}).cpus == "");
+  CHECK(near(5'000, 32 * kGib, {{neighbour, 0, 33 * kGib}}).cpus == "");
+  CHECK(near(5'000, kGib, {{{}, 8'000, 64 * kGib}}).cpus == "0-3,8-11");
   devices.Add(7);
-  CHECK(HostNear(spec, devices, 12'000, 128 * kGib).cpus == "0-3,8-11,4-7");
-  CHECK(HostNear(spec, devices, 0, 0).memory_nodes == std::vector<int32_t>{0, 1});
-  CHECK(HostNear(spec, {}, 0, 0).cpus == "");
+  CHECK(near(12'000, 128 * kGib).cpus == "0-3,8-11,4-7");
+  CHECK(near(0, 0).memory_nodes == std::vector<int32_t>{0, 1});
+  CHECK(near(8'000, 0, {{neighbour, 4'001, 0}}).cpus == "");
+  CHECK(HostNear(spec, {}).cpus == "");
   spec.devices[7].numa_node = -1;
-  CHECK(HostNear(spec, devices, 0, 0).cpus == "");
+  CHECK(near(0, 0).cpus == "");
 }
 
 TEST_CASE("lists of CPUs are counted") {
