@@ -13,6 +13,7 @@
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/discover_command.h"
 #include "clients/agent/simulation.h"
+#include "support/command_line.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -21,7 +22,6 @@
 namespace berth {
 namespace {
 
-constexpr int kExitUsage = 2;  // bad configuration; 1 = anything else
 constexpr absl::Duration kProgressInterval = absl::Seconds(10);
 
 struct Flags {
@@ -55,7 +55,7 @@ sigset_t AgentSignals() {
 
 int Fail(const absl::Status& status) {
   std::cerr << "berth-agent: " << status.message() << "\n";
-  return absl::IsInvalidArgument(status) ? kExitUsage : 1;
+  return absl::IsInvalidArgument(status) ? kExitUsage : 1;  // of a bad configuration
 }
 
 // Every task needs a few descriptors.
@@ -208,7 +208,7 @@ int Main(int argc, char** argv) {
       ->excludes("--topology")
       ->excludes("--node-name")
       ->excludes("--state-dir");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ParseCommandLine(app, argc, argv); code.has_value()) return *code;
   RaiseFileLimit();
   LogForGrpc(LogLevel::kDebug);
   const bool runs_tasks = !flags.discover && flags.simulate.empty();

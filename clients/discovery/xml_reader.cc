@@ -13,6 +13,7 @@ namespace {
 
 constexpr absl::string_view kCommentBegin = "<!--";
 constexpr absl::string_view kCommentEnd = "-->";
+constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool IsNameChar(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ||
@@ -35,6 +36,8 @@ class Parser {
 
   absl::StatusOr<XmlDocument> Run() {
     if (text_.find('\0') != absl::string_view::npos) return Error("a zero byte");
+    if (absl::StartsWith(text_, kByteOrderMark)) at_ = kByteOrderMark.size();
+    if (absl::Status status = RefuseControls(); !status.ok()) return status;
     while (at_ < text_.size()) {
       if (absl::Status status = Step(); !status.ok()) return status;
     }
@@ -50,6 +53,18 @@ class Parser {
   }
   absl::Status Error(absl::string_view reason) {
     return absl::InvalidArgumentError(absl::StrCat("line ", Line(), ": ", reason));
+  }
+  // Which XML does not allow, or advises against: names go into messages, and so to terminals.
+  absl::Status RefuseControls() {
+    for (size_t i = at_; i < text_.size(); ++i) {
+      const auto c = static_cast<unsigned char>(text_[i]);
+      const bool upper = c == 0xc2 && i + 1 < text_.size() && (text_[i + 1] & 0xe0) == 0x80;
+      if (c == 0x7f || (c < 0x20 && !absl::ascii_isspace(c)) || upper) {
+        at_ = i;
+        return Error("a control character");
+      }
+    }
+    return absl::OkStatus();
   }
   absl::string_view Rest() const { return text_.substr(at_); }
   XmlElement& Open() { return document_.elements[static_cast<size_t>(open_)]; }

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/replay/csv_rows.h"
 #include "support/nearest.h"
@@ -45,6 +46,10 @@ class Reader {
 
  private:
   absl::Status Header(const Row& row) {
+    if (columns_.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file_, ": --columns must say what its columns are: it has ", absl::StrJoin(row, ", ")));
+    }
     for (const auto& [field, column] : columns_) {
       const auto found = std::find(row.begin(), row.end(), column);
       if (found == row.end()) {

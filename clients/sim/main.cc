@@ -17,6 +17,7 @@
 #include "clients/whatif/whatif_command.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
+#include "support/command_line.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -359,7 +360,7 @@ int Main(int argc, char** argv) {
   AddReplay(app, &replay);
   WhatifCommand whatif;
   AddWhatif(app, &whatif);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ParseCommandLine(app, argc, argv); code.has_value()) return *code;
   if (replay.app->parsed()) return Replay(replay);
   if (whatif.app->parsed()) return RunWhatif(whatif);
   if (verify->parsed()) return Verify(directory, verify_format);

@@ -5,13 +5,14 @@ Through gRPC where the client would not even send it, through the command line w
 through the agent's stream for agents that misbehave.
 """
 import queue
+import subprocess
 import threading
 import unittest
 
 import grpc
 
 from berth_api import Api, agent_pb2, job_pb2, make_job, node_pb2, task_state
-from berth_harness import Cluster, wait_until
+from berth_harness import BIN, Cluster, wait_until
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
@@ -341,6 +342,20 @@ class BadAgents(BadInput):
 
 
 
+
+
+class CommandLine(unittest.TestCase):
+    def test_wrong_usage_ends_with_2(self):
+        for program, arguments in [("berth-agent", ["--bogus"]), ("berth-agent", ["--from", "x"]), ("berth-agent", ["--config"]),
+                                   ("berth-sim", ["replay", "--bogus"]), ("berth-sim", ["--bogus"]), ("berth", ["--bogus"])]:
+            with self.subTest(program=program, arguments=arguments):
+                done = subprocess.run([str(BIN / program), *arguments], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertTrue(done.stderr)
+                self.assertEqual(done.stdout, "")
+        for program in "berth-agent", "berth-sim":
+            done = subprocess.run([str(BIN / program), "--help"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -36,6 +36,12 @@ constexpr const char* kLog =
     "  7  -1 -1  100 4 -1 -1  4 600 -1 1 7 1 -1 3 -1 -1 -1\n"
     "\n";
 
+TEST_CASE("CSV of which no column is known says which it has") {
+  const auto none = ReadCsv("pod,gpus\na,1\n", "pods.csv", {});
+  CHECK(none.status().message() ==
+        "pods.csv: --columns must say what its columns are: it has pod, gpus");
+}
+
 TEST_CASE("SWF: jobs by submit time, sizes, what is left out and why") {
   const Workload workload = Swf(kLog);
   CHECK(workload.processors == 100);
