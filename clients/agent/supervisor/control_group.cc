@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
 
 #include "clients/agent/supervisor/spec.h"
@@ -54,22 +55,31 @@ std::vector<std::string> Below(const std::string& directory) {
   return names;
 }
 
-// Calls signal(pid) for each process in the group and below; how many there were.
-int ForEachProcess(const std::string& directory, int depth, bool kill_them) {
+// Calls `visit` for each process in the group and below; how many there were.
+int ForEachProcess(const std::string& directory, int depth,
+                   const std::function<void(pid_t)>& visit) {
   std::string text;
   if (ReadWholeFile(directory + "/cgroup.procs", &text) != 0) return 0;
   int count = 0;
   for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
     const pid_t pid = std::atoi(text.c_str() + at);
     ++count;
-    if (kill_them && pid > 0) kill(pid, SIGKILL);
+    if (pid > 0) visit(pid);
     if (text.find('\n', at) == std::string::npos) break;
   }
   if (depth >= kMaxDepth) return count;
   for (const std::string& child : Below(directory)) {
-    count += ForEachProcess(child, depth + 1, kill_them);
+    count += ForEachProcess(child, depth + 1, visit);
   }
   return count;
+}
+
+// What is frozen neither forks nor ends: a number that was read means the same process until then.
+void Freeze(const std::vector<std::string>& directories, bool freeze) {
+  for (const std::string& directory : directories) {
+    WriteControl(directory + "/freezer.state", freeze ? "FROZEN" : "THAWED");
+    WriteControl(directory + "/cgroup.freeze", freeze ? "1" : "0");
+  }
 }
 
 void RemoveGroup(const std::string& directory, int depth) {
@@ -94,20 +104,26 @@ void ControlGroup::Kill() const {
   for (const std::string& directory : directories_) {
     if (WriteControl(directory + "/cgroup.kill", "1") == 0) return;
   }
+  Freeze(directories_, true);
   for (const std::string& directory : directories_) {
-    WriteControl(directory + "/freezer.state", "FROZEN");
-    WriteControl(directory + "/cgroup.freeze", "1");
+    ForEachProcess(directory, 0, [](pid_t pid) { kill(pid, SIGKILL); });
   }
-  for (const std::string& directory : directories_) ForEachProcess(directory, 0, true);
-  for (const std::string& directory : directories_) {
-    WriteControl(directory + "/freezer.state", "THAWED");
-    WriteControl(directory + "/cgroup.freeze", "0");
-  }
+  Freeze(directories_, false);
+}
+
+// Each hierarchy has the same processes.
+void ControlGroup::Signal(int signal, pid_t but_of) const {
+  if (directories_.empty()) return;
+  Freeze(directories_, true);
+  ForEachProcess(directories_.front(), 0, [&](pid_t pid) {
+    if (getpgid(pid) != but_of) kill(pid, signal);
+  });
+  Freeze(directories_, false);
 }
 
 bool ControlGroup::Empty() const {
   for (const std::string& directory : directories_) {
-    if (ForEachProcess(directory, 0, false) > 0) return false;
+    if (ForEachProcess(directory, 0, [](pid_t) {}) > 0) return false;
   }
   return true;
 }

@@ -9,6 +9,8 @@
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_CONTROL_GROUP_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_CONTROL_GROUP_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +28,8 @@ class ControlGroup {
   const std::vector<std::string>& directories() const { return directories_; }
   // Moves the calling process in. An errno, 0 = done.
   int Enter() const;
+  // To every process in it and below it that is not of that process group.
+  void Signal(int signal, pid_t but_of) const;
   // SIGKILL to every process in it and below it. Call again until Empty.
   void Kill() const;
   bool Empty() const;

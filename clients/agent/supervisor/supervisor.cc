@@ -247,7 +247,11 @@ void Supervisor::Command(const std::string& line) {
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
   if (stop_cause_ == 0) stop_cause_ = cause;
-  if (grace_ms > 0) kill(-main_pid_, signal);
+  if (grace_ms > 0) {
+    kill(-main_pid_, signal);
+    // What left the process group hears of it, too; in a container its first process passes it on.
+    if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
+  }
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }

@@ -140,6 +140,25 @@ TEST_CASE("a task that uses more memory than it asked for is killed, and the rep
   CHECK(absl::StrContains(exited.message, "32 MiB"));
 }
 
+TEST_CASE("the signal to end reaches what left the process group, and each process once") {
+  Fixture f;
+  if (!IsRoot() || !HasGroups(f)) return;
+  f.Start(kTask,
+          "setsid sh -c 'trap \"echo apart ends\" TERM; echo ready; for i in $(seq 50); do sleep "
+          "0.1; done' & "
+          "trap 'echo main ends; wait' TERM; wait");
+  f.Await(kTask, Kind::kRunning);
+  REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "ready"); }));
+  f.runner->Kill(kTask, "SIGTERM", absl::Seconds(20), v1::TaskReport::KILLED);
+  CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::KILLED);
+  const std::string log = f.Log(kTask);
+  INFO(log);
+  for (const char* words : {"main ends\n", "apart ends\n"}) {
+    CHECK(absl::StrContains(log, words));
+    CHECK(log.find(words) == log.rfind(words));
+  }
+}
+
 TEST_CASE("nothing of a task outlives it, not even without a supervisor") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;
