@@ -1,6 +1,10 @@
 #include "clients/agent/agent_config.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <pwd.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -288,6 +292,33 @@ std::string NcclTopologyFile(const config::v1::Discovery& config) {
   head.resize(static_cast<size_t>(file.gcount()));
   if (!absl::StrContains(head, "<system")) return "";
   return std::filesystem::absolute(config.topology_file());
+}
+
+std::string SocketInterface(const config::v1::Agent& config) {
+  if (!config.socket_interface().empty()) return config.socket_interface();
+  in6_addr wanted{};
+  int family = AF_INET;
+  if (inet_pton(AF_INET, config.address().c_str(), &wanted) != 1) {
+    family = AF_INET6;
+    if (inet_pton(AF_INET6, config.address().c_str(), &wanted) != 1) return "";
+  }
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  std::string found;
+  for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family) continue;
+    if (family == AF_INET) {
+      sockaddr_in address;
+      memcpy(&address, one->ifa_addr, sizeof address);
+      if (memcmp(&address.sin_addr, &wanted, sizeof address.sin_addr) == 0) found = one->ifa_name;
+    } else {
+      sockaddr_in6 address;
+      memcpy(&address, one->ifa_addr, sizeof address);
+      if (memcmp(&address.sin6_addr, &wanted, sizeof wanted) == 0) found = one->ifa_name;
+    }
+  }
+  freeifaddrs(all);
+  return found;
 }
 
 absl::Status ReadBootId(std::string* boot_id) {

@@ -27,6 +27,10 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config);
 // empty if there is none, or it cannot be read.
 std::string NcclTopologyFile(const config::v1::Discovery& config);
 
+// socket_interface, or the interface that has the agent's address; empty: none is named, and none
+// has it.
+std::string SocketInterface(const config::v1::Agent& config);
+
 // The kernel's id of this boot.
 absl::Status ReadBootId(std::string* boot_id);
 // 128 random bits in hex: an agent id.

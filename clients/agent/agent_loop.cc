@@ -45,6 +45,8 @@ int CountUnhealthy(const v1::NodeInventory& inventory) {
 // are equal bytes.
 std::string DevicesText(const v1::NodeInventory& inventory) {
   std::string text = inventory.topology().SerializeAsString();
+  const auto clique = inventory.labels().find(kCliqueLabel);
+  if (clique != inventory.labels().end()) absl::StrAppend(&text, clique->second);
   for (const v1::Device& device : inventory.devices())
     absl::StrAppend(&text, "\n", device.SerializeAsString());
   return text;
@@ -127,6 +129,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
     context.device_memory.emplace(device.uuid(), device.memory_bytes());
   }
   context.nccl_topo_file = NcclTopologyFile(config_.discovery());
+  context.socket_interface = SocketInterface(config_);
   const std::string state = std::filesystem::absolute(config_.state_directory());
   auto isolation = Isolation::Create(config_, state);
   if (!isolation.ok()) return isolation.status();
@@ -422,6 +425,7 @@ void AgentLoop::TakeLook(DeviceScout::Look look) {
                            look.found.vanished);
     const bool others = UuidsText(look.devices) != UuidsText(inventory_.devices());
     inventory_.mutable_devices()->Swap(&look.devices);
+    *inventory_.mutable_labels() = look.labels;
     *inventory_.mutable_topology() = look.found.topology;
     mig_ = std::move(look.found.mig);
     isolation_->SetInstances(mig_);

@@ -165,6 +165,19 @@ v1::NodeInventory ReadKnown(const std::string& path, Lines* lines) {
   return {};
 }
 
+// "": no GPU tells of a fabric that is complete, or they do not agree.
+std::string CliqueOf(const Machine& machine) {
+  std::set<std::string> cliques;
+  for (const discovery::Gpu& gpu : machine.gpus) {
+    if (gpu.fabric_state.empty()) continue;
+    // One of zeros: of a node by itself.
+    const bool spans = gpu.fabric_cluster.find_first_not_of("0-") != std::string::npos;
+    const bool known = gpu.fabric_clique >= 0 && spans;
+    cliques.insert(known ? absl::StrCat(gpu.fabric_cluster, ".", gpu.fabric_clique) : "");
+  }
+  return cliques.size() == 1 ? *cliques.begin() : "";
+}
+
 }  // namespace
 
 std::vector<std::string> AddDiscovered(const Machine& machine, config::v1::Agent* config) {
@@ -173,6 +186,8 @@ std::vector<std::string> AddDiscovered(const Machine& machine, config::v1::Agent
   AddGpus(machine, declared, config, &lines);
   AddNics(machine, declared, config, &lines);
   if (config->memory_bytes() == 0) config->set_memory_bytes(machine.host_memory_bytes);
+  const std::string clique = CliqueOf(machine);
+  if (!clique.empty()) config->mutable_labels()->insert({kCliqueLabel, clique});  // if it has none
   return lines;
 }
 

@@ -17,6 +17,9 @@ namespace berth {
 // What discovery adds at most: what a node may register.
 inline constexpr int kMaxRegisteredDevices = 128;
 inline constexpr char kMigDevices[] = "mig";
+// The NVLink fabric that the GPUs share with those of other nodes: CLUSTERUUID.CLIQUEID, as
+// NVIDIA's own discovery labels nodes.
+inline constexpr char kCliqueLabel[] = "nvidia.com/gpu.clique";
 
 // Adds the machine's GPUs, NPUs and NICs to config->devices(), and takes its host memory where the
 // configuration names none. What is declared stays as it is: a found device with the UUID or the
@@ -24,7 +27,8 @@ inline constexpr char kMigDevices[] = "mig";
 // NIC whose port is down. A GPU that is divided by MIG cannot be given out whole: its instances are
 // registered instead, of kind "mig" with the profile for a model; without any it is unhealthy. If
 // the configuration allows to divide it anew it is registered, too: of kind "mig", unhealthy, as
-// nobody can have it whole.
+// nobody can have it whole. Where all GPUs that tell of an NVLink fabric between hosts tell of the
+// same, the node is labelled so, unless it is already.
 // Gives what an operator should know, one line each.
 std::vector<std::string> AddDiscovered(const discovery::Machine& machine,
                                        config::v1::Agent* config);

@@ -65,6 +65,7 @@ void DeviceScout::Run() {
     look.found = DiscoverInto(probe_, &config, &stopping_);
     v1::NodeInventory inventory = MakeInventory(config);
     look.devices.Swap(inventory.mutable_devices());
+    look.labels.swap(*inventory.mutable_labels());
     if (!stopping_) tell_(std::move(look));
   }
 }

@@ -23,6 +23,7 @@ class DeviceScout {
  public:
   struct Look {
     google::protobuf::RepeatedPtrField<v1::Device> devices;
+    google::protobuf::Map<std::string, std::string> labels;  // of the node
     DiscoveredDevices found;
     bool asked = false;                      // for, by LookNow
     std::optional<DividedGpu> divided = {};  // before the look

@@ -75,6 +75,9 @@ void AddNccl(const v1::TaskLaunch& launch, const EnvironmentContext& context, En
   const bool has_gpus = uuids.contains("gpu");
   if (has_gpus && !context.nccl_topo_file.empty())
     (*env)["NCCL_TOPO_FILE"] = context.nccl_topo_file;
+  if (launch.world_size() < 2 || context.socket_interface.empty()) return;
+  (*env)["NCCL_SOCKET_IFNAME"] = absl::StrCat("=", context.socket_interface);
+  (*env)["GLOO_SOCKET_IFNAME"] = context.socket_interface;
 }
 
 void AddRanks(const v1::TaskLaunch& launch, Environment* env) {

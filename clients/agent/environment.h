@@ -25,6 +25,7 @@ struct EnvironmentContext {
   std::string mps_pipe_directory = {};                // empty: GPUs are not shared by MPS
   std::map<std::string, int64_t> device_memory = {};  // bytes, by uuid; of shared ones
   std::string nccl_topo_file = {};                    // absolute; empty: there is none
+  std::string socket_interface = {};                  // for the members of gangs; empty: not named
   std::string user;
   std::string home;
   std::string scratch = {}, tmp = {};  // directories of the task's own; empty: not named

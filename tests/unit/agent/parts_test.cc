@@ -167,6 +167,34 @@ TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come
   CHECK(env.at("BERTH_DEVICES_MIG") == "MIG-a");
 }
 
+TEST_CASE("members of gangs are told the interface to talk over") {
+  v1::TaskLaunch launch = Launch();
+  EnvironmentContext context = Context();
+  context.socket_interface = "eth7";
+  launch.set_world_size(1);
+  CHECK_FALSE(BuildEnvironment({12, 6, 2}, launch, {}, context).contains("NCCL_SOCKET_IFNAME"));
+  launch.set_world_size(2);
+  Environment env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("NCCL_SOCKET_IFNAME") == "=eth7");
+  CHECK(env.at("GLOO_SOCKET_IFNAME") == "eth7");
+  v1::EnvVar& own = *launch.add_env();
+  own.set_name("NCCL_SOCKET_IFNAME");
+  own.set_value("ib");
+  CHECK(BuildEnvironment({12, 6, 2}, launch, {}, context).at("NCCL_SOCKET_IFNAME") == "ib");
+  context.socket_interface.clear();
+  CHECK_FALSE(BuildEnvironment({12, 6, 2}, launch, {}, context).contains("GLOO_SOCKET_IFNAME"));
+
+  config::v1::Agent config;
+  config.set_address("127.0.0.1");
+  CHECK(SocketInterface(config) == "lo");
+  config.set_address("192.0.2.77");  // of nobody
+  CHECK(SocketInterface(config).empty());
+  config.set_address("a-host-name");
+  CHECK(SocketInterface(config).empty());
+  config.set_socket_interface("eth7");
+  CHECK(SocketInterface(config) == "eth7");
+}
+
 TEST_CASE("NCCL is told the NICs of the task, and the topology of the node with its GPUs") {
   v1::TaskLaunch launch = Launch();
   EnvironmentContext context = Context();

@@ -103,6 +103,36 @@ TEST_CASE("how devices are connected is told by their positions") {
   CHECK(Between(topology, 4, 2, 3) == "PHB 21000 MB/s");
 }
 
+TEST_CASE("the NVLink fabric that GPUs share with other nodes is a label of the node") {
+  Machine machine = Two();
+  const auto label = [&machine](config::v1::Agent config = {}) {
+    AddDiscovered(machine, &config);
+    const auto found = config.labels().find(kCliqueLabel);
+    return found == config.labels().end() ? std::string("none") : found->second;
+  };
+  CHECK(label() == "none");
+  for (discovery::Gpu& gpu : machine.gpus) {
+    gpu.fabric_state = "completed";
+    gpu.fabric_cluster = "7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901";
+    gpu.fabric_clique = 3;
+  }
+  CHECK(label() == "7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901.3");
+  config::v1::Agent config;
+  (*config.mutable_labels())[kCliqueLabel] = "mine";
+  CHECK(label(config) == "mine");
+  machine.gpus[1].fabric_clique = 4;
+  CHECK(label() == "none");
+  machine.gpus[1].fabric_clique = -1;
+  machine.gpus[1].fabric_state = "in progress";
+  CHECK(label() == "none");
+  for (discovery::Gpu& gpu : machine.gpus) {
+    gpu.fabric_state = "completed";
+    gpu.fabric_cluster = "00000000-0000-0000-0000-000000000000";
+    gpu.fabric_clique = 0;
+  }
+  CHECK(label() == "none");
+}
+
 TEST_CASE("what is declared is never replaced") {
   config::v1::Agent config;
   config.set_memory_bytes(7);
