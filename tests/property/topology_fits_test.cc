@@ -3,6 +3,7 @@
 #include "core/topology/domain_placer.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/fabric.h"
+#include "tests/unit/core/testing/layouts.h"
 
 namespace berth {
 namespace {
@@ -27,9 +28,38 @@ void CheckFits(Cycle& cycle, const std::string& kind, const FitKey& key) {
   REQUIRE(std::equal(sums.begin(), sums.end(), view.of_domain.begin(), view.of_domain.end()));
 }
 
+void Register(Fabric& fabric, NodeId id, NodeSpec spec) {
+  const NodeStatus& status = fabric.state().nodes().At(id).status;
+  fabric.Must(NodeRegistered{
+      .id = id, .spec = std::move(spec), .epoch = status.epoch + 1, .agent_id = status.agent_id});
+}
+
+// The node tells how its GPUs are connected.
+void Connect(Fabric& fabric, NodeId id, const testing::Matrix& matrix) {
+  NodeSpec spec = fabric.state().nodes().At(id).spec;
+  testing::SetDevices(matrix, &spec);
+  Register(fabric, id, std::move(spec));
+}
+
+// Twelve tasks of so many GPUs, no two of them connected worse.
+JobId SubmitFloor(Fabric& fabric, int gpus, LinkClass least, int64_t gbps) {
+  const std::string name = absl::StrCat("floor", fabric.state().next_job_id().value);
+  JobSpec spec = fabric.SpecOfShape(name, {.groups = {{.replicas = 12, .gpus = gpus}}});
+  DeviceRequest& request = spec.groups[0].shape.devices[0];
+  request.min_link = least;
+  request.min_bandwidth_gbps = gbps;
+  return fabric.SubmitSpec(std::move(spec));
+}
+
 struct Walk {
   explicit Walk(uint32_t seed) : dice(seed) {
     fabric.AddRacks(dice.Between(2, 5), dice.Between(1, 4), {.gpus = 4});
+    std::vector<NodeId> all;
+    fabric.state().nodes().ForEach([&](NodeId id, const Node&) { all.push_back(id); });
+    for (const NodeId id : all) {
+      if (dice.Chance(60))
+        Connect(fabric, id, dice.Chance(50) ? testing::Dgx1() : testing::Ac922());
+    }
     fabric.AddAbove("p", 2, "pod", "r", 2);
     std::vector<NodeId> some;
     fabric.state().nodes().ForEach([&](NodeId id, const Node&) {
@@ -40,6 +70,9 @@ struct Walk {
       jobs.push_back(
           fabric.Submit(absl::StrCat("j", gpus), {.groups = {{.replicas = 12, .gpus = gpus}}}));
     }
+    jobs.push_back(SubmitFloor(fabric, 2, LinkClass::kNvlink, 0));
+    jobs.push_back(SubmitFloor(fabric, 4, LinkClass::kNvlink, 0));
+    jobs.push_back(SubmitFloor(fabric, 2, LinkClass::kUnknown, 400));
   }
 
   void CheckAll(Cycle& cycle) {
@@ -105,9 +138,9 @@ struct Walk {
     } else if (what == 3) {
       NodeSpec spec = fabric.state().nodes().At(node).spec;
       spec.cpu_millis = dice.Between(0, 8) * 1000;
-      const NodeStatus& status = fabric.state().nodes().At(node).status;
-      fabric.Must(NodeRegistered{
-          .id = node, .spec = spec, .epoch = status.epoch + 1, .agent_id = status.agent_id});
+      Register(fabric, node, std::move(spec));
+    } else if (what == 6) {
+      Reconnect(node);
     } else if (what < 6) {
       const JobId id = jobs[static_cast<size_t>(dice.Below(static_cast<int>(jobs.size())))];
       for (uint32_t t = 0; t < 12; ++t) {
@@ -116,6 +149,15 @@ struct Walk {
         }
       }
     }
+  }
+
+  // The same eight GPUs, connected in another way.
+  void Reconnect(NodeId node) {
+    NodeSpec spec = fabric.state().nodes().At(node).spec;
+    if (spec.devices.size() != 8) return;
+    const testing::Matrix pairs{.gpus = 8, .rows = testing::BlockRows(8, 2, "NV2", "SYS")};
+    spec.topology = testing::TopologyFrom(dice.Chance(50) ? testing::Dgx1() : pairs);
+    Register(fabric, node, std::move(spec));
   }
 
   Dice dice;
@@ -136,6 +178,31 @@ TEST_CASE("counts of nodes and domains are those of a fresh count") {
       walk.Happen();
     }
   }
+}
+
+TEST_CASE("domains have room for tasks with floors where nodes tell of such links") {
+  Fabric fabric;
+  fabric.AddRacks(2, 2, {.gpus = 4});
+  Connect(fabric, fabric.node_id("r1n1"), testing::Dgx1());
+  Connect(fabric, fabric.node_id("r2n1"), testing::Ac922());
+  const auto rooms = [&](JobId job) {
+    Cycle cycle(fabric.state(), fabric.policies(), fabric.now(), 1 << 30);
+    const TopologyTree* tree = TreesOf(cycle).Of(fabric.state(), "network");
+    const FitKey key{.shape = fabric.job(job).groups[0].shape};
+    CheckFits(cycle, "network", key);
+    const FitView view = FitsOf(cycle, *tree, key);
+    std::vector<int64_t> of_node;
+    for (const char* name : {"r1n1", "r1n2", "r2n1", "r2n2"})
+      of_node.push_back(view.of_node[fabric.node_id(name).value]);
+    return of_node;
+  };
+  const JobId pairs = SubmitFloor(fabric, 2, LinkClass::kNvlink, 0);
+  CHECK(rooms(pairs) == std::vector<int64_t>{4, 0, 2, 0});
+  CHECK(rooms(SubmitFloor(fabric, 4, LinkClass::kNvlink, 0)) == std::vector<int64_t>{2, 0, 0, 0});
+  CHECK(rooms(SubmitFloor(fabric, 2, LinkClass::kUnknown, 400)) ==
+        std::vector<int64_t>{4, 0, 2, 0});
+  fabric.Occupy("r2n1", 1);  // the other one of its pair has no link to a free one
+  CHECK(rooms(pairs) == std::vector<int64_t>{4, 0, 1, 0});
 }
 
 TEST_CASE("more shapes than are kept, and more changes than are logged, are counted anew") {
