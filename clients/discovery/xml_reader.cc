@@ -59,7 +59,9 @@ class Parser {
     for (size_t i = at_; i < text_.size(); ++i) {
       const auto c = static_cast<unsigned char>(text_[i]);
       const bool upper = c == 0xc2 && i + 1 < text_.size() && (text_[i + 1] & 0xe0) == 0x80;
-      if (c == 0x7f || (c < 0x20 && !absl::ascii_isspace(c)) || upper) {
+      const bool line_end = c == '\r' && i + 1 < text_.size() && text_[i + 1] == '\n';
+      const bool blank = c == '\n' || c == '\t' || line_end;
+      if (c == 0x7f || (c < 0x20 && !blank) || upper) {
         at_ = i;
         return Error("a control character");
       }

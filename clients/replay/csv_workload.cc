@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -47,8 +48,9 @@ class Reader {
  private:
   absl::Status Header(const Row& row) {
     if (columns_.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file_, ": --columns must say what its columns are: it has ", absl::StrJoin(row, ", ")));
+      return absl::InvalidArgumentError(
+          absl::StrCat(file_, ": --columns must say what its columns are: it has ",
+                       absl::CHexEscape(absl::StrJoin(row, ", "))));
     }
     for (const auto& [field, column] : columns_) {
       const auto found = std::find(row.begin(), row.end(), column);

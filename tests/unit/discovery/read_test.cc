@@ -75,6 +75,7 @@ TEST_CASE("XML that is not well formed is refused with its line and a reason") {
       {"< a/>", "tag without a name"},
       {"<a>\n<b x='\x1b[31m'/></a>", "line 2: a control character"},
       {"<a x='\x7f'/>", "a control character"},
+      {"<a x='over\rwritten'/>", "a control character"},
       {"<a x='\xc2\x9b'/>", "a control character"},
   };
   for (const auto& [text, reason] : cases) {
@@ -98,6 +99,7 @@ TEST_CASE("XML's own escapes and comments") {
   REQUIRE(document->elements.size() == 2);
   CHECK(document->elements[0].Get("x") == "<A&");
   CHECK(document->elements[1].parent == 0);
+  CHECK(ParseXml("<a>\r\n\t<b/>\r\n</a>").ok());
   CHECK(ParseXml("\xef\xbb\xbf<a x='\xc3\xa9'/>").ok());  // a byte order mark, and a letter
   CHECK(WithoutComments("<a><!-- 1 --><b/><!--2--></a>") == "<a> <b/> </a>");
 }
