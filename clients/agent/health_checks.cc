@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -89,6 +90,36 @@ bool AwaitCommand(pid_t pid, int output, absl::Duration timeout, const std::atom
   return in_time;
 }
 
+constexpr char kLinkDowned[] = "link_downed";
+
+// The counters that there are.
+std::map<std::string, int64_t> PortErrors(const std::filesystem::path& counters) {
+  std::map<std::string, int64_t> errors;
+  for (const char* name : {kLinkDowned, "link_error_recovery", "local_link_integrity_errors",
+                           "port_rcv_errors", "symbol_error"}) {
+    std::string text;
+    int64_t count = 0;
+    if (ReadWholeFile(counters / name, &text) == 0 && absl::SimpleAtoi(text, &count))
+      errors[name] = count;
+  }
+  return errors;
+}
+
+// A counter that was set back, by a reset, begins anew.
+std::vector<std::string> GrownErrors(const std::map<std::string, int64_t>& before,
+                                     const std::map<std::string, int64_t>& now, double seconds) {
+  std::vector<std::string> grown;
+  for (const auto& [name, count] : now) {
+    const auto known = before.find(name);
+    if (known == before.end() || seconds <= 0) continue;
+    const int64_t more = count - known->second;
+    const bool downed = name == kLinkDowned && more > 0;
+    if (downed || static_cast<double>(more) > kMaxInfinibandErrors * seconds)
+      grown.push_back(absl::StrCat(name, " +", more));
+  }
+  return grown;
+}
+
 }  // namespace
 
 CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free) {
@@ -113,26 +144,35 @@ CheckResult CheckClock(absl::Duration max_offset) {
   return Bad(kClockCheck, absl::StrCat("the clock is off by ", absl::FormatDuration(offset)));
 }
 
-CheckResult CheckInfiniband(const std::string& root, std::set<std::string>* seen) {
-  std::set<std::string> active;
+CheckResult CheckInfiniband(const std::string& root, absl::Time now, InfinibandSeen* seen) {
+  std::map<std::string, std::map<std::string, int64_t>> errors;  // of ACTIVE ports
   std::error_code ignored;
   for (const auto& device : std::filesystem::directory_iterator(root, ignored)) {
     const std::filesystem::path ports = device.path() / "ports";
     for (const auto& port : std::filesystem::directory_iterator(ports, ignored)) {
       std::string state;
       if (ReadWholeFile(port.path() / "state", &state) != 0) continue;
-      if (absl::StrContains(state, "ACTIVE"))
-        active.insert(
-            absl::StrCat(device.path().filename().string(), "/", port.path().filename().string()));
+      if (!absl::StrContains(state, "ACTIVE")) continue;
+      errors[absl::StrCat(device.path().filename().string(), "/",
+                          port.path().filename().string())] = PortErrors(port.path() / "counters");
     }
   }
-  std::vector<std::string> down;
-  for (const std::string& port : *seen) {
-    if (!active.contains(port)) down.push_back(port);
+  std::vector<std::string> down, troubled;
+  for (const std::string& port : seen->active) {
+    if (!errors.contains(port)) down.push_back(port);
   }
-  seen->insert(active.begin(), active.end());
-  if (down.empty()) return Good(kInfinibandCheck);
-  return Bad(kInfinibandCheck, absl::StrCat("not ACTIVE any more: ", absl::StrJoin(down, ", ")));
+  const double seconds = absl::ToDoubleSeconds(now - seen->time);
+  for (const auto& [port, counters] : errors) {
+    seen->active.insert(port);
+    for (const std::string& trouble : GrownErrors(seen->errors[port], counters, seconds))
+      troubled.push_back(absl::StrCat(port, " ", trouble));
+  }
+  seen->errors = std::move(errors);
+  seen->time = now;
+  if (!down.empty())
+    return Bad(kInfinibandCheck, absl::StrCat("not ACTIVE any more: ", absl::StrJoin(down, ", ")));
+  if (troubled.empty()) return Good(kInfinibandCheck);
+  return Bad(kInfinibandCheck, absl::StrCat("errors: ", absl::StrJoin(troubled, ", ")));
 }
 
 CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
@@ -214,7 +254,7 @@ HealthRound HealthChecks::Round() {
   if (wanted(kClockCheck))
     results.push_back(CheckClock(Or(config_.max_clock_offset(), absl::Seconds(1))));
   if (wanted(kInfinibandCheck))
-    results.push_back(CheckInfiniband("/sys/class/infiniband", &ports_));
+    results.push_back(CheckInfiniband("/sys/class/infiniband", absl::Now(), &ports_));
   if (!config_.command().empty() && wanted(kCommandCheck)) {
     results.push_back(CheckCommand({config_.command().begin(), config_.command().end()},
                                    Or(config_.command_timeout(), absl::Seconds(30)), stopping_));

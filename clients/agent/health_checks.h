@@ -28,9 +28,18 @@ CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free);
 // The kernel's estimate of how far its clock is off. Good if nobody disciplines the clock: then
 // nothing is known.
 CheckResult CheckClock(absl::Duration max_offset);
-// Ports below `root` (/sys/class/infiniband) that are not ACTIVE and are in `seen`, the ports that
-// once were, which it adds to.
-CheckResult CheckInfiniband(const std::string& root, std::set<std::string>* seen);
+// What was seen of InfiniBand ports, by "mlx5_0/1".
+struct InfinibandSeen {
+  std::set<std::string> active;                                  // at any time
+  std::map<std::string, std::map<std::string, int64_t>> errors;  // counters by name, at `time`
+  absl::Time time = absl::InfinitePast();
+};
+// More errors a second than this on a port that is in use: cables and transceivers that are clean
+// have none for hours.
+inline constexpr double kMaxInfinibandErrors = 10;
+// Of the ports below `root` (/sys/class/infiniband): those that were ACTIVE and are not; then those
+// of ACTIVE ones whose link went down, or that had too many errors, since the last look.
+CheckResult CheckInfiniband(const std::string& root, absl::Time now, InfinibandSeen* seen);
 // Bad unless it exits with 0 in time; the reason is its first line of output. Cut short when `stop`
 // becomes true.
 CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
@@ -73,7 +82,7 @@ class HealthChecks {
   absl::Mutex gpu_mutex_;
   discovery::GpuWatch gpu_watch_ ABSL_GUARDED_BY(gpu_mutex_);
   bool no_driver_ = false;  // known until the next LookAgain
-  std::set<std::string> ports_;
+  InfinibandSeen ports_;
   absl::Mutex mutex_;
   std::atomic<bool> stopping_ = false;  // set under the mutex
   bool again_ ABSL_GUARDED_BY(mutex_) = false;

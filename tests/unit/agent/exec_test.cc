@@ -211,13 +211,33 @@ TEST_CASE("health checks") {
   const TemporaryDirectory sys;
   const std::string port = sys.path() + "/mlx5_0/ports/1";
   std::filesystem::create_directories(port);
-  std::set<std::string> seen;
-  std::ofstream(port + "/state") << "1: DOWN\n";
-  CHECK(CheckInfiniband(sys.path(), &seen).good);  // never was up: not cabled
-  std::ofstream(port + "/state") << "4: ACTIVE\n";
-  CHECK(CheckInfiniband(sys.path(), &seen).good);
-  std::ofstream(port + "/state") << "1: DOWN\n";
-  CHECK(CheckInfiniband(sys.path(), &seen).message == "not ACTIVE any more: mlx5_0/1");
+  InfinibandSeen seen;
+  absl::Time now = absl::UnixEpoch();
+  const auto look = [&](const std::string& state) {
+    std::ofstream(port + "/state") << state << "\n";
+    now += absl::Seconds(10);
+    const CheckResult result = CheckInfiniband(sys.path(), now, &seen);
+    return result.good ? "good" : result.message;
+  };
+  const auto count = [&](const std::string& name, int64_t value) {
+    std::filesystem::create_directories(port + "/counters");
+    std::ofstream(port + "/counters/" + name) << value << "\n";
+  };
+  CHECK(look("1: DOWN") == "good");  // never was up: not cabled
+  CHECK(look("4: ACTIVE") == "good");
+  CHECK(look("1: DOWN") == "not ACTIVE any more: mlx5_0/1");
+  count("symbol_error", 5000);
+  count("link_downed", 3);
+  CHECK(look("4: ACTIVE") == "good");  // what was before is not known to be new
+  count("symbol_error", 5100);
+  CHECK(look("4: ACTIVE") == "good");  // ten a second
+  count("symbol_error", 5201);
+  CHECK(look("4: ACTIVE") == "errors: mlx5_0/1 symbol_error +101");
+  CHECK(look("4: ACTIVE") == "good");
+  count("link_downed", 4);
+  count("symbol_error", 0);  // set back
+  CHECK(look("4: ACTIVE") == "errors: mlx5_0/1 link_downed +1");
+  CHECK(look("4: ACTIVE") == "good");
 }
 
 }  // namespace
