@@ -74,7 +74,9 @@ int ForEachProcess(const std::string& directory, int depth,
   return count;
 }
 
-// What is frozen neither forks nor ends: a number that was read means the same process until then.
+// What is frozen neither forks nor ends: a number that is read means the same process until it is
+// thawed. The kernel takes a moment to freeze; nobody waits for that here, so a process may still
+// slip through.
 void Freeze(const std::vector<std::string>& directories, bool freeze) {
   for (const std::string& directory : directories) {
     WriteControl(directory + "/freezer.state", freeze ? "FROZEN" : "THAWED");
