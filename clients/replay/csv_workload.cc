@@ -1,6 +1,7 @@
 #include "clients/replay/csv_workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -86,9 +87,11 @@ class Reader {
 
   static absl::StatusOr<int64_t> Whole(absl::string_view text) {
     double value = 0;
-    if (!absl::SimpleAtod(text, &value) ||
-        value != static_cast<double>(static_cast<int64_t>(value)) || value < -1e9 || value > 1e9) {
+    if (!absl::SimpleAtod(text, &value) || value != std::trunc(value)) {
       return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no whole number"));
+    }
+    if (std::abs(value) > 1e9) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is beyond 1000000000"));
     }
     return static_cast<int64_t>(value);
   }

@@ -160,15 +160,18 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     if (auto status = AddNodes(*addition, cluster); !status.ok()) return status;
     told.push_back(absl::StrCat(addition->count, " more nodes like ", addition->name));
   }
-  const std::pair<const std::vector<std::string>*,
-                  std::pair<const char*, absl::Status (*)(SimCluster*, NodeId)>>
-      gone[] = {{&changes.drain, {"drain", &Drain}}, {&changes.lose, {"lose", &Lose}}};
-  for (const auto& [patterns, change] : gone) {
-    if (patterns->empty()) continue;
-    const auto status = ForEachNamed(*patterns, absl::StrCat("--", change.first), *cluster,
-                                     [&](NodeId id) { return change.second(cluster, id); });
+  struct Gone {
+    const std::vector<std::string>& patterns;
+    const char* name;
+    absl::Status (*apply)(SimCluster*, NodeId);
+  };
+  for (const Gone& gone :
+       {Gone{changes.drain, "drain", &Drain}, Gone{changes.lose, "lose", &Lose}}) {
+    if (gone.patterns.empty()) continue;
+    const auto status = ForEachNamed(gone.patterns, absl::StrCat("--", gone.name), *cluster,
+                                     [&](NodeId id) { return gone.apply(cluster, id); });
     if (!status.ok()) return status;
-    told.push_back(absl::StrCat(change.first, " ", absl::StrJoin(*patterns, ", ")));
+    told.push_back(absl::StrCat(gone.name, " ", absl::StrJoin(gone.patterns, ", ")));
   }
   return told;
 }

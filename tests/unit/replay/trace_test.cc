@@ -174,6 +174,12 @@ TEST_CASE("CSV: what cannot be read is told with its line") {
   CHECK(CsvError("a,b\n1,x\n", "submit=a,run=b") == "jobs.csv:2: b: \"x\" is no time");
   CHECK(CsvError("a,b,c\n1,1,1.5\n", "submit=a,run=b,gpus=c") ==
         "jobs.csv:2: c: \"1.5\" is no whole number");
+  CHECK(CsvError("a,b,c\n1,1,nan\n", "submit=a,run=b,gpus=c") ==
+        "jobs.csv:2: c: \"nan\" is no whole number");
+  for (const std::string much : {"1e42", "inf", "-inf", "-1000000001"}) {
+    CHECK(CsvError("a,b,c\n1,1," + much + "\n", "submit=a,run=b,gpus=c") ==
+          "jobs.csv:2: c: \"" + much + "\" is beyond 1000000000");
+  }
   CHECK(CsvError("a,b,c\n1,1,2\n", "submit=a,run=b,preemptible=c") ==
         "jobs.csv:2: c: \"2\" is neither 0 nor 1");
   CHECK(CsvError("a,b\n1,\"1\n", "submit=a,run=b").substr(0, 11) == "jobs.csv:2:");
