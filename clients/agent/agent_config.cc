@@ -21,6 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "clients/agent/device_access.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -118,6 +119,7 @@ void CheckImages(const config::v1::Images& images, Problems* problems) {
 }
 
 void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
+  for (const std::string& problem : DeviceAccessProblems(config)) Add(problems, problem);
   const config::v1::Hooks& hooks = config.hooks();
   CheckPath("scratchDirectory", config.scratch_directory(), problems);
   if (!hooks.prolog().empty()) CheckPath("hooks.prolog", hooks.prolog(0) + " ", problems);

@@ -138,7 +138,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   LogInfo("isolation", {{"node", config_.node_name()}, {"tasks", (*isolation)->description()}});
   isolation_ = *std::move(isolation);
   mig_ = devices_.found.mig;
-  isolation_->SetInstances(mig_);
+  isolation_->SetDevices(config_.devices(), devices_.found);
   auto runner = ProcessRunner::Create(
       {.state_directory = state,
        .supervisor = supervisor,
@@ -427,8 +427,8 @@ void AgentLoop::TakeLook(DeviceScout::Look look) {
     inventory_.mutable_devices()->Swap(&look.devices);
     *inventory_.mutable_labels() = look.labels;
     *inventory_.mutable_topology() = look.found.topology;
+    isolation_->SetDevices(inventory_.devices(), look.found);
     mig_ = std::move(look.found.mig);
-    isolation_->SetInstances(mig_);
     runner_->SetHasGpus(HasGpus(inventory_.devices()));
     SaveKnown(look.found.known);
     if (others || look.asked) checks_->LookAgain(look.asked);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/device_topology.h"
 #include "clients/agent/supervisor/spec.h"
@@ -142,6 +143,33 @@ std::map<std::string, MigPlace> MigPlaces(const Machine& machine) {
   return places;
 }
 
+// By the UUID that each is registered with. A declared one is known by its PCI address, too.
+std::map<std::string, AmdGpu> AmdGpus(
+    const Machine& machine, const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
+  std::map<std::string, const discovery::Gpu*> by_uuid;
+  std::map<discovery::PciAddress, const discovery::Gpu*> by_address;
+  for (const discovery::Gpu& gpu : machine.gpus) {
+    if (gpu.vendor != "amd" || gpu.compute_index < 0) continue;
+    by_uuid[gpu.uuid] = &gpu;
+    if (gpu.partition < 0) by_address[gpu.pci] = &gpu;
+  }
+  std::map<std::string, AmdGpu> gpus;
+  for (const v1::Device& device : devices) {
+    if (device.kind() != "gpu") continue;
+    const discovery::Gpu* gpu = nullptr;
+    const auto address = discovery::ParsePciAddress(device.pci_bus_id());
+    if (const auto found = by_uuid.find(device.uuid()); found != by_uuid.end()) gpu = found->second;
+    if (gpu == nullptr && address.has_value()) {
+      const auto found = by_address.find(*address);
+      if (found != by_address.end()) gpu = found->second;
+    }
+    if (gpu == nullptr) continue;
+    const bool own = absl::StartsWith(gpu->uuid, "GPU-");
+    gpus[device.uuid()] = {gpu->render_minor, gpu->compute_index, own ? gpu->uuid : ""};
+  }
+  return gpus;
+}
+
 discovery::DiscoverOptions Options(const config::v1::Discovery& config) {
   return {.topology_file = config.topology_file(), .nvml_library = config.nvml_library()};
 }
@@ -231,6 +259,7 @@ DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* conf
   if (!machine.ok()) return found;
   found.topology = TopologyOf(*machine, config->devices());
   found.mig = MigPlaces(*machine);
+  found.amd = AmdGpus(*machine, config->devices());
   return found;
 }
 

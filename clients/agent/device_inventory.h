@@ -47,6 +47,13 @@ struct MigPlace {
   int compute_instance = -1;
 };
 
+// One of AMD's GPUs, in the driver's terms.
+struct AmdGpu {
+  int render_minor = -1;  // /dev/dri/renderDN
+  int index = -1;         // among the GPUs of the compute driver
+  std::string uuid;       // that AMD's libraries know it by; empty: it has none of its own
+};
+
 struct DiscoveredDevices {
   std::vector<std::string> lines;  // what went wrong, or should be known
   v1::NodeInventory known;         // all devices but the declared ones; for SaveKnownDevices
@@ -54,6 +61,7 @@ struct DiscoveredDevices {
   bool read = false;               // the machine could be looked at
   std::map<std::string, std::string> vanished;  // by UUID: what is no more, in words
   std::map<std::string, MigPlace> mig;          // instances by UUID
+  std::map<std::string, AmdGpu> amd;            // by the UUID it is registered with
 };
 
 // Runs the probe as config->discovery() says and does both of the above; the devices known so far

@@ -1,6 +1,8 @@
 #include "clients/agent/device_nodes.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,14 +42,49 @@ std::string Value(const std::string& text, absl::string_view name) {
   return "";
 }
 
+// "226:128"; "" of what is not there, or no character device.
+std::string NumberOf(const std::string& file) {
+  struct stat facts;
+  if (stat(file.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode)) return "";
+  return absl::StrCat(major(facts.st_rdev), ":", minor(facts.st_rdev));
+}
+
+// Files of those of the devices that the task has (or has not), without what all share.
+std::set<std::string> FilesOf(const DeviceAccess& access, const v1::TaskLaunch& launch, bool has) {
+  const std::set<std::string> own(launch.device_uuids().begin(), launch.device_uuids().end());
+  std::set<std::string> files;
+  for (const auto& [uuid, device] : access.devices) {
+    if (own.contains(uuid) == has) files.insert(device.files.begin(), device.files.end());
+  }
+  return files;
+}
+
+bool HasOneOf(const DeviceAccess& access, const v1::TaskLaunch& launch) {
+  return std::any_of(launch.device_uuids().begin(), launch.device_uuids().end(),
+                     [&](const std::string& uuid) { return access.devices.contains(uuid); });
+}
+
+void AddOthersOf(const DeviceAccess& access, const v1::TaskLaunch& launch,
+                 std::vector<std::string>* others) {
+  std::set<std::string> own;
+  for (const std::string& file : FilesOf(access, launch, true)) own.insert(NumberOf(file));
+  for (const std::string& file : FilesOf(access, launch, false)) {
+    const std::string number = NumberOf(file);
+    if (!number.empty() && !own.contains(number)) others->push_back(number);
+  }
+}
+
 bool IsOfKind(const v1::TaskLaunch& launch, int i, absl::string_view kind) {
   return i < launch.device_kinds_size() && launch.device_kinds(i) == kind;
 }
 
-// The task's GPUs and instances, by UUID.
-std::vector<std::string> NvidiaUuids(const v1::TaskLaunch& launch) {
+using Access = std::vector<DeviceAccess>;
+
+// The task's GPUs and instances that are not other vendors', by UUID.
+std::vector<std::string> NvidiaUuids(const v1::TaskLaunch& launch, const Access& access) {
   std::vector<std::string> uuids;
   for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    if (Includes(access, launch.device_uuids(i))) continue;
     if (IsOfKind(launch, i, "gpu") || IsOfKind(launch, i, "mig"))
       uuids.push_back(launch.device_uuids(i));
   }
@@ -113,9 +150,9 @@ std::vector<int> CapsOf(const MigPlace& place, const NvidiaFiles& nvidia) {
   return caps;
 }
 
-Own OwnOf(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia) {
+Own OwnOf(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia, const Access& access) {
   Own own;
-  for (const std::string& uuid : NvidiaUuids(launch)) {
+  for (const std::string& uuid : NvidiaUuids(launch, access)) {
     const auto mig = nvidia.mig.find(uuid);
     const std::string& gpu = mig == nvidia.mig.end() ? uuid : mig->second.gpu;
     const auto minor = nvidia.minors.find(gpu);
@@ -142,17 +179,9 @@ std::set<int> CapsInUse(const NvidiaFiles& nvidia) {
   return used;
 }
 
-}  // namespace
-
-NvidiaFiles ReadNvidiaFiles(const std::string& proc) {
-  return {.minors = ReadMinors(proc + "/driver/nvidia/gpus"),
-          .caps = ReadCaps(proc + "/driver/nvidia-caps/mig-minors"),
-          .caps_major = MajorOf(proc + "/devices", "nvidia-caps"),
-          .mig = {}};
-}
-
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia) {
-  const Own own = OwnOf(launch, nvidia);
+std::vector<std::string> OthersOfNvidia(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                        const Access& access) {
+  const Own own = OwnOf(launch, nvidia, access);
   std::vector<std::string> others;
   if (!own.all_known) return others;
   for (const auto& [uuid, minor] : nvidia.minors) {
@@ -165,10 +194,33 @@ std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const Nvidi
   return others;
 }
 
+}  // namespace
+
+NvidiaFiles ReadNvidiaFiles(const std::string& proc) {
+  return {.minors = ReadMinors(proc + "/driver/nvidia/gpus"),
+          .caps = ReadCaps(proc + "/driver/nvidia-caps/mig-minors"),
+          .caps_major = MajorOf(proc + "/devices", "nvidia-caps"),
+          .mig = {}};
+}
+
+std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                       const std::vector<DeviceAccess>& access) {
+  std::vector<std::string> others = OthersOfNvidia(launch, nvidia, access);
+  for (const DeviceAccess& one : access) AddOthersOf(one, launch, &others);
+  return others;
+}
+
 std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                     const std::vector<DeviceAccess>& access,
                                      const std::string& dev) {
   std::vector<std::string> files;
-  const Own own = OwnOf(launch, nvidia);
+  for (const DeviceAccess& one : access) {
+    const std::set<std::string> own = FilesOf(one, launch, true);
+    files.insert(files.end(), own.begin(), own.end());
+    if (HasOneOf(one, launch))
+      files.insert(files.end(), one.shared_files.begin(), one.shared_files.end());
+  }
+  const Own own = OwnOf(launch, nvidia, access);
   for (const int minor : own.gpus) files.push_back(absl::StrCat(dev, "/nvidia", minor));
   for (const int cap : own.caps) files.push_back(absl::StrCat(dev, "/nvidia-caps/nvidia-cap", cap));
   // Of one that is not known here it sees all there are.
@@ -177,7 +229,7 @@ std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaF
       files.push_back(absl::StrCat(dev, "/nvidia", minor));
     files.push_back(dev + "/nvidia-caps");
   }
-  if (!NvidiaUuids(launch).empty()) {
+  if (!NvidiaUuids(launch, access).empty()) {
     for (const char* shared : {"/nvidiactl", "/nvidia-uvm", "/nvidia-uvm-tools", "/nvidia-modeset"})
       files.push_back(dev + shared);
   }
@@ -186,7 +238,7 @@ std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaF
   }
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
-  std::erase_if(files, [](const std::string& file) { return access(file.c_str(), F_OK) != 0; });
+  std::erase_if(files, [](const std::string& file) { return ::access(file.c_str(), F_OK) != 0; });
   return files;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "berth/v1/agent.pb.h"
+#include "clients/agent/device_access.h"
 #include "clients/agent/device_inventory.h"
 
 namespace berth {
@@ -27,11 +28,15 @@ NvidiaFiles ReadNvidiaFiles(const std::string& proc = "/proc");
 // "195:N" of every GPU that the task was not given as a whole or in part, and "MAJOR:C" of every
 // instance that it was not given and of the rights to divide GPUs and to watch all of them. None if
 // it holds a device that is not known here: then it is not known either what is somebody else's.
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia);
+// Then the numbers of the files of other vendors' devices that it was not given.
+std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                       const std::vector<DeviceAccess>& access = {});
 
 // Files of /dev that a task in an image sees beside the usual ones: those of its GPUs and instances
-// and, with a NIC, of InfiniBand. Only such as exist in `dev` (for tests).
+// and of other vendors' devices and, with a NIC, of InfiniBand. Only such as exist; NVIDIA's and
+// InfiniBand's in `dev` (for tests).
 std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+                                     const std::vector<DeviceAccess>& access = {},
                                      const std::string& dev = "/dev");
 
 }  // namespace berth

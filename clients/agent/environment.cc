@@ -24,17 +24,27 @@ std::map<std::string, std::string> UuidsByKind(const v1::TaskLaunch& launch) {
   return uuids;
 }
 
-// A node with GPUs hides them from tasks that got none.
-void AddDevices(const v1::TaskLaunch& launch, bool node_has_gpus, Environment* env) {
-  std::map<std::string, std::string> uuids = UuidsByKind(launch);
-  for (const auto& [kind, list] : uuids) {
+// A node with GPUs hides them from tasks that got none. AMD's libraries read CUDA_VISIBLE_DEVICES,
+// too, but as numbers of what ROCR_VISIBLE_DEVICES leaves: a task with their GPUs gets none.
+void AddDevices(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
+  for (const auto& [kind, list] : UuidsByKind(launch)) {
     const std::string name =
         absl::AsciiStrToUpper(absl::StrReplaceAll(kind, {{"-", "_"}, {".", "_"}}));
     (*env)[absl::StrCat("BERTH_DEVICES_", name)] = list;
   }
-  std::string cuda = uuids["gpu"];
-  if (uuids.contains("mig")) absl::StrAppend(&cuda, cuda.empty() ? "" : ",", uuids["mig"]);
-  if (!node_has_gpus && cuda.empty()) return;
+  for (const auto& [name, list] : AccessVariables(context.access, launch)) (*env)[name] = list;
+  std::string cuda;
+  bool of_others = false;
+  for (const char* kind : {"gpu", "mig"}) {
+    for (int i = 0; i < std::min(launch.device_uuids_size(), launch.device_kinds_size()); ++i) {
+      if (launch.device_kinds(i) != kind) continue;
+      const std::string& uuid = launch.device_uuids(i);
+      const bool other = Includes(context.access, uuid);
+      of_others = of_others || other;
+      if (!other) absl::StrAppend(&cuda, cuda.empty() ? "" : ",", uuid);
+    }
+  }
+  if (cuda.empty() && (of_others || !context.has_gpus)) return;
   (*env)["CUDA_VISIBLE_DEVICES"] = cuda;
   (*env)["NVIDIA_VISIBLE_DEVICES"] = cuda.empty() ? "void" : cuda;
 }
@@ -56,6 +66,7 @@ void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, 
     if (of_memory < kAll) (*env)["BERTH_DEVICE_MEMORY_SHARE"] = part(of_memory);
     if (bytes > 0) (*env)["BERTH_DEVICE_MEMORY_BYTES"] = absl::StrCat(bytes);
     if (context.mps_pipe_directory.empty() || launch.device_kinds(i) != "gpu") continue;
+    if (Includes(context.access, launch.device_uuids(i))) continue;
     (*env)["CUDA_MPS_PIPE_DIRECTORY"] = context.mps_pipe_directory;
     if (share < kAll) {
       (*env)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = absl::StrCat(std::max<int64_t>(share / 10, 1));
@@ -148,7 +159,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddNames(id, launch, &env);
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);
-  AddDevices(launch, context.has_gpus, &env);
+  AddDevices(launch, context, &env);
   AddNccl(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
   AddShares(launch, context, &env);

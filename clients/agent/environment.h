@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/v1/agent.pb.h"
+#include "clients/agent/device_access.h"
 #include "clients/agent/task_id.h"
 
 namespace berth {
@@ -25,6 +26,7 @@ struct EnvironmentContext {
   std::string mps_pipe_directory = {};                // empty: GPUs are not shared by MPS
   std::map<std::string, int64_t> device_memory = {};  // bytes, by uuid; of shared ones
   std::string nccl_topo_file = {};                    // absolute; empty: there is none
+  std::vector<DeviceAccess> access = {};              // of devices that are not NVIDIA's
   std::string socket_interface = {};                  // for the members of gangs; empty: not named
   std::string user;
   std::string home;

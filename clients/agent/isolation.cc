@@ -113,8 +113,10 @@ absl::Status Isolation::Init() {
         "CPU than it asked for takes it from others: ",
         groups.status().message()));
   }
-  if (groups_ != nullptr && !groups_->bars_devices() && !nvidia_.minors.empty()) {
-    warnings_.push_back(absl::StrCat("tasks can open the GPUs of other tasks, if they try: ",
+  const bool has_devices =
+      !nvidia_.minors.empty() || !config_.device_access().empty() || access("/dev/kfd", F_OK) == 0;
+  if (groups_ != nullptr && !groups_->bars_devices() && has_devices) {
+    warnings_.push_back(absl::StrCat("tasks can open the devices of other tasks, if they try: ",
                                      groups_->why_devices_are_open()));
   }
   if (config_.shared_tmp()) return absl::OkStatus();
@@ -129,9 +131,12 @@ absl::Status Isolation::Init() {
   return absl::OkStatus();
 }
 
-void Isolation::SetInstances(std::map<std::string, MigPlace> mig) {
+void Isolation::SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>& devices,
+                           const DiscoveredDevices& found) {
   nvidia_ = ReadNvidiaFiles();
-  nvidia_.mig = std::move(mig);
+  nvidia_.mig = found.mig;
+  const bool barred = groups_ != nullptr && groups_->bars_devices();
+  access_ = AccessOf(config_, devices, found.amd, barred);
 }
 
 std::string Isolation::description() const {
@@ -238,6 +243,7 @@ absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& laun
   if (!user.ok()) return user.status();
   context->user = user->name;
   context->home = user->home;
+  context->access = access_;
   const bool image = !launch.image().empty();
   const std::string& directory = context->task_directory;
   context->scratch = image ? kImageScratch : Scratch(id, directory);
@@ -283,7 +289,7 @@ absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch
   auto group = groups_->Make(id, {.cpu_millis = launch.cpu_millis(),
                                   .memory_bytes = launch.memory_bytes(),
                                   .cpuset = launch.cpuset(),
-                                  .denied_devices = OthersDevices(launch, nvidia_)});
+                                  .denied_devices = OthersDevices(launch, nvidia_, access_)});
   if (!group.ok()) return group.status();
   spec->groups = *std::move(group);
   return absl::OkStatus();
@@ -313,7 +319,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
-  for (const std::string& file : DeviceFiles(launch, nvidia_))
+  for (const std::string& file : DeviceFiles(launch, nvidia_, access_))
     container.binds.push_back({file, file, true});
   for (const std::string& path : config_.images().binds())
     container.binds.push_back({path, path, false});

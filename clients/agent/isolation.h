@@ -60,8 +60,9 @@ class Isolation {
   // started.
   void Remove(const TaskId& id) const;
 
-  // The GPUs and their instances may be others now.
-  void SetInstances(std::map<std::string, MigPlace> mig);
+  // The node's devices may be others now; `found` is where the last discovery told of them.
+  void SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>& devices,
+                  const DiscoveredDevices& found);
 
   // What operators should know: why there are no control groups, or no private /tmp. Empty: all
   // that was asked for is there.
@@ -91,6 +92,7 @@ class Isolation {
   bool private_tmp_ = false;
   std::unique_ptr<ControlGroups> groups_;
   NvidiaFiles nvidia_;
+  std::vector<DeviceAccess> access_;  // of devices that are not NVIDIA's
   std::vector<std::string> warnings_;
 };
 

@@ -57,6 +57,7 @@ void Fields(V& v, M& m) {
   v("fabricState", m.fabric_state), v("eccEnabled", m.ecc_enabled);
   v("eccCorrected", m.ecc_corrected), v("eccUncorrected", m.ecc_uncorrected);
   v("remapPending", m.remap_pending), v("problem", m.problem);
+  v("renderMinor", m.render_minor), v("computeIndex", m.compute_index);
 }
 
 template <class V, Of<Nic> M>

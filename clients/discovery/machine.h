@@ -79,6 +79,8 @@ struct Gpu {
   int32_t numa_node = -1;                 // os index
   int32_t package = -1;                   // os index
   std::vector<std::string> os_devices{};  // "nvml0", "cuda0": one GPU under several names
+  int32_t render_minor = -1;              // of AMD's: its file is /dev/dri/renderDN
+  int32_t compute_index = -1;  // likewise: its number among the GPUs of the compute driver (kfd)
   std::vector<FabricLink> links{};
   bool mig_enabled = false;
   std::vector<MigInstance> mig{};

@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kLinkXgmi = 11;  // type of a link between compute nodes
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+constexpr uint64_t kMaxMinor = uint64_t{1} << 20;  // the kernel's own limit
 
 // "name value" lines; all values are numbers.
 using Properties = std::map<std::string, uint64_t>;
@@ -38,6 +39,8 @@ struct ComputeNode {
   int32_t partition = -1;
   uint64_t unique_id = 0;
   uint64_t memory_bytes = 0;
+  int32_t render_minor = -1;
+  int32_t index = 0;
   std::vector<std::pair<std::string, uint64_t>> xgmi{};  // node, MB/s
 };
 using ComputeNodes = std::map<std::string, ComputeNode>;  // by the kernel's number
@@ -52,6 +55,8 @@ PciAddress LocationOf(const Properties& properties) {
 
 ComputeNode ReadNode(const std::string& folder, const Properties& properties) {
   ComputeNode node{.pci = LocationOf(properties), .unique_id = Get(properties, "unique_id")};
+  const uint64_t minor = Get(properties, "drm_render_minor");
+  if (minor > 0 && minor < kMaxMinor) node.render_minor = static_cast<int32_t>(minor);
   for (const std::string& bank : ListSysFolder(folder + "/mem_banks")) {
     const Properties memory =
         ReadProperties(absl::StrCat(folder, "/mem_banks/", bank, "/properties"));
@@ -80,6 +85,7 @@ ComputeNodes ReadComputeNodes(const std::string& root) {
     ComputeNode node = ReadNode(of, properties);
     node.pci.function = 0;
     node.partition = counts[node.pci]++;
+    node.index = static_cast<int32_t>(nodes.size());
     nodes[name] = std::move(node);
   }
   for (auto& [name, node] : nodes) {
@@ -124,6 +130,8 @@ std::vector<Gpu> Divide(const Gpu& whole, const ComputeNodes& nodes) {
     if (node.pci != whole.pci) continue;
     Gpu part = whole;
     part.partition = node.partition;
+    part.render_minor = node.render_minor;
+    part.compute_index = node.index;
     if (node.partition >= 0) {
       part.uuid.clear();  // they share the one of the function
       part.memory_bytes = static_cast<int64_t>(std::min(node.memory_bytes, kMaxBytes));

@@ -16,6 +16,7 @@ from berth_harness import SOURCE, Cluster
 FAKE_NVML = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")) / "tests" / "libberth_fake_nvml.so"
 INSIDE = "BERTH_TEST_INSIDE"
 NVIDIA, CAPS = 195, 250
+LOCAL = 251  # for local use
 MINORS = "config 1\nmonitor 2\ngpu2/gi1/access 10\ngpu2/gi1/ci0/access 11\ngpu2/gi4/access 40\ngpu2/gi4/ci0/access 41\n" \
     "gpu2/gi7/access 70\n"
 FILES = {f"nvidia{minor}": (NVIDIA, minor) for minor in (0, 1, 2)}
@@ -73,14 +74,18 @@ class Barrier(unittest.TestCase):
         run("mount", "--bind", str(devices), "/proc/devices")
         self.addCleanup(run, "umount", "/proc/devices")
 
-    def barred(self, job_name, kind):
-        """What a task with one such device, or none, cannot open."""
-        job = make_job(job_name, "q", ["/usr/bin/python3", "-c", TRY.format(names=sorted(FILES), dev=self.dev)])
+    def run_task(self, job_name, kind, program):
+        """What a task with one such device, or none, prints: words by the first word of each line."""
+        job = make_job(job_name, "q", ["/usr/bin/python3", "-c", program])
         if kind:
             job.spec.groups[0].resources.devices.add(kind=kind, count=1)
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=job_name, jobs=[job]), timeout=10)
         self.cluster.wait_job(job_name, "SUCCEEDED")
-        said = dict(line.split() for line in self.cluster.berth("job", "logs", job_name).strip().split("\n"))
+        return dict(line.split() for line in self.cluster.berth("job", "logs", job_name).strip().split("\n"))
+
+    def barred(self, job_name, kind):
+        """What it cannot open."""
+        said = self.run_task(job_name, kind, TRY.format(names=sorted(FILES), dev=self.dev))
         self.assertEqual(sorted(said), sorted(FILES))
         self.assertLessEqual(set(said.values()), {str(errno.ENXIO), str(errno.EPERM), "OK"}, said)
         return {name for name, code in said.items() if code == str(errno.EPERM)}
@@ -91,12 +96,39 @@ class Barrier(unittest.TestCase):
         self.cluster.wait_nodes(1)
         if version_2:
             self.assertNotRegex(agent.output(), r"version 1 \([^)]*devices")
-        if "tasks can open the GPUs of other tasks" in agent.output() or "no control groups" in agent.output():
+        if "tasks can open the devices of other tasks" in agent.output() or "no control groups" in agent.output():
             self.skipTest("nothing here bars devices")
         self.assertEqual(self.barred("one", "gpu"), {"nvidia1", "nvidia2"} | every_cap)
         self.assertEqual(self.barred("instance", "mig"),
                          {"nvidia0", "nvidia1", "nvidia-cap1", "nvidia-cap2", "nvidia-cap40", "nvidia-cap41"})
         self.assertEqual(self.barred("none", None), {"nvidia0", "nvidia1", "nvidia2"} | every_cap)
+
+    def test_a_kind_that_the_operator_tells_of(self):
+        """A task gets the variable and can open its own devices' files, not those of others."""
+        dev = pathlib.Path("/dev/shm")  # must be below /dev: laid over, in this namespace alone
+        run("mount", "-t", "tmpfs", "-o", "dev,mode=755", "tmpfs", str(dev))
+        self.addCleanup(run, "umount", str(dev))
+        names = {f"npu-{index}": str(index + 4) for index in range(3)}
+        files = [f"davinci{name}" for name in names.values()]
+        for number, name in enumerate([*files, "davinci_manager"]):
+            os.mknod(dev / name, 0o666 | 0o020000, os.makedev(LOCAL, number))
+            (dev / name).chmod(0o666)
+        access = {"variable": "ASCEND_RT_VISIBLE_DEVICES", "names": names, "files": [f"{dev}/davinci{{}}"],
+                  "sharedFiles": [f"{dev}/davinci_manager"]}
+        agent = self.cluster.add_agent("n1", discovery={"disabled": True}, deviceAccess={"npu": access},
+                                       devices=[{"kind": "npu", "uuid": uuid} for uuid in names])
+        self.cluster.wait_nodes(1)
+        if "tasks can open the devices of other tasks" in agent.output() or "no control groups" in agent.output():
+            self.skipTest("nothing here bars devices")
+        program = TRY.format(names=[*files, "davinci_manager"], dev=dev)
+        program += "print('visible', repr(os.environ['ASCEND_RT_VISIBLE_DEVICES']))\n"
+        said = self.run_task("one", "npu", program)
+        own = said.pop("visible").strip("'")
+        self.assertIn(own, names.values())
+        self.assertEqual({name for name in said if said[name] == str(errno.EPERM)}, {*files} - {f"davinci{own}"})
+        said = self.run_task("none", None, program)
+        self.assertEqual(said.pop("visible"), "''")
+        self.assertEqual({name for name in said if said[name] == str(errno.EPERM)}, {*files})
 
     def test_as_this_machine_has_it(self):
         self.check_tasks()

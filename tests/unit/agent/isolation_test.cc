@@ -489,7 +489,7 @@ TEST_CASE("GPUs of others are barred, by what the driver tells") {
         "/nvidia-caps/nvidia-cap30", "/nvidia-caps/nvidia-cap31", "/nvidia-caps/nvidia-cap50"})
     std::ofstream(dev.path() + name) << "";
   const auto files = [&] {
-    Files found = DeviceFiles(launch, nvidia, dev.path());
+    Files found = DeviceFiles(launch, nvidia, {}, dev.path());
     for (std::string& file : found) file = file.substr(dev.path().size());
     return found;
   };

@@ -128,8 +128,9 @@ Machine AmdMachine() {
 }
 void WriteNode(const TemporaryFolder& folder, int number, int location, int xgmi_to) {
   const std::string node = absl::StrCat("sys/class/kfd/kfd/topology/nodes/", number);
-  folder.Write(node + "/properties", absl::StrCat("cpu_cores_count 0\nsimd_count 304\nlocation_id ",
-                                                  location, "\ndomain 0\nunique_id 255\n"));
+  folder.Write(node + "/properties",
+               absl::StrCat("cpu_cores_count 0\nsimd_count 304\nlocation_id ", location,
+                            "\ndomain 0\nunique_id 255\ndrm_render_minor ", 127 + number, "\n"));
   folder.Write(node + "/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 1073741824\n");
   folder.Write(node + "/io_links/0/properties",
                absl::StrCat("type 11\nnode_from ", number, "\nnode_to ", xgmi_to,
@@ -153,8 +154,13 @@ TEST_CASE("AMD GPUs by the kernel alone: partitions, XGMI, memory, UUID") {
   CHECK(machine.gpus[0].partition == 0);
   CHECK(machine.gpus[0].memory_bytes == int64_t{1} << 30);
   CHECK(machine.gpus[1].uuid == "PCI-0000:0c:00.0-p1");
+  CHECK(machine.gpus[1].render_minor == 129);
+  CHECK(machine.gpus[1].compute_index == 1);
   CHECK_THAT(machine.gpus[2].problem, Contains("no compute node"));
+  CHECK(machine.gpus[2].render_minor == -1);
   CHECK(machine.gpus[3].uuid == "GPU-a1b2c3d4e5f60718");
+  CHECK(machine.gpus[3].render_minor == 137);
+  CHECK(machine.gpus[3].compute_index == 2);
   CHECK(machine.gpus[3].model == "Instinct MI300X");
   CHECK(machine.gpus[3].memory_bytes == 206141652992);
   CHECK(Label(machine.gpu_gpu[0][3]) == "XGMI");
