@@ -43,12 +43,17 @@ int CountUnhealthy(const v1::NodeInventory& inventory) {
 
 // All of the devices and of how they are connected, for comparing. Neither has maps: equal values
 // are equal bytes.
+constexpr char kTaintPrefix[] = "health/";
+constexpr int kMaxTaints = 32;  // what a node may register
+
 std::string DevicesText(const v1::NodeInventory& inventory) {
   std::string text = inventory.topology().SerializeAsString();
   const auto clique = inventory.labels().find(kCliqueLabel);
   if (clique != inventory.labels().end()) absl::StrAppend(&text, clique->second);
   for (const v1::Device& device : inventory.devices())
     absl::StrAppend(&text, "\n", device.SerializeAsString());
+  for (const v1::Taint& taint : inventory.taints())
+    absl::StrAppend(&text, "\n", taint.SerializeAsString());
   return text;
 }
 
@@ -444,7 +449,18 @@ void AgentLoop::SaveKnown(const v1::NodeInventory& known) {
   if (!status.ok()) LogWarn("devices", {{"node", config_.node_name()}, {"error", status}});
 }
 
-// Tells the server, if the devices that it may give out are others than it knows.
+void AgentLoop::AddTaints(v1::NodeInventory* inventory) const {
+  const v1::NodeConditions conditions = health_.Conditions();
+  for (const v1::NodeCondition& condition : conditions.conditions()) {
+    if (!TaintsNode(config_.health(), condition.name())) continue;
+    if (inventory->taints_size() >= kMaxTaints) return;
+    v1::Taint* taint = inventory->add_taints();
+    taint->set_key(absl::StrCat(kTaintPrefix, condition.name()));
+    taint->set_effect(v1::Taint::NO_SCHEDULE);
+  }
+}
+
+// Tells the server, if the devices that it may give out, or the taints, are others than it knows.
 void AgentLoop::ApplyDevices() {
   const std::set<std::string> unfit = health_.UnfitDevices();
   v1::NodeInventory inventory = inventory_;
@@ -457,12 +473,15 @@ void AgentLoop::ApplyDevices() {
     if (unfit.contains(device.uuid()) && device.kind() == kMigDevices && mig == mig_.end())
       device.set_kind("gpu");
   }
+  AddTaints(&inventory);
   const std::string text = DevicesText(inventory);
   if (text == told_) return;
   told_ = text;
-  LogInfo("devices have changed: registering again", {{"node", config_.node_name()},
-                                                      {"devices", inventory.devices_size()},
-                                                      {"unhealthy", CountUnhealthy(inventory)}});
+  LogInfo("devices or taints have changed: registering again",
+          {{"node", config_.node_name()},
+           {"taints", inventory.taints_size()},
+           {"devices", inventory.devices_size()},
+           {"unhealthy", CountUnhealthy(inventory)}});
   metrics_.inventory = inventory;
   ShowMetrics();
   logic_->SetInventory(Now(), std::move(inventory));

@@ -81,6 +81,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void Divide(const v1::DivideGpu& wish) override;
   void HandleWish();
   bool NoteDivision(const DividedGpu& divided);
+  void AddTaints(v1::NodeInventory* inventory) const;
   void ApplyDevices();
   bool NoteResult(const CheckResult& result);
   void SaveKnown(const v1::NodeInventory& known);

@@ -93,6 +93,7 @@ v1::NodeCondition::Effect EffectOf(config::v1::Health::Effect configured,
     case config::v1::Health::IGNORE:
       return v1::NodeCondition::EFFECT_UNSPECIFIED;
     case config::v1::Health::DEVICE:
+    case config::v1::Health::TAINT:
       return v1::NodeCondition::NOTE;
     default:
       return otherwise;

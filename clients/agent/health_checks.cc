@@ -288,13 +288,19 @@ void HealthChecks::AskGpus(HealthRound* round) {
 
 namespace {
 
-// Of the checks of devices; EFFECT_UNSPECIFIED for all others.
-config::v1::Health::Effect DeviceEffect(const config::v1::Health& config,
-                                        const std::string& check) {
-  using config::v1::Health;
+using config::v1::Health;
+
+// As configured, or what it is by default; EFFECT_UNSPECIFIED for a check that has no setting.
+Health::Effect SettingOf(const Health& config, const std::string& check) {
   const auto or_else = [](Health::Effect given, Health::Effect otherwise) {
     return given == Health::EFFECT_UNSPECIFIED ? otherwise : given;
   };
+  if (check == kDiskCheck) return or_else(config.disk_space(), Health::DRAIN);
+  if (check == kClockCheck) return or_else(config.clock(), Health::NOTE);
+  if (check == kInfinibandCheck) return or_else(config.infiniband(), Health::NOTE);
+  if (check == kCommandCheck) return or_else(config.command_effect(), Health::DRAIN);
+  if (check == kGpuDriverCheck) return or_else(config.gpu_driver(), Health::CORDON);
+  if (check == kDevicesCheck) return or_else(config.devices(), Health::NOTE);
   if (check == kGpuXidCheck) return or_else(config.gpu_xid(), Health::DEVICE);
   if (check == kGpuEccCheck) return or_else(config.gpu_ecc(), Health::DEVICE);
   if (check == kGpuMemoryCheck) return or_else(config.gpu_memory(), Health::DEVICE);
@@ -302,27 +308,26 @@ config::v1::Health::Effect DeviceEffect(const config::v1::Health& config,
   return Health::EFFECT_UNSPECIFIED;
 }
 
-}  // namespace
-
-bool TakesDevice(const config::v1::Health& config, const std::string& check) {
-  using config::v1::Health;
-  const Health::Effect effect = DeviceEffect(config, check);
-  return effect == Health::DEVICE || effect == Health::CORDON || effect == Health::DRAIN;
+bool IsOfDevices(const std::string& check) {
+  return check == kGpuXidCheck || check == kGpuEccCheck || check == kGpuMemoryCheck ||
+         check == kGpuNvlinkCheck;
 }
 
-v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config,
-                                        const std::string& check) {
-  if (check == kDiskCheck) return EffectOf(config.disk_space(), v1::NodeCondition::DRAIN);
-  if (check == kClockCheck) return EffectOf(config.clock(), v1::NodeCondition::NOTE);
-  if (check == kInfinibandCheck) return EffectOf(config.infiniband(), v1::NodeCondition::NOTE);
-  if (check == kCommandCheck) return EffectOf(config.command_effect(), v1::NodeCondition::DRAIN);
-  if (check == kGpuDriverCheck) return EffectOf(config.gpu_driver(), v1::NodeCondition::CORDON);
-  if (check == kDevicesCheck) return EffectOf(config.devices(), v1::NodeCondition::NOTE);
+}  // namespace
+
+bool TakesDevice(const Health& config, const std::string& check) {
+  if (!IsOfDevices(check)) return false;
+  const Health::Effect effect = SettingOf(config, check);
+  return effect != Health::NOTE && effect != Health::IGNORE;
+}
+
+v1::NodeCondition::Effect EffectOfCheck(const Health& config, const std::string& check) {
   if (check == kDiscoveryCheck) return v1::NodeCondition::NOTE;
-  const config::v1::Health::Effect of_device = DeviceEffect(config, check);
-  if (of_device != config::v1::Health::EFFECT_UNSPECIFIED)
-    return EffectOf(of_device, v1::NodeCondition::NOTE);
-  return v1::NodeCondition::DRAIN;
+  return EffectOf(SettingOf(config, check), v1::NodeCondition::DRAIN);
+}
+
+bool TaintsNode(const Health& config, const std::string& check) {
+  return SettingOf(config, check) == Health::TAINT;
 }
 
 }  // namespace berth

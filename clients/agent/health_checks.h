@@ -98,6 +98,8 @@ inline constexpr char kEpilogCheck[] = "epilog";
 inline constexpr char kDevicesCheck[] = "devices";
 inline constexpr char kDiscoveryCheck[] = "discovery";
 
+// Whether the node has the taint health/CHECK while the check's condition holds.
+bool TaintsNode(const config::v1::Health& config, const std::string& check);
 // What a check's condition does by the configuration.
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
 // Whether a device that fails it is not given out.

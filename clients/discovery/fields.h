@@ -87,6 +87,8 @@ void Fields(V& v, M& m) {
   v("model", m.model), v("pci", m.pci), v("problem", m.problem);
   v("gpuPercent", m.gpu_percent), v("memoryPercent", m.memory_percent);
   v("memoryUsedBytes", m.memory_used_bytes), v("memoryFreeBytes", m.memory_free_bytes);
+  v("memoryReservedBytes", m.memory_reserved_bytes);
+  v("encoderPercent", m.encoder_percent), v("decoderPercent", m.decoder_percent);
   v("celsius", m.celsius), v("memoryCelsius", m.memory_celsius);
   v("milliwatts", m.milliwatts), v("millijoules", m.millijoules);
   v("smMhz", m.sm_mhz), v("memoryMhz", m.memory_mhz), v("throttleReasons", m.throttle_reasons);

@@ -24,6 +24,9 @@ struct GpuSample {
   int64_t memory_percent = -1;  // of the time in which memory was read or written
   int64_t memory_used_bytes = -1;
   int64_t memory_free_bytes = -1;
+  int64_t memory_reserved_bytes = -1;  // by the driver; where it does not tell, they are in used
+  int64_t encoder_percent = -1;
+  int64_t decoder_percent = -1;
   int64_t celsius = -1;
   int64_t memory_celsius = -1;
   int64_t milliwatts = -1;

@@ -43,6 +43,17 @@ struct NvmlMemory {
 };
 static_assert(sizeof(NvmlMemory) == 24);
 
+// nvmlMemory_v2_t: what the driver keeps for itself is not among `used`.
+struct NvmlMemoryV2 {
+  unsigned version;
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+static_assert(sizeof(NvmlMemoryV2) == 40);
+inline constexpr unsigned kNvmlMemoryV2Version = sizeof(NvmlMemoryV2) | 2u << 24;
+
 struct NvmlAttributes {
   unsigned multiprocessors;
   unsigned copy_engines;

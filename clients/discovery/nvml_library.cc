@@ -104,6 +104,20 @@ NvmlResult NvmlLibrary::Memory(NvmlDevice device, NvmlMemory* memory) const {
   return Call("nvmlDeviceGetMemoryInfo", nullptr, device, memory);
 }
 
+NvmlResult NvmlLibrary::MemoryInUse(NvmlDevice device, NvmlMemory* memory,
+                                    int64_t* reserved) const {
+  NvmlMemoryV2 newer = {};
+  newer.version = kNvmlMemoryV2Version;
+  *reserved = -1;
+  if (const NvmlResult result = Call("nvmlDeviceGetMemoryInfo_v2", nullptr, device, &newer);
+      result != kNvmlSuccess) {
+    return result == kNvmlGpuIsLost ? result : Memory(device, memory);
+  }
+  *memory = {newer.total, newer.free, newer.used};
+  *reserved = static_cast<int64_t>(std::min<unsigned long long>(newer.reserved, INT64_MAX));
+  return kNvmlSuccess;
+}
+
 NvmlResult NvmlLibrary::ComputeCapability(NvmlDevice device, int* major, int* minor) const {
   return Call("nvmlDeviceGetCudaComputeCapability", nullptr, device, major, minor);
 }
@@ -283,6 +297,16 @@ NvmlResult NvmlLibrary::RetiredPending(NvmlDevice device, bool* pending) const {
 
 NvmlResult NvmlLibrary::Utilization(NvmlDevice device, NvmlUtilization* utilization) const {
   return Call("nvmlDeviceGetUtilizationRates", nullptr, device, utilization);
+}
+
+NvmlResult NvmlLibrary::Encoder(NvmlDevice device, unsigned* percent) const {
+  unsigned period_us = 0;
+  return Call("nvmlDeviceGetEncoderUtilization", nullptr, device, percent, &period_us);
+}
+
+NvmlResult NvmlLibrary::Decoder(NvmlDevice device, unsigned* percent) const {
+  unsigned period_us = 0;
+  return Call("nvmlDeviceGetDecoderUtilization", nullptr, device, percent, &period_us);
 }
 
 NvmlResult NvmlLibrary::Temperature(NvmlDevice device, unsigned* celsius) const {

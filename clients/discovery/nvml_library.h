@@ -36,6 +36,8 @@ class NvmlLibrary {
   NvmlResult PciInfo(NvmlDevice device, NvmlPciInfo* info) const;
   NvmlResult ComputeCapability(NvmlDevice device, int* major, int* minor) const;
   NvmlResult Memory(NvmlDevice device, NvmlMemory* memory) const;
+  // Drivers before 510 do not tell what they reserve: that is in `used` then, and *reserved -1.
+  NvmlResult MemoryInUse(NvmlDevice device, NvmlMemory* memory, int64_t* reserved) const;
 
   NvmlResult LinkState(NvmlDevice device, unsigned link, bool* active) const;
   NvmlResult LinkPeer(NvmlDevice device, unsigned link, NvmlPciInfo* peer) const;
@@ -84,6 +86,8 @@ class NvmlLibrary {
   NvmlResult RetiredPages(NvmlDevice device, int cause, unsigned* count) const;
   NvmlResult RetiredPending(NvmlDevice device, bool* pending) const;
   NvmlResult Utilization(NvmlDevice device, NvmlUtilization* utilization) const;
+  NvmlResult Encoder(NvmlDevice device, unsigned* percent) const;
+  NvmlResult Decoder(NvmlDevice device, unsigned* percent) const;
   NvmlResult Temperature(NvmlDevice device, unsigned* celsius) const;
   NvmlResult Power(NvmlDevice device, unsigned* milliwatts) const;
   NvmlResult Energy(NvmlDevice device, unsigned long long* millijoules) const;

@@ -98,12 +98,14 @@ void NvmlWatch::ReadLoad(NvmlDevice device, GpuSample* sample) const {
   NvmlUtilization busy = {};
   unsigned small = 0;
   unsigned long long large = 0;
-  NvmlResult result = nvml_.Memory(device, &memory);
+  NvmlResult result = nvml_.MemoryInUse(device, &memory, &sample->memory_reserved_bytes);
   Keep(result, memory.used, &sample->memory_used_bytes, sample);
   Keep(result, memory.free, &sample->memory_free_bytes, sample);
   result = nvml_.Utilization(device, &busy);
   Keep(result, busy.gpu, &sample->gpu_percent, sample);
   Keep(result, busy.memory, &sample->memory_percent, sample);
+  Keep(nvml_.Encoder(device, &small), small, &sample->encoder_percent, sample);
+  Keep(nvml_.Decoder(device, &small), small, &sample->decoder_percent, sample);
   Keep(nvml_.Temperature(device, &small), small, &sample->celsius, sample);
   (void)nvml_.Field(device, kNvmlFieldMemoryTemperature, 0, &sample->memory_celsius);
   Keep(nvml_.Power(device, &small), small, &sample->milliwatts, sample);
@@ -186,7 +188,7 @@ void NvmlWatch::ReadInstances(const Watched& watched, std::vector<GpuSample>* to
     sample.parent = watched.fixed.uuid;
     sample.pci = watched.fixed.pci;
     if (nvml_.Name(mig, &name) == kNvmlSuccess) sample.model = MigProfile(name);
-    const NvmlResult result = nvml_.Memory(mig, &memory);
+    const NvmlResult result = nvml_.MemoryInUse(mig, &memory, &sample.memory_reserved_bytes);
     Keep(result, memory.used, &sample.memory_used_bytes, &sample);
     Keep(result, memory.free, &sample.memory_free_bytes, &sample);
     to->push_back(std::move(sample));

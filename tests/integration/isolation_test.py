@@ -153,6 +153,30 @@ class Isolation(unittest.TestCase):
         self.cluster.wait_job("long", "RUNNING")
         self.assertFalse(self.node().status.cordoned)
 
+    def test_taints_by_health(self):
+        """What runs goes on, what tolerates it comes, and all else waits until it is over."""
+        flag = self.cluster.shared_file("well")
+        self.agent(health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "commandEffect": "taint",
+                           "command": ["/bin/sh", "-c", f"test -e {flag}"]}, taints=[{"key": "rack", "effect": "NO_SCHEDULE"}])
+        first, hardy, late = (make_job(name, "q", ["sleep", "100000"]) for name in ("first", "hardy", "late"))
+        for job in (first, hardy, late):
+            job.spec.groups[0].tolerations.add(key="rack")
+        hardy.spec.groups[0].tolerations.add(key="health/command")
+        self.submit(first)
+        self.cluster.wait_job("first", "RUNNING")
+        flag.unlink()
+        wait_until(lambda: [taint.key for taint in self.node().inventory.taints] == ["rack", "health/command"], 30, "the taint")
+        self.submit(late)
+        self.submit(hardy)
+        self.cluster.wait_job("hardy", "RUNNING")
+        self.cluster.wait_job("late", "PENDING")
+        self.assertIn("taints alone bars it", self.cluster.berth("job", "explain", "late"))
+        self.assertFalse(self.node().status.cordoned)
+        flag.touch()
+        self.cluster.wait_job("late", "RUNNING")
+        self.cluster.wait_job("first", "RUNNING")
+        self.assertEqual([taint.key for taint in self.node().inventory.taints], ["rack"])
+
     def test_full_disk(self):
         self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei"})
         wait_until(lambda: self.node().status.draining, 30, "the node drains")

@@ -192,6 +192,16 @@ TEST_CASE("effects of the checks of GPUs by the configuration") {
   CHECK_FALSE(TakesDevice(config, kGpuEccCheck));
   CHECK(EffectOfCheck(config, kGpuMemoryCheck) == Effect::EFFECT_UNSPECIFIED);
   CHECK(TakesDevice(config, kGpuNvlinkCheck));
+  CHECK_FALSE(TaintsNode(config, kGpuNvlinkCheck));
+  config.set_gpu_nvlink(config::v1::Health::TAINT);
+  config.set_disk_space(config::v1::Health::TAINT);
+  CHECK(TaintsNode(config, kGpuNvlinkCheck));
+  CHECK(TakesDevice(config, kGpuNvlinkCheck));
+  CHECK(EffectOfCheck(config, kDiskCheck) == Effect::NOTE);
+  CHECK(TaintsNode(config, kDiskCheck));
+  CHECK_FALSE(TaintsNode(config, kClockCheck));
+  CHECK(EffectOfCheck(config, kEpilogCheck) == Effect::DRAIN);
+  CHECK_FALSE(TakesDevice(config, kEpilogCheck));
 
   config::v1::Agent agent;
   SetAgentDefaults(&agent);

@@ -46,7 +46,10 @@ TEST_CASE("the watch tells load, errors and instances of each GPU") {
   CHECK(gpu.uuid == "GPU-fake-1");
   CHECK(gpu.index == 0);
   CHECK(ToString(gpu.pci) == "0000:10:00.0");
-  CHECK(gpu.memory_used_bytes == int64_t{1} << 30);
+  CHECK(gpu.memory_used_bytes == int64_t{512} << 20);  // and as much is reserved
+  CHECK(gpu.memory_reserved_bytes == int64_t{512} << 20);
+  CHECK(gpu.encoder_percent == 12);
+  CHECK(gpu.decoder_percent == -1);  // the fake has no such function
   CHECK(gpu.gpu_percent == 97);
   CHECK(gpu.memory_percent == 33);
   CHECK(gpu.celsius == 40);
@@ -72,7 +75,7 @@ TEST_CASE("the watch tells load, errors and instances of each GPU") {
   CHECK(mig.parent == "GPU-fake-3");
   CHECK(mig.model == "3g.40gb");
   CHECK(mig.index == 2);
-  CHECK(mig.memory_used_bytes == int64_t{1} << 30);
+  CHECK(mig.memory_used_bytes == int64_t{512} << 20);
 }
 
 TEST_CASE("XIDs that come between two reports are told once") {

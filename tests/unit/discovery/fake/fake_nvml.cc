@@ -45,6 +45,8 @@ using berth::discovery::NvmlFabricInfoV2;
 using berth::discovery::NvmlField;
 using berth::discovery::NvmlGpuInstanceProfile;
 using berth::discovery::NvmlMemory;
+using berth::discovery::NvmlMemoryV2;
+using berth::discovery::kNvmlMemoryV2Version;
 using berth::discovery::NvmlPciInfo;
 using berth::discovery::NvmlPlacement;
 using berth::discovery::NvmlUtilization;
@@ -173,6 +175,20 @@ int nvmlDeviceGetMemoryInfo(Handle device, NvmlMemory* memory) {
   return kNvmlSuccess;
 }
 #ifndef BERTH_FAKE_NVML_OLD
+int nvmlDeviceGetMemoryInfo_v2(Handle device, NvmlMemoryV2* memory) {
+  if (memory->version != kNvmlMemoryV2Version) return kNvmlInvalidArgument;
+  NvmlMemory plain = {};
+  const int result = nvmlDeviceGetMemoryInfo(device, &plain);
+  if (result != kNvmlSuccess) return result;
+  const unsigned long long reserved = 512ull << 20;
+  *memory = {memory->version, plain.total, reserved, plain.free, plain.used - reserved};
+  return kNvmlSuccess;
+}
+int nvmlDeviceGetEncoderUtilization(Handle, unsigned* percent, unsigned* period_us) {
+  *percent = 12;
+  *period_us = 167000;
+  return kNvmlSuccess;
+}
 int nvmlDeviceGetCudaComputeCapability(Handle device, int* major, int* minor) {
   if (Lost(device)) return kNvmlGpuIsLost;
   if (GpuOf(device) == 2) return kNvmlNotSupported;
