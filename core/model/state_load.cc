@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/model/hyper_node_check.h"
 #include "core/model/state_editor.h"
+#include "core/model/transitions.h"
 
 namespace berth {
 namespace {
@@ -53,6 +54,26 @@ absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeI
     return absl::AlreadyExistsError("another task has one of its devices");
   }
   return absl::OkStatus();
+}
+
+// What no event brings about, and what later ones rely on.
+absl::Status CheckTask(const ClusterState& state, const ShapeEntry& shape, const Task& task) {
+  if (task.state == TaskState::kLost &&
+      (!Occupies(task.before_lost) || task.before_lost == TaskState::kLost)) {
+    return absl::InvalidArgumentError("it is lost and was on no node before");
+  }
+  if (task.moves && !(Releasing(task) && task.requeue)) {
+    return absl::InvalidArgumentError("it moves and is not released to run again");
+  }
+  if (Occupies(task.state)) {
+    auto status = CheckHold(state, shape, task.node, task.devices, &Node::devices_used);
+    if (!status.ok()) return status;
+  }
+  if (Reserves(task.state)) {
+    return CheckHold(state, shape, task.node, task.devices, &Node::devices_reserved);
+  }
+  if (!task.moves) return absl::OkStatus();
+  return CheckHold(state, shape, task.next_node, task.next_devices, &Node::devices_reserved);
 }
 
 }  // namespace
@@ -202,15 +223,8 @@ absl::Status StateEditor::LoadTask(TaskKey key, const Task& task, absl::string_v
     return Unknown(name, key.job.value, "no such task");
   }
   const ShapeEntry& shape = state_.interner_.Shape(job->groups[GroupOf(*job, key.task)].shape);
-  if (Occupies(task.state)) {
-    auto status = CheckHold(state_, shape, task.node, task.devices, &Node::devices_used);
-    if (!status.ok()) return Unknown(name, key.job.value, status.message());
-  }
-  if (Reserves(task.state) || task.moves) {
-    const bool moves = task.moves;
-    auto status = CheckHold(state_, shape, moves ? task.next_node : task.node,
-                            moves ? task.next_devices : task.devices, &Node::devices_reserved);
-    if (!status.ok()) return Unknown(name, key.job.value, status.message());
+  if (auto status = CheckTask(state_, shape, task); !status.ok()) {
+    return Unknown(name, key.job.value, status.message());
   }
   SetTask(key, task);
   SetTaskMessage(key, message);

@@ -72,6 +72,21 @@ TEST_CASE("records that contradict each other are refused", "[model]") {
   task.node = NodeId{5};
   CHECK(message(editor.LoadTask({JobId{1}, 1}, task, "")) == "task 1 of job 1: no node 5");
   CHECK(message(editor.LoadTask({JobId{1}, 2}, task, "")) == "task 2 of job 1: no such task");
+  Task moving;
+  moving.state = TaskState::kNominated;
+  moving.node = NodeId{5};
+  moving.moves = true;
+  moving.next_node = NodeId{1};
+  moving.next_devices = Devices({1});
+  CHECK(message(editor.LoadTask({JobId{1}, 1}, moving, "")) ==
+        "task 1 of job 1: it moves and is not released to run again");
+  moving.moves = false;
+  CHECK(message(editor.LoadTask({JobId{1}, 1}, moving, "")) == "task 1 of job 1: no node 5");
+  Task lost;
+  lost.state = TaskState::kLost;
+  lost.node = NodeId{1};
+  CHECK(message(editor.LoadTask({JobId{1}, 1}, lost, "")) ==
+        "task 1 of job 1: it is lost and was on no node before");
   CHECK(message(editor.LoadNextIds(JobId{1}, NodeId{5}, QueueId{5}, HyperNodeId{1})) ==
         "an id is larger than the last one given out");
   REQUIRE(editor.LoadNextIds(JobId{10}, NodeId{5}, QueueId{5}, HyperNodeId{1}).ok());
