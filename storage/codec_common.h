@@ -86,6 +86,12 @@ class Reader {
     Refuse(field, static_cast<int64_t>(value));
     return Narrow{};
   }
+  // What is counted one by one: nobody gets as far as 2^30, and one more always fits.
+  int32_t Count(int32_t value, absl::string_view field) {
+    if (value >= 0 && value <= 1 << 30) return value;
+    Refuse(field, value);
+    return 0;
+  }
   Time GetTime(bool is_set, const google::protobuf::Timestamp& time, Time absent,
                absl::string_view field);
   Duration GetDuration(bool is_set, const google::protobuf::Duration& duration, Duration absent,

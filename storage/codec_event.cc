@@ -205,7 +205,7 @@ EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
 
 EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
   return NodeRefused{.id = NodeId{m.id()},
-                     .refusals = m.refusals(),
+                     .refusals = reader.Count(m.refusals(), "refusals"),
                      .backoff_until = reader.GetTime(m.has_backoff_until(), m.backoff_until(),
                                                      absl::InfinitePast(), "backoff_until"),
                      .job = JobId{m.job()}};

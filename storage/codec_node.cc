@@ -126,8 +126,8 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .agent_version = message.agent_version(),
           .registered = reader.GetTime(message.has_registered(), message.registered(),
                                        absl::InfinitePast(), "registered"),
-          .refusals = message.refusals(),
-          .refused_jobs = message.refused_jobs(),
+          .refusals = reader.Count(message.refusals(), "refusals"),
+          .refused_jobs = reader.Count(message.refused_jobs(), "refused jobs"),
           .last_refused = JobId{message.last_refused()},
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
                                           absl::InfinitePast(), "backoff_until")};

@@ -97,7 +97,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.state = reader.Enum<JobState>(m.state(), pb::JobState_IsValid(m.state()), "job state");
   status.outcome =
       reader.Enum<JobState>(m.outcome(), pb::JobState_IsValid(m.outcome()), "job outcome");
-  status.retries = m.retries();
+  status.retries = reader.Count(m.retries(), "retries");
   status.starts = m.starts();
   status.bound = reader.GetTime(m.has_bound(), m.bound(), never, "bound");
   status.start = reader.GetTime(m.has_start(), m.start(), never, "start");

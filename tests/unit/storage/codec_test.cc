@@ -266,6 +266,11 @@ TEST_CASE("what no version of this one wrote is refused, naming kind, key and re
   CHECK(DecodeTaskRecord(key, task.SerializeAsString(), nullptr).status().message() ==
         "task 1/2: devices has 3 words");
 
+  pb::NodeRecord node;
+  node.mutable_status()->set_refused_jobs(std::numeric_limits<int32_t>::max());
+  CHECK(
+      DecodeNodeRecord(NodeKey(NodeId{5}), node.SerializeAsString(), nullptr).status().message() ==
+      "node 5: unknown refused jobs 2147483647");
   CHECK(DecodeNodeRecord(NodeKey(NodeId{5}), "\xff\xff", nullptr).status().message() ==
         "node 5: not a valid record");
   pb::HyperNodeRecord domain;

@@ -169,8 +169,8 @@ class RandomValues {
             .boot_id = Text(),
             .agent_version = Text(),
             .registered = AnyTime(),
-            .refusals = Int32(),
-            .refused_jobs = Int32(),
+            .refusals = Count(1 << 30),
+            .refused_jobs = Count(1 << 30),
             .last_refused = JobId{Uint64()},
             .backoff_until = AnyTime()};
   }
@@ -294,7 +294,7 @@ class RandomValues {
   JobStatus AnyJobStatus() {
     return {.state = Any(JobState::kCancelled),
             .outcome = Any(JobState::kCancelled),
-            .retries = Int32(),
+            .retries = Count(1 << 30),
             .starts = Uint32(),
             .bound = AnyTime(),
             .start = AnyTime(),
@@ -362,7 +362,7 @@ class RandomValues {
       case 7:
         return NodeSteered{node, Coin(), Coin(), Text()};
       case 8:
-        return NodeRefused{node, Int32(), AnyTime(), JobId{Uint64()}};
+        return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}};
       case 9:
         return NodeDeleted{node};
       case 10:
