@@ -1,10 +1,14 @@
 #include "support/quantity.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace berth {
 namespace {
@@ -93,6 +97,19 @@ int64_t BytesOfSuffix(absl::string_view suffix) {
   return 0;
 }
 
+// "3 GB", "3gb" or "3gi" as it is written here; "" for what is no amount.
+std::string LikelyBytes(absl::string_view text) {
+  absl::string_view rest = absl::StripAsciiWhitespace(text);
+  const size_t length = rest.size();
+  Decimal number;
+  if (!TakeDecimal(&rest, &number)) return "";
+  const absl::string_view digits = absl::StripAsciiWhitespace(text).substr(0, length - rest.size());
+  std::string suffix(absl::StripAsciiWhitespace(rest));
+  absl::AsciiStrToUpper(&suffix);
+  if (suffix.size() > 1 && suffix[1] == 'I') suffix[1] = 'i';
+  return BytesOfSuffix(suffix) == 0 ? "" : absl::StrCat(digits, suffix);
+}
+
 constexpr Wide kNanosPerSecond = 1'000'000'000;
 constexpr int64_t kMaxSeconds = 315'576'000'000;  // of google.protobuf.Duration
 
@@ -110,6 +127,28 @@ constexpr TimeUnit kTimeUnits[] = {
     {"ns", 1},
 };
 
+// How "3600", and Slurm's "30:00" (minutes first), "01:30:00" and "2-12:00:00" are written here; ""
+// for other texts.
+std::string LikelyDuration(absl::string_view text) {
+  static constexpr const char* kUnits[] = {"h", "m", "s"};
+  constexpr size_t kMaxDigits = 6;
+  std::string out;
+  size_t dash = text.find('-');
+  if (dash != absl::string_view::npos) {
+    absl::StrAppend(&out, text.substr(0, dash), "d");
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  if (parts.size() > 3) return "";
+  const size_t first = dash != absl::string_view::npos ? 0 : 3 - parts.size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    int value = 0;
+    if (parts[i].size() > kMaxDigits || !absl::SimpleAtoi(parts[i], &value) || value < 0) return "";
+    if (value > 0) absl::StrAppend(&out, value, kUnits[first + i]);
+  }
+  return ParseDuration(out).ok() ? out : "";
+}
+
 Wide TakeTimeUnit(absl::string_view* text) {
   size_t length = 0;
   while (length < text->size() && absl::ascii_isalpha(static_cast<unsigned char>((*text)[length])))
@@ -120,6 +159,13 @@ Wide TakeTimeUnit(absl::string_view* text) {
     if (suffix == unit.suffix) return unit.nanos;
   }
   return 0;
+}
+
+absl::Status WrongDuration(absl::string_view text) {
+  const absl::Status wrong = Wrong(text, "a duration such as 90s, 1h30m or 500ms");
+  const std::string likely = LikelyDuration(text);
+  if (likely.empty()) return wrong;
+  return absl::InvalidArgumentError(absl::StrCat(wrong.message(), "; did you mean ", likely, "?"));
 }
 
 }  // namespace
@@ -137,7 +183,13 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
   Decimal number;
   const bool ok = TakeDecimal(&rest, &number);
   const int64_t unit = ok ? BytesOfSuffix(rest) : 0;
-  if (unit == 0) return Wrong(text, "bytes such as 64, 512Mi, 1.5Ti or 80GB");
+  if (unit == 0) {
+    const std::string likely = LikelyBytes(text);
+    const absl::Status wrong = Wrong(text, "bytes such as 64, 512Mi, 1.5Ti or 80GB");
+    if (likely.empty()) return wrong;
+    return absl::InvalidArgumentError(
+        absl::StrCat(wrong.message(), "; did you mean ", likely, "?"));
+  }
   return Scale(number, unit, text, "a byte");
 }
 
@@ -148,7 +200,7 @@ absl::StatusOr<SecondsAndNanos> ParseDuration(absl::string_view text) {
   do {
     Decimal number;
     const Wide unit = TakeDecimal(&rest, &number) ? TakeTimeUnit(&rest) : 0;
-    if (unit == 0) return Wrong(text, "a duration such as 90s, 1h30m or 500ms");
+    if (unit == 0) return WrongDuration(text);
     if (number.fraction * unit % number.scale != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", text, "\" is more precise than a nanosecond"));

@@ -16,6 +16,7 @@
 #ifndef BERTH_SUPPORT_YAML_PROTO_H_
 #define BERTH_SUPPORT_YAML_PROTO_H_
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -27,8 +28,9 @@
 #include "support/yaml_tree.h"
 
 namespace google::protobuf {
+class Descriptor;
 class Message;
-}
+}  // namespace google::protobuf
 
 namespace berth {
 
@@ -55,8 +57,12 @@ struct YamlReadOptions {
   YamlPositions* positions = nullptr;        // filled if given
   std::string refusal = "unknown key";       // how the refusal of a key begins
   std::map<std::string, std::string> hints;  // said instead of the known keys about these keys
-  std::set<std::string> ignored;             // keys that are skipped where they would be refused
-  YamlErrors* skipped = nullptr;             // told which, if given
+  // What to write instead of a key that is no field of `type`; "" if nothing is known about it.
+  std::function<std::string(const google::protobuf::Descriptor& type, const YamlNode& key,
+                            const YamlNode& value)>
+      key_hint;
+  std::set<std::string> ignored;  // keys that are skipped where they would be refused
+  YamlErrors* skipped = nullptr;  // told which, if given
 };
 // Reads one document of a tree.
 void ReadYamlNode(const YamlNode& node, google::protobuf::Message* message, YamlErrors* errors,

@@ -92,6 +92,7 @@ class Reader {
   void ReadDeviceKind(const YamlNode& key, const YamlNode& value, const std::string& path,
                       Message* message);
   void UnknownKey(const YamlNode& key, const std::string& path, const Descriptor* type);
+  bool HasHint(const Descriptor& type, const YamlNode& key, const YamlNode& value);
 
   void Wrong(const YamlNode& node, const std::string& name, absl::string_view expected) {
     errors_.Add(node.position,
@@ -133,6 +134,7 @@ void Reader::ReadEntries(const YamlNode& node, const std::string& path, Message*
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& key = node.keys[i];
     const FieldDescriptor* field = FindField(type, key.text);
+    if (field == nullptr && HasHint(*type, key, node.items[i])) continue;
     if (ReadSugar(key, node.items[i], path, message)) continue;
     if (field == nullptr) {
       UnknownKey(key, path, type);
@@ -205,6 +207,15 @@ void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const st
                                              "\" is not that of the key \"", key.text, "\""));
   }
   device->set_kind(key.text);
+}
+
+// Before a kind of device is made of it.
+bool Reader::HasHint(const Descriptor& type, const YamlNode& key, const YamlNode& value) {
+  if (!options_.key_hint || options_.ignored.count(key.text) > 0) return false;
+  const std::string hint = options_.key_hint(type, key, value);
+  if (hint.empty()) return false;
+  errors_.Add(key.position, absl::StrCat(options_.refusal, " \"", key.text, "\": ", hint));
+  return true;
 }
 
 void Reader::UnknownKey(const YamlNode& key, const std::string& path, const Descriptor* type) {

@@ -28,6 +28,31 @@ YamlPosition PositionAt(absl::string_view text, size_t offset) {
           static_cast<int>(offset - line_start) + 1};
 }
 
+// The tab in the indentation of a line, or behind the dash of an item there; (0, 0) if there is
+// none.
+YamlPosition IndentingTab(absl::string_view text, int line) {
+  for (int at = 1; at < line; ++at) {
+    const size_t end = text.find('\n');
+    if (end == absl::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  const absl::string_view indentation = text.substr(0, text.find_first_not_of(" \t-"));
+  const size_t tab = indentation.find('\t');
+  return tab == absl::string_view::npos ? YamlPosition{}
+                                        : YamlPosition{line, static_cast<int>(tab) + 1};
+}
+
+// What yaml-cpp says of a tab depends on what stands around it.
+void AddSyntaxError(absl::string_view text, const YAML::Exception& exception, YamlErrors* errors) {
+  const YamlPosition position = PositionOf(exception.mark);
+  for (const int line : {position.line, position.line - 1}) {
+    const YamlPosition tab = line > 0 ? IndentingTab(text, line) : YamlPosition{};
+    if (tab.line == 0) continue;
+    return errors->Add(tab, "a tab; YAML indents with spaces");
+  }
+  errors->Add(position, exception.msg);
+}
+
 // yaml-cpp makes single bytes of the escapes "\N" (U+0085) and "\_" (U+00A0), which are not UTF-8.
 // The text around them is.
 std::string WithoutBareBytes(absl::string_view value) {
@@ -222,7 +247,7 @@ std::vector<YamlNode> ParseYamlTree(absl::string_view text, YamlErrors* errors) 
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& exception) {
-    errors->Add(PositionOf(exception.mark), exception.msg);
+    AddSyntaxError(text, exception, errors);
   } catch (const std::exception& exception) {
     errors->Add({}, absl::StrCat("cannot be read as YAML: ", exception.what()));
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "clients/cli/manifest_hints.h"
 #include "clients/cli/volcano.h"
 #include "support/nearest.h"
 
@@ -39,7 +40,10 @@ void ReadFlat(const YamlNode& document, YamlErrors* errors, std::string* name,
   YamlReadOptions options;
   options.also_known = header;
   options.positions = &of_spec;
-  ReadYamlNode(SpecOf(document, header), spec, errors, options);
+  options.key_hint = KeyHint;
+  YamlNode keys = SpecOf(document, header);
+  if (spec->GetDescriptor() == v1::JobSpec::descriptor()) PrepareJob(&keys, errors);
+  ReadYamlNode(keys, spec, errors, options);
   for (const auto& entry : of_spec) (*positions)[absl::StrCat("spec.", entry.first)] = entry.second;
 }
 
@@ -83,17 +87,19 @@ constexpr KindOfManifest kKinds[] = {
 };
 
 // The text of a required key at the top of a document.
-const YamlNode* Required(const YamlNode& document, const char* key, YamlErrors* errors) {
+const YamlNode* Required(const YamlNode& document, const char* key, const char* write,
+                         YamlErrors* errors) {
   const YamlNode* node = document.Find(key);
   if (node != nullptr && node->is_scalar()) return node;
   const YamlPosition position = node == nullptr ? document.position : node->position;
-  errors->Add(position, absl::StrCat("\"", key, "\" is missing"));
+  errors->Add(position, absl::StrCat("\"", key, "\" is missing", write));
   return nullptr;
 }
 
 Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
-  const YamlNode* api_version = Required(document, "apiVersion", errors);
-  const YamlNode* kind = Required(document, "kind", errors);
+  const YamlNode* api_version =
+      Required(document, "apiVersion", ": write apiVersion: berth/v1", errors);
+  const YamlNode* kind = Required(document, "kind", ": write kind: Job", errors);
   if (api_version == nullptr || kind == nullptr) return nullptr;
   std::vector<std::string> versions;
   std::vector<std::string> kinds;
@@ -103,7 +109,10 @@ Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
     if (kind->text == known.kind) return known.convert;
     kinds.emplace_back(known.kind);
   }
-  if (kinds.empty()) {
+  if (const std::string hint = ApiVersionHint(api_version->text); !hint.empty()) {
+    errors->Add(api_version->position,
+                absl::StrCat("unknown apiVersion \"", api_version->text, "\": ", hint));
+  } else if (kinds.empty()) {
     versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
     errors->Add(api_version->position,
                 UnknownWord("unknown apiVersion", api_version->text, versions));
@@ -158,6 +167,10 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
   YamlErrors errors(file);
   YamlErrors skipped(file);
   std::vector<Manifest> manifests;
+  if (const std::string hint = FileHint(text, file); !hint.empty()) {
+    errors.Add({1, 1}, hint);
+    return errors.status();
+  }
   for (const YamlNode& document : ParseYamlTree(text, &errors)) {
     if (document.is_null()) continue;
     if (!document.is_map()) {

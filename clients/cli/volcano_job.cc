@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "berth/volcano/v1/manifests.pb.h"
+#include "clients/cli/manifest_hints.h"
 #include "clients/cli/volcano.h"
 #include "support/nearest.h"
 
@@ -406,6 +407,7 @@ void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, Ya
   volcano::v1::Job job;
   YamlPositions source;
   const int before = errors->count();
+  CheckContainerCommands(document, errors);
   ReadYamlNode(document, &job, errors, VolcanoReadOptions(options, skipped, &source));
   if (errors->count() == before) JobConverter(job, source, errors, manifest).Convert();
 }

@@ -68,8 +68,8 @@ TEST_CASE("what is no manifest is refused with its place") {
     const char* error;
   };
   const Case cases[] = {
-      {"kind: Job", "f.yaml:1:1: \"apiVersion\" is missing"},
-      {"apiVersion: berth/v1", "f.yaml:1:1: \"kind\" is missing"},
+      {"kind: Job", "f.yaml:1:1: \"apiVersion\" is missing: write apiVersion: berth/v1"},
+      {"apiVersion: berth/v1", "f.yaml:1:1: \"kind\" is missing: write kind: Job"},
       {"apiVersion: berth/v2\nkind: Job",
        "f.yaml:1:13: unknown apiVersion \"berth/v2\"; did you mean \"berth/v1\"?"},
       {"apiVersion: berth/v1\nkind: Jobs",
