@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "clients/cli/command.h"
+#include "clients/cli/command_walk.h"
 #include "clients/cli/completion.h"
 #include "clients/cli/topology_import_commands.h"
 #include "support/nearest.h"
@@ -135,6 +136,11 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   if (!command.empty() && std::none_of(ours.begin(), ours.end(), takes)) {
     session.err() << "berth: only submit and exec take a command after --\n";
     return static_cast<int>(ExitCode::kUsage);
+  }
+  const std::string hint = SubmitHint(app, dashes == arguments.end() ? ours : arguments);
+  if (!hint.empty()) {
+    session.err() << "berth: " << hint << "\n";
+    return static_cast<int>(ExitCode::kInvalid);
   }
   return Run(app, ours, session);
 }

@@ -70,7 +70,11 @@ ExitCode FinishLocated(Session& session, const absl::Status& status,
                        const LocateViolation& locate) {
   const std::vector<Violation> violations = ViolationsOf(status);
   if (violations.empty()) return session.Finish(status);
-  for (const Violation& violation : violations) session.err() << locate(violation) << "\n";
+  std::set<std::string> told;  // jobs of an array are wrong in the same way
+  for (const Violation& violation : violations) {
+    const std::string line = locate(violation);
+    if (told.insert(line).second) session.err() << line << "\n";
+  }
   return ExitCodeOf(status);
 }
 
@@ -251,6 +255,12 @@ ExitCode SubmitAndSay(Session& session, const Manifests& jobs, const SubmitOptio
   if (jobs.empty()) return ExitCode::kOk;
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, options);
   if (!response.ok()) return FinishSubmit(session, response.status(), jobs);
+  if (options.dry_run && options.print_manifests) {
+    for (const Manifest* job : jobs) {
+      session.out() << (job == jobs.front() ? "" : "---\n") << WriteManifest(job->job);
+    }
+    return ExitCode::kOk;
+  }
   if (options.dry_run) {
     for (const Manifest* job : jobs) {
       Say(session, "job", job->name().empty() ? "?" : job->name(), "would be accepted (dry run)");
@@ -303,7 +313,9 @@ ExitCode FinishSubmit(Session& session, const absl::Status& status, const Manife
     }
     const bool known = index < jobs.size() && !jobs[index]->file.empty();
     if (known) return LocateIn(*jobs[index], rest, violation.description);
-    return absl::StrCat("berth: ", ManifestPath(rest), ": ", violation.description);
+    const std::string option = index < jobs.size() ? jobs[index]->Option(rest) : "";
+    return absl::StrCat("berth: ", option.empty() ? ManifestPath(rest) : option, ": ",
+                        violation.description);
   });
 }
 
@@ -381,7 +393,8 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                   << ": only jobs can be submitted; for the rest use berth apply -f\n";
     return ExitCode::kInvalid;
   }
-  if (options.dry_run && pointers.size() == 1) return PlanManifest(session, *pointers.front());
+  if (options.dry_run && !options.print_manifests && pointers.size() == 1)
+    return PlanManifest(session, *pointers.front());
   return InChunks(pointers, [&](const Manifests& chunk) {
     return SubmitAndSay(session, chunk, options, names);
   });

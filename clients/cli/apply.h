@@ -31,7 +31,8 @@ ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests
 ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifests, bool dry_run);
 
 struct SubmitOptions {
-  bool dry_run = false;  // nothing is stored; of a single job it is told where it would go
+  bool dry_run = false;          // nothing is stored; of a single job it is told where it would go
+  bool print_manifests = false;  // with dry_run: instead, the manifests that would be accepted
   std::string request_id;
 };
 // The jobs of all manifests, as one call for each thousand. Fills `names` with those given by the

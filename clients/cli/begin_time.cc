@@ -21,9 +21,9 @@ struct WordUnit {
 };
 // Words of at and sbatch; short ones ("10m") are those of durations everywhere.
 const WordUnit kWordUnits[] = {
-    {"", absl::Seconds(1)},        {"second", absl::Seconds(1)},    {"seconds", absl::Seconds(1)},
-    {"minute", absl::Minutes(1)},  {"minutes", absl::Minutes(1)},   {"hour", absl::Hours(1)},
-    {"hours", absl::Hours(1)},     {"day", absl::Hours(24)},        {"days", absl::Hours(24)},
+    {"", absl::Seconds(1)},        {"second", absl::Seconds(1)},   {"seconds", absl::Seconds(1)},
+    {"minute", absl::Minutes(1)},  {"minutes", absl::Minutes(1)},  {"hour", absl::Hours(1)},
+    {"hours", absl::Hours(1)},     {"day", absl::Hours(24)},       {"days", absl::Hours(24)},
     {"week", absl::Hours(24 * 7)}, {"weeks", absl::Hours(24 * 7)},
 };
 
@@ -64,8 +64,8 @@ std::optional<absl::Time> ParseDate(absl::string_view text, absl::TimeZone zone)
   absl::Time time;
   std::string error;
   if (absl::ParseTime(absl::RFC3339_full, text, &time, &error)) return time;
-  for (const char* format : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S",
-                             "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
     if (absl::ParseTime(format, text, zone, &time, &error)) return time;
   }
   return std::nullopt;

@@ -122,6 +122,19 @@ Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
   return nullptr;
 }
 
+// What is known of the path, or of the nearest one around it.
+template <class Value>
+Value FindEnclosing(const std::map<std::string, Value>& values, absl::string_view path,
+                    Value fallback) {
+  while (!path.empty()) {
+    const auto found = values.find(std::string(path));
+    if (found != values.end()) return found->second;
+    const size_t end = path.find_last_of(".[");
+    path = end == absl::string_view::npos ? "" : path.substr(0, end);
+  }
+  return fallback;
+}
+
 void AppendComments(absl::string_view title, const google::protobuf::Message& message,
                     std::string* out) {
   absl::StrAppend(out, "# ", title, ":\n");
@@ -147,13 +160,11 @@ std::string Write(absl::string_view kind, const Resource& resource) {
 
 YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path,
                           YamlPosition fallback) {
-  while (!path.empty()) {
-    const auto found = positions.find(std::string(path));
-    if (found != positions.end()) return found->second;
-    const size_t end = path.find_last_of(".[");
-    path = end == absl::string_view::npos ? "" : path.substr(0, end);
-  }
-  return fallback;
+  return FindEnclosing(positions, path, fallback);
+}
+
+std::string Manifest::Option(absl::string_view path) const {
+  return FindEnclosing(options, path, std::string());
 }
 
 std::string Manifest::Locate(absl::string_view path) const {

@@ -6,6 +6,7 @@
 #ifndef BERTH_CLIENTS_CLI_MANIFEST_H_
 #define BERTH_CLIENTS_CLI_MANIFEST_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Manifest {
   std::string file;
   YamlPosition position;    // of the document
   YamlPositions positions;  // of fields, by path: "name", "spec.groups[1].replicas"
+  // Of the quick form, which has no file: the option that set the field of a path, "--replicas".
+  std::map<std::string, std::string> options;
 
   const std::string& name() const {
     if (kind == Kind::kHyperNode) return hyper_node.name();
@@ -35,6 +38,8 @@ struct Manifest {
   }
   // "FILE:LINE:COLUMN" of the field, or of the nearest one around it that was written.
   std::string Locate(absl::string_view path) const;
+  // The option that set the field or what it is part of, or "".
+  std::string Option(absl::string_view path) const;
 };
 
 // The position of `path` or of the nearest enclosing path that is known; else `fallback`.

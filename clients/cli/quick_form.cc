@@ -1,0 +1,355 @@
+#include "clients/cli/quick_form.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "clients/cli/array_range.h"
+#include "clients/cli/begin_time.h"
+#include "clients/cli/command.h"
+#include "support/quantity.h"
+
+namespace berth {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// The options that set what the server may find wrong.
+const std::map<std::string, std::string>& OptionsByField() {
+  static const auto& options = *new std::map<std::string, std::string>{
+      {"name", "--name"},
+      {"spec.queue", "--queue"},
+      {"spec.priority", "--priority"},
+      {"spec.preemptible", "--preemptible"},
+      {"spec.walltime", "--walltime"},
+      {"spec.start_after", "--begin"},
+      {"spec.max_retries", "--retries"},
+      {"spec.labels", "--label"},
+      {"spec.labels[\"berth.array\"]", "--array"},
+      {"spec.dependencies", "--after"},
+      {"spec.suspended", "--hold"},
+      {"spec.run_as", "--run-as"},
+      {"spec.topology", "--topology"},
+      {"spec.groups[0].name", "--group"},
+      {"spec.groups[0].replicas", "--replicas"},
+      {"spec.groups[0].min_available", "--min-available"},
+      {"spec.groups[0].command", "COMMAND"},
+      {"spec.groups[0].env", "--env"},
+      {"spec.groups[0].working_dir", "--dir"},
+      {"spec.groups[0].node_selector", "--node-selector"},
+      {"spec.groups[0].image", "--image"},
+      {"spec.groups[0].resources.cpu_millis", "--cpu"},
+      {"spec.groups[0].resources.memory_bytes", "--memory"},
+      {"spec.groups[0].resources.scratch_bytes", "--scratch"},
+      {"spec.groups[0].resources.devices", "--device"},
+  };
+  return options;
+}
+
+absl::Status Wrong(const char* option, const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", status.message()));
+}
+
+template <absl::StatusOr<int64_t> (*parse)(absl::string_view)>
+CLI::Validator IsQuantity(const std::string& name) {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        const absl::StatusOr<int64_t> value = parse(text);
+        return value.ok() ? "" : std::string(value.status().message());
+      },
+      name);
+}
+
+const CLI::Validator kIsDeviceCount(
+    [](const std::string& text) -> std::string {
+      const auto pair = KeyValueFrom(text);
+      int32_t count = 0;
+      const bool ok = !pair.first.empty() && absl::SimpleAtoi(pair.second, &count) && count > 0;
+      return ok ? "" : absl::StrCat("expected KIND=COUNT, got \"", text, "\"");
+    },
+    "KIND=COUNT");
+
+v1::DeviceRequest* AddDevice(const std::string& kind, int32_t count, v1::TaskGroup* group) {
+  v1::DeviceRequest* device = group->mutable_resources()->add_devices();
+  device->set_kind(kind);
+  device->set_count(count);
+  return device;
+}
+
+// So many whole ones, or a share of one.
+void AddGpus(const QuickForm& form, Manifest* manifest) {
+  const bool share = !form.gpu_share.empty(), memory = !form.gpu_memory.empty();
+  if (form.gpus == 0 && !share && !memory) return;
+  v1::DeviceRequest* gpus =
+      AddDevice("gpu", form.gpus, manifest->job.mutable_spec()->mutable_groups(0));
+  if (share) gpus->set_share(std::stod(form.gpu_share));
+  if (memory) gpus->set_memory_bytes(*ParseBytes(form.gpu_memory));
+  const std::string path = "spec.groups[0].resources.devices[0]";
+  manifest->options[path] = form.gpus > 0 ? "--gpus" : share ? "--gpu-share" : "--gpu-memory";
+  manifest->options[path + ".share"] = "--gpu-share";
+  manifest->options[path + ".memory_bytes"] = "--gpu-memory";
+}
+
+void SetResources(const QuickForm& form, Manifest* manifest) {
+  v1::TaskGroup* group = manifest->job.mutable_spec()->mutable_groups(0);
+  if (!form.cpu.empty()) group->mutable_resources()->set_cpu_millis(*ParseCpuMillis(form.cpu));
+  if (!form.memory.empty()) group->mutable_resources()->set_memory_bytes(*ParseBytes(form.memory));
+  if (!form.scratch.empty())
+    group->mutable_resources()->set_scratch_bytes(*ParseBytes(form.scratch));
+  AddGpus(form, manifest);
+  for (const std::string& device : form.devices) {
+    const auto pair = KeyValueFrom(device);
+    AddDevice(pair.first, std::stoi(pair.second), group);
+  }
+}
+
+// As in a manifest, one string with blanks is a line for the shell.
+void SetCommand(const Strings& command, v1::TaskGroup* group) {
+  if (command.size() == 1 && command[0].find_first_of(" \t\n") != std::string::npos) {
+    group->add_command("/bin/sh");
+    group->add_command("-c");
+  }
+  for (const std::string& word : command) group->add_command(word);
+}
+
+void AddVariable(const std::string& name, const std::string& value, v1::TaskGroup* group) {
+  v1::EnvVar& added = *group->add_env();
+  added.set_name(name);
+  added.set_value(value);
+}
+
+void SetMaps(const QuickForm& form, v1::JobSpec* spec) {
+  v1::TaskGroup* group = spec->mutable_groups(0);
+  for (const std::string& variable : form.env) {
+    const auto pair = KeyValueFrom(variable);
+    AddVariable(pair.first, pair.second, group);
+  }
+  for (const std::string& label : form.labels) {
+    const auto pair = KeyValueFrom(label);
+    (*spec->mutable_labels())[pair.first] = pair.second;
+  }
+  for (const std::string& label : form.node_labels) {
+    const auto pair = KeyValueFrom(label);
+    (*group->mutable_node_selector()->mutable_match_labels())[pair.first] = pair.second;
+  }
+  for (const std::string& job : form.after) {
+    v1::JobDependency& dependency = *spec->add_dependencies();
+    dependency.set_job(job);
+    dependency.set_condition(v1::JobDependency::AFTER_OK);
+  }
+}
+
+// "hard:rack" or "soft:2".
+absl::Status SetTopology(const std::string& text, v1::TopologyConstraint* topology) {
+  const size_t colon = text.find(':');
+  const std::string mode = text.substr(0, colon);
+  const std::string tier = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if ((mode != "hard" && mode != "soft") || tier.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected MODE:TIER, such as hard:rack (waits for it) or soft:2, got \"", text, "\""));
+  }
+  topology->set_mode(mode == "hard" ? v1::TopologyConstraint::HARD : v1::TopologyConstraint::SOFT);
+  int32_t number = 0;
+  if (absl::SimpleAtoi(tier, &number)) {
+    topology->set_highest_tier(number);
+  } else {
+    topology->set_highest_tier_name(tier);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetBegin(const std::string& text, absl::Time now, absl::TimeZone zone,
+                      google::protobuf::Timestamp* begin) {
+  const absl::StatusOr<absl::Time> time = ParseBeginTime(text, now, zone);
+  if (!time.ok()) return time.status();
+  begin->set_seconds(absl::ToUnixSeconds(*time));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command, absl::Time now,
+                                  absl::TimeZone zone) {
+  Manifest manifest;
+  manifest.job = form.job;
+  manifest.options = OptionsByField();
+  v1::JobSpec& spec = *manifest.job.mutable_spec();
+  v1::TaskGroup& group = *spec.add_groups();
+  group = form.group;
+  if (group.name().empty()) group.set_name("worker");
+  if (group.replicas() == 0) group.set_replicas(1);
+  if (spec.queue().empty()) spec.set_queue("default");
+  SetCommand(command, &group);
+  SetResources(form, &manifest);
+  SetMaps(form, &spec);
+  if (!form.walltime.empty()) {
+    spec.mutable_walltime()->set_seconds(ParseDuration(form.walltime)->seconds);
+    spec.mutable_walltime()->set_nanos(ParseDuration(form.walltime)->nanos);
+  }
+  if (!form.topology.empty()) {
+    const absl::Status status = SetTopology(form.topology, spec.mutable_topology());
+    if (!status.ok()) return Wrong("--topology", status);
+  }
+  if (!form.begin.empty()) {
+    const absl::Status status = SetBegin(form.begin, now, zone, spec.mutable_start_after());
+    if (!status.ok()) return Wrong("--begin", status);
+  }
+  return manifest;
+}
+
+absl::StatusOr<std::vector<Manifest>> ArrayOf(const Manifest& one, const std::string& text) {
+  const absl::StatusOr<std::vector<int32_t>> indexes = ParseArrayRange(text);
+  if (!indexes.ok()) return Wrong("--array", indexes.status());
+  const std::string name = one.job.name();
+  if (name.empty()) return absl::InvalidArgumentError("--array: name the array, with --name");
+  std::vector<Manifest> manifests;
+  for (const int32_t index : *indexes) {
+    Manifest& manifest = manifests.emplace_back(one);
+    manifest.job.set_name(absl::StrCat(name, "-", index));
+    v1::JobSpec& spec = *manifest.job.mutable_spec();
+    (*spec.mutable_labels())["berth.array"] = name;
+    v1::TaskGroup* group = spec.mutable_groups(0);
+    AddVariable("BERTH_ARRAY_JOB", name, group);
+    AddVariable("BERTH_ARRAY_INDEX", absl::StrCat(index), group);
+    AddVariable("BERTH_ARRAY_COUNT", absl::StrCat(indexes->size()), group);
+  }
+  return manifests;
+}
+
+// Adds options of the quick form; any of them marks the command line as such.
+class QuickOptions {
+ public:
+  QuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form)
+      : submit_(submit), form_(form) {}
+
+  template <class Value>
+  CLI::Option* Add(const char* option, const char* help, std::function<void(const Value&)> set) {
+    return submit_
+        .add_option_function<Value>(
+            option,
+            [form = form_, set](const Value& value) {
+              form->used = true;
+              set(value);
+            },
+            help)
+        ->group(kGroup);
+  }
+  CLI::Option* Text(const char* option, const char* help,
+                    std::function<void(const std::string&)> set) {
+    return Add<std::string>(option, help, std::move(set));
+  }
+  CLI::Option* Number(const char* option, const char* help,
+                      std::function<void(const int32_t&)> set) {
+    return Add<int32_t>(option, help, std::move(set));
+  }
+  CLI::Option* List(const char* option, const char* help, Strings* values) {
+    return Add<Strings>(option, help, [values](const Strings& given) { *values = given; })
+        ->allow_extra_args(false);
+  }
+  // With "=false" it says the contrary.
+  void Switch(const char* option, const char* help, std::function<void(bool)> set) {
+    const auto marked = [form = form_, set](int64_t count) {
+      form->used = true;
+      set(count > 0);
+    };
+    submit_.add_flag_function(option, marked, help)->group(kGroup);
+  }
+  void Flag(const char* option, const char* help, std::function<void()> set) {
+    const auto marked = [form = form_, set](int64_t) {
+      form->used = true;
+      set();
+    };
+    submit_.add_flag_function(option, marked, help)->group(kGroup);
+  }
+
+ private:
+  static constexpr char kGroup[] = "Quick form: berth submit [OPTIONS] -- COMMAND...";
+  CLI::App& submit_;
+  std::shared_ptr<QuickForm> form_;
+};
+
+// What each task takes.
+void AddResourceOptions(QuickOptions& add, QuickForm* a) {
+  add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
+      ->check(CLI::PositiveNumber);
+  add.Text("--gpu-share", "part of one GPU for each task, as in 0.5",
+           [a](const std::string& v) { a->gpu_share = v; })
+      ->check(CLI::Range(0.001, 0.999));
+  add.Text("--gpu-memory",
+           "least memory of each GPU; without --gpus and --gpu-share so much of one",
+           [a](const std::string& v) { a->gpu_memory = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
+  add.List("--device", "devices of each task, as in nic=8; may be repeated", &a->devices)
+      ->check(kIsDeviceCount);
+  add.Text("--cpu,-c", "cores of each task", [a](const std::string& v) { a->cpu = v; })
+      ->check(IsQuantity<ParseCpuMillis>("CORES"));
+  add.Text("--memory,-m", "memory of each task", [a](const std::string& v) { a->memory = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
+  add.Text("--scratch", "local disk of each task", [a](const std::string& v) { a->scratch = v; })
+      ->check(IsQuantity<ParseBytes>("BYTES"));
+}
+
+// Where tasks go, who they are, and when.
+void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
+  add.List("--node-selector", "only on nodes with this label; may be repeated", &a->node_labels)
+      ->check(kIsKeyValue);
+  add.Text("--topology", "MODE:TIER: all tasks in one HyperNode, as in hard:rack or soft:2",
+           [a](const std::string& v) { a->topology = v; });
+  add.Text("--image", "of the nodes' image stores",
+           [a](const std::string& v) { a->group.set_image(v); });
+  add.Text("--run-as", "user of the nodes, if the server lets you",
+           [a](const std::string& v) { a->job.mutable_spec()->set_run_as(v); });
+  add.Switch("--preemptible", "may be evicted for others; --preemptible=false: may not",
+             [a](bool v) { a->job.mutable_spec()->set_preemptible(v); });
+  add.Text("--begin", "not before: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
+           [a](const std::string& v) { a->begin = v; });
+  add.Text("--array",
+           "a job for each index, as in 0-9 or 1,3,5: NAME-INDEX, with BERTH_ARRAY_INDEX in its "
+           "environment and the label berth.array=NAME",
+           [a](const std::string& v) { a->array = v; });
+}
+
+}  // namespace
+
+void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
+  QuickForm* a = form.get();  // kept by the options
+  QuickOptions add(submit, form);
+  add.Text("--name,-n", "default: given by the server",
+           [a](const std::string& v) { a->job.set_name(v); });
+  add.Text("--queue,-q", "default: default",
+           [a](const std::string& v) { a->job.mutable_spec()->set_queue(v); });
+  add.Text("--group", "name of the group; default: worker",
+           [a](const std::string& v) { a->group.set_name(v); });
+  add.Number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
+      ->check(CLI::PositiveNumber);
+  add.Number("--min-available", "tasks to start with; default: all",
+             [a](int32_t v) { a->group.set_min_available(v); })
+      ->check(CLI::PositiveNumber);
+  AddResourceOptions(add, a);
+  add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
+  add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);
+  add.List("--after", "start once this job succeeded; may be repeated", &a->after);
+  add.Text("--dir,-d", "working directory",
+           [a](const std::string& v) { a->group.set_working_dir(v); });
+  add.Text("--walltime,-t", "longest run", [a](const std::string& v) { a->walltime = v; })
+      ->check(kIsDuration);
+  add.Number("--priority,-p", "higher goes first",
+             [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });
+  add.Number("--retries", "restarts after failures",
+             [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
+      ->check(CLI::NonNegativeNumber);
+  add.Flag("--hold", "suspended until berth job resume",
+           [a] { a->job.mutable_spec()->set_suspended(true); });
+  AddPlaceOptions(add, a);
+}
+
+absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form, const Strings& command,
+                                                absl::Time now, absl::TimeZone zone) {
+  absl::StatusOr<Manifest> job = QuickJob(form, command, now, zone);
+  if (!job.ok()) return job.status();
+  if (!form.array.empty()) return ArrayOf(*job, form.array);
+  return std::vector<Manifest>{*std::move(job)};
+}
+
+}  // namespace berth

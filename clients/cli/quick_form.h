@@ -1,0 +1,48 @@
+// The quick form of submit: a job, or an array of jobs, from options and a command.
+#ifndef BERTH_CLIENTS_CLI_QUICK_FORM_H_
+#define BERTH_CLIENTS_CLI_QUICK_FORM_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "clients/cli/manifest.h"
+
+namespace berth {
+
+struct QuickForm {
+  v1::Job job;          // what options set as it is
+  v1::TaskGroup group;  // likewise
+  int32_t gpus = 0;
+  std::string gpu_share;
+  std::string gpu_memory;
+  std::string cpu;
+  std::string memory;
+  std::string scratch;
+  std::string walltime;
+  std::string begin;
+  std::string topology;
+  std::string array;
+  std::vector<std::string> devices;
+  std::vector<std::string> env;
+  std::vector<std::string> labels;
+  std::vector<std::string> node_labels;
+  std::vector<std::string> after;
+  bool used = false;  // any of its options was given
+};
+
+// `form` is filled while the command line is parsed, and lives as long as `submit`.
+void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form);
+
+// The job that the options and the command describe, or the jobs of an array. Their manifests know
+// which option set which field. INVALID_ARGUMENT names the option that is wrong.
+absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form,
+                                                const std::vector<std::string>& command,
+                                                absl::Time now, absl::TimeZone zone);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_QUICK_FORM_H_
