@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -64,11 +65,23 @@ std::string ManifestPath(absl::string_view path) {
   return std::string(absl::StripPrefix(path, "spec."));
 }
 
+// Of a status that is about one field and says so in its text only: "jobs[0].spec.run_as: not
+// allowed".
+std::vector<Violation> ViolationOfText(const absl::Status& status) {
+  const absl::string_view text = status.message();
+  const size_t end = text.find(": ");
+  if (!absl::StartsWith(text, "jobs[") || end == absl::string_view::npos) return {};
+  const absl::string_view field = text.substr(0, end);
+  if (absl::StrContains(field, " ")) return {};
+  return {{std::string(field), std::string(text.substr(end + 2))}};
+}
+
 using LocateViolation = std::function<std::string(const Violation&)>;
 
 ExitCode FinishLocated(Session& session, const absl::Status& status,
                        const LocateViolation& locate) {
-  const std::vector<Violation> violations = ViolationsOf(status);
+  std::vector<Violation> violations = ViolationsOf(status);
+  if (violations.empty()) violations = ViolationOfText(status);
   if (violations.empty()) return session.Finish(status);
   std::set<std::string> told;  // jobs of an array are wrong in the same way
   for (const Violation& violation : violations) {
