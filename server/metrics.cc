@@ -258,6 +258,8 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
               AsDouble(counters.duplicate_reports.load()));
   out.Counter("agent_reports_unknown", "Reports of attempts that the state does not have.",
               AsDouble(counters.unknown_reports.load()));
+  out.Counter("agent_reports_foreign", "Reports of another incarnation of the store, not taken.",
+              AsDouble(counters.foreign_reports.load()));
   out.Counter("agent_messages_sent", "Messages to agents.",
               AsDouble(counters.messages_sent.load()));
   out.Counter("agent_messages_dropped", "Messages for sessions that were gone.",

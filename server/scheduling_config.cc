@@ -151,11 +151,12 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
 }
 
 absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_format) {
-  if (!config.scheduling().prediction().enabled() || store_format == kStoreFormat) {
+  constexpr uint32_t kFormatOfRuns = 6;
+  if (!config.scheduling().prediction().enabled() || store_format >= kFormatOfRuns) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("scheduling.prediction.enabled needs store format ", kStoreFormat,
+      absl::StrCat("scheduling.prediction.enabled needs store format ", kFormatOfRuns,
                    ", and the store has ", store_format, ": run `berth cluster finalize` first"));
 }
 

@@ -45,7 +45,6 @@ absl::Status Disagreement(size_t job, const absl::Status& refusal) {
 }
 
 void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t format, Findings& findings) {
-  if (format == kStoreFormat) return;
   const FieldPath root;
   for (int i = 0; i < request.jobs_size(); ++i) {
     const FieldPath job(root, "jobs", i), spec(job, "spec");
@@ -234,7 +233,7 @@ void Submission::Fill(JobId first, v1::SubmitJobsResponse& response) const {
   }
 }
 
-absl::Status Submission::Commit(Turn& turn, RequestTable& requests,
+absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_job,
                                 v1::SubmitJobsResponse& response) {
   const std::string& request_id = request_->request_id();
   if (!request_id.empty()) {
@@ -246,7 +245,7 @@ absl::Status Submission::Commit(Turn& turn, RequestTable& requests,
     }
   }
   if (absl::Status status = Check(turn.state()); !status.ok()) return status;
-  const JobId first = turn.state().next_job_id();
+  const JobId first = std::max(turn.state().next_job_id(), first_job);
   if (absl::Status status = Emit(turn, first); !status.ok()) return status;
   Fill(first, response);
   if (!request_id.empty()) {

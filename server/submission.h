@@ -40,8 +40,10 @@ class Submission {
   absl::Status Check(const ClusterState& state) const;
 
   // All jobs or none: on any error nothing has changed. Loop thread, once. A repeated request id
-  // gets its first answer. INTERNAL if Apply refuses what Check let pass.
-  absl::Status Commit(Turn& turn, RequestTable& requests, v1::SubmitJobsResponse& response);
+  // gets its first answer. INTERNAL if Apply refuses what Check let pass. Uids are the state's next
+  // ones, but from `first_job` on (FirstJobOf of the store).
+  absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
+                      v1::SubmitJobsResponse& response);
 
   // Instead of Commit, of a submission of one job that Check had nothing against: the job as it
   // would be submitted now. Once.

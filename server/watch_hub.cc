@@ -75,6 +75,10 @@ void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
         absl::StrCat("at most ", options_.watchers, " watchers (limits.watchers)"), kTooManyRetry));
   }
   const uint64_t from = request.from_revision();
+  if (request.incarnation() != 0 && request.incarnation() != store_->Incarnation()) {
+    return sink->Finish(absl::OutOfRangeError(
+        absl::StrCat("revision ", from, " is of the store as it was before a restore")));
+  }
   if (from > latest_) {
     return sink->Finish(absl::OutOfRangeError(
         absl::StrCat("revision ", from, " has not happened yet; the last one is ", latest_)));
@@ -95,6 +99,7 @@ void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
 void WatchHub::Send(Watcher& watcher, v1::WatchResponse answer) {
   watcher.sending = true;
   watcher.sent = clock_->Steady();
+  answer.set_incarnation(store_->Incarnation());
   watcher.sink->Send(std::move(answer));
 }
 

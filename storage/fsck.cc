@@ -92,7 +92,7 @@ absl::Status CheckFold(const Folding& folding, const ClusterState& loaded, std::
 
 absl::Status CheckAll(RocksDbStore& store, std::ostream& report) {
   report << "open       batch " << store.LastSequence() << ", cluster " << store.ClusterId()
-         << ", format " << store.Format() << "\n";
+         << ", incarnation " << store.Incarnation() << ", format " << store.Format() << "\n";
   if (absl::Status status = store.VerifyChecksums(); !status.ok()) return status;
   report << "checksums  every table block\n";
 

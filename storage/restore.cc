@@ -74,10 +74,13 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   return error ? FileStatus(error, from) : SyncPath(to);
 }
 
-// Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end.
+// Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end, and
+// given an incarnation of its own: agents must not take what the store before started for its.
 absl::Status Fill(const fs::path& backup, const fs::path& aside, std::ostream& report) {
   absl::Status status = CopyTree(backup, aside);
-  if (status.ok()) status = RocksDbStore::Open({.directory = aside.string()}).status();
+  if (status.ok()) {
+    status = RocksDbStore::Open({.directory = aside.string(), .restored = true}).status();
+  }
   return status.ok() ? Fsck(aside.string(), report) : status;
 }
 

@@ -25,7 +25,7 @@ namespace berth {
 // on smaller ones are read. A store stays in the format that it was made in until a batch takes it
 // to the newest (`berth cluster finalize`): so long an older version can go on with it, and what an
 // older version would misread must not be written.
-inline constexpr uint32_t kStoreFormat = 6;
+inline constexpr uint32_t kStoreFormat = 7;
 inline constexpr uint32_t kOldestStoreFormat = 5;
 
 // One column family each; FORMAT.md describes keys and values.
@@ -75,6 +75,9 @@ class Store {
 
   // Made with the store, never changed.
   virtual std::string ClusterId() const = 0;
+  // Made with the store and anew by each restore, greater each time; storage/incarnation.h. 0: made
+  // by a version that knew none, and never restored since.
+  virtual uint64_t Incarnation() const { return 0; }
 
   // The format of what is durable. Thread-safe.
   virtual uint32_t Format() const { return kStoreFormat; }

@@ -53,6 +53,7 @@ void TurnRecorder::Begin(uint64_t sequence, Time now) {
   BERTH_CHECK(empty_);
   batch_ = {.sequence = sequence, .records = {}, .log = {}};
   now_ = now;
+  next_job_ = state_.next_job_id();
   cycle_budget_ = cycle_work_ = 0;
   events_ = events_before_cycle_ = 0;
   pb::LogTurn head;
@@ -113,6 +114,7 @@ void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) 
   BERTH_CHECK(submitted_.empty() || submitted_.back().id.value + 1 == event.id.value);
   const Job& job = state_.jobs().At(event.id);
   submitted_.push_back({.id = event.id,
+                        .next_before = submitted_.empty() ? next_job_ : event.id,
                         .spec_record = batch_.records.size(),
                         .log_bytes = log_bytes,
                         .first_in_turn = empty_,
@@ -127,7 +129,7 @@ void TurnRecorder::TakeBackJobs(JobId first) {
   while (!submitted_.empty() && submitted_.back().id >= first) {
     const Submitted& last = submitted_.back();
     BERTH_CHECK(last.spec_record + 1 == batch_.records.size());
-    StateEditor(state_).TakeBackJob(last.id);
+    StateEditor(state_).TakeBackJob(last.id, last.next_before);
     batch_.records.pop_back();
     batch_.log.resize(last.log_bytes);
     empty_ = last.first_in_turn;

@@ -79,6 +79,7 @@ class TurnRecorder {
   // A job of this turn. What is still as submitting makes it needs no record.
   struct Submitted {
     JobId id;
+    JobId next_before;     // ClusterState::next_job_id before it
     size_t spec_record;    // index in batch_.records
     size_t log_bytes;      // of batch_.log before its event
     bool first_in_turn;    // nothing was recorded before it
@@ -109,6 +110,7 @@ class TurnRecorder {
   ClusterState& state_;
   Preserved* const preserved_;
   NextIds written_ids_;
+  JobId next_job_;  // ClusterState::next_job_id when the turn began
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
   uint32_t events_ = 0, events_before_cycle_ = 0;

@@ -1,5 +1,7 @@
 #include "clients/agent/identity.h"
 
+#include <algorithm>
+
 namespace berth {
 
 absl::StatusOr<bool> KeepIdentity(FileJournal& journal, const std::string& boot_id,
@@ -7,7 +9,7 @@ absl::StatusOr<bool> KeepIdentity(FileJournal& journal, const std::string& boot_
   agent::v1::Identity identity = journal.state().identity;
   const bool rebooted = identity.boot_id() != boot_id;
   if (!rebooted && !identity.agent_id().empty()) return false;
-  identity.set_version(kJournalVersion);
+  identity.set_version(std::max<uint32_t>(identity.version(), 1));
   identity.set_boot_id(boot_id);
   if (identity.agent_id().empty()) identity.set_agent_id(new_id);
   agent::v1::JournalRecord record;

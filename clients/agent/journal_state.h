@@ -10,7 +10,8 @@
 
 namespace berth {
 
-inline constexpr uint32_t kJournalVersion = 1;
+// Version 1 knows no incarnations; a journal is of it until its agent has met one.
+inline constexpr uint32_t kJournalVersion = 2;
 
 struct JournalState {
   agent::v1::Identity identity;

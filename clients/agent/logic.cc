@@ -53,6 +53,7 @@ void AgentLogic::Begin(Instant now, const Recovered& recovered) {
 
 // Hello goes out at once; whether anybody is there shows in the answer.
 void AgentLogic::Connect(Instant now) {
+  if (ForeignEnded()) foreign_until_.reset();
   link_.Connect();
   v1::AgentMessage message;
   v1::Hello& hello = *message.mutable_hello();
@@ -60,6 +61,10 @@ void AgentLogic::Connect(Instant now) {
   hello.set_agent_id(options_.agent_id);
   hello.set_boot_id(options_.boot_id);
   hello.set_agent_version(options_.version);
+  hello.set_knows_incarnations(true);
+  hello.set_cluster_id(book_.store().cluster_id);
+  hello.set_incarnation(book_.store().incarnation);
+  hello.set_epoch(book_.store().epoch);
   *hello.mutable_inventory() = inventory_;
   for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
   state_ = State::kHelloSent;
@@ -90,13 +95,18 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
     case v1::ServerMessage::kReportAck:
       return book_.Ack(message.report_ack().report_id());
     case v1::ServerMessage::kPrepare:
-      return book_.Prepare(now, message.prepare(), LeaseHolds(now));
+      if (IsOurs(message.prepare().key()))
+        book_.Prepare(now, message.prepare(), LeaseHolds(now));
+      return;
     case v1::ServerMessage::kStart:
-      return book_.Start(now, message.start());
+      if (IsOurs(message.start().key())) book_.Start(now, message.start());
+      return;
     case v1::ServerMessage::kKill:
-      return book_.Kill(now, message.kill());
+      if (IsOurs(message.kill().key())) book_.Kill(now, message.kill());
+      return;
     case v1::ServerMessage::kReadLog:
-      return pump_.Open(now.steady, message.read_log());
+      if (IsOurs(message.read_log().key())) return pump_.Open(now.steady, message.read_log());
+      return RefuseLog(message.read_log());
     case v1::ServerMessage::kCancelLog:
       return pump_.Cancel(message.cancel_log().request());
     case v1::ServerMessage::kOpenExec:
@@ -117,6 +127,7 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
 void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
   if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
+  if (!Join(now, welcome)) return;
   state_ = State::kRegistered;
   backoff_.Reset();
   epoch_ = welcome.epoch();
@@ -134,8 +145,37 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   SendConditions();
 }
 
+// False: not while foreign tasks live. Nothing was said with the new epoch, so the server takes
+// nothing for gone yet.
+bool AgentLogic::Join(Instant now, const v1::Welcome& welcome) {
+  const StoreMembership store = {.cluster_id = welcome.cluster_id(),
+                                 .incarnation = welcome.incarnation(),
+                                 .epoch = welcome.epoch()};
+  const size_t before = book_.foreign_live();
+  book_.Join(now, store);
+  const bool patient = book_.foreign_live() > before || !foreign_until_.has_value() ||
+                       now.steady < *foreign_until_ || book_.ForeignIdsLive();
+  if (book_.foreign_live() == 0 || !patient) {
+    foreign_until_.reset();
+    return true;
+  }
+  foreign_until_ = now.steady + kForeignPatience;
+  link_.Disconnect();
+  Retry(now, absl::ZeroDuration(), "tasks of another incarnation of the cluster are being ended");
+  deadline_ = *foreign_until_;
+  return false;
+}
+
+void AgentLogic::RefuseLog(const v1::ReadLog& request) {
+  v1::AgentMessage message;
+  message.mutable_log()->set_request(request.request());
+  message.mutable_log()->set_end(true);
+  message.mutable_log()->set_error("the task is of another incarnation of the cluster");
+  Send(std::move(message));
+}
+
 void AgentLogic::OpenExec(const v1::OpenExec& request) {
-  if (execs_ != nullptr && book_.Running(ToTaskId(request.key()))) return execs_->Open(request);
+  if (execs_ != nullptr && IsOurs(request.key()) && book_.Running(ToTaskId(request.key()))) return execs_->Open(request);
   v1::ExecOutput end;
   end.set_request(request.request());
   end.set_end(true);
@@ -246,7 +286,7 @@ void AgentLogic::Tick(Instant now) {
   book_.Tick(now);
   switch (state_) {
     case State::kWaiting:
-      if (now.steady < deadline_) break;
+      if (now.steady < deadline_ && !ForeignEnded()) break;
       Connect(now);
       break;
     case State::kHelloSent:
@@ -272,6 +312,7 @@ absl::Duration AgentLogic::NextWake() const {
   absl::Duration next = book_.NextWake();
   if (lease_deadline_ && !fenced_) next = std::min(next, *lease_deadline_);
   if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
+  if (state_ == State::kWaiting && ForeignEnded()) next = absl::ZeroDuration();
   if (state_ == State::kRegistered) next = std::min({next, heartbeat_at_, pump_.NextWake()});
   return next;
 }

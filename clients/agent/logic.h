@@ -29,6 +29,10 @@
 
 namespace berth {
 
+// A Welcome of another store, or of another incarnation of it: foreign tasks are fenced first, and
+// the agent registers when they are gone, at the latest after kForeignPatience. Only then does the
+// server take them for gone, and start again what it had under the same names.
+//
 // Well within a lease: a server that comes back in time must find the agent before the agent has to
 // kill its strict tasks.
 inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(250),
@@ -36,6 +40,7 @@ inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(2
 // And no more than half the lease, which counts from Hello: a Welcome that comes later brings next
 // to nothing of it.
 inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
+inline constexpr absl::Duration kForeignPatience = absl::Minutes(1);  // twice their grace
 
 class AgentLogic {
  public:
@@ -78,6 +83,7 @@ class AgentLogic {
   void Tick(Instant now);
   absl::Duration NextWake() const;  // on the steady clock
 
+  const StoreMembership& store() const { return book_.store(); }
   bool registered() const { return state_ == State::kRegistered; }
   uint64_t epoch() const { return epoch_; }
   size_t live_tasks() const { return book_.live(); }
@@ -97,6 +103,12 @@ class AgentLogic {
 
   void Connect(Instant now);
   void OnWelcome(Instant now, const v1::Welcome& welcome);
+  bool Join(Instant now, const v1::Welcome& welcome);
+  bool IsOurs(const v1::TaskKey& key) const {
+    return key.incarnation() == book_.store().incarnation;
+  }
+  bool ForeignEnded() const { return foreign_until_.has_value() && book_.foreign_live() == 0; }
+  void RefuseLog(const v1::ReadLog& request);
   void OnRefused(Instant now, const v1::Refused& refused);
   void OnHeartbeatAck(const v1::HeartbeatAck& ack);
   void OnTaskMessage(Instant now, const v1::ServerMessage& message);
@@ -134,6 +146,7 @@ class AgentLogic {
   std::deque<Sent> unacked_heartbeats_;
   std::optional<absl::Duration> lease_deadline_;  // of the last lease
   bool fenced_ = false;                           // what the last lapse demands was done
+  std::optional<absl::Duration> foreign_until_;   // foreign tasks are waited for
 };
 
 }  // namespace berth

@@ -63,7 +63,11 @@ TaskBook::TaskBook(Options options, Journal& journal, TaskRunner& runner, SendRe
     : options_(std::move(options)), journal_(journal), runner_(runner), send_(std::move(send)) {}
 
 void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
-  last_report_id_ = state.identity.last_report_id();
+  identity_ = state.identity;
+  store_ = {.cluster_id = identity_.cluster_id(),
+            .incarnation = identity_.incarnation(),
+            .epoch = identity_.epoch()};
+  last_report_id_ = identity_.last_report_id();
   std::vector<std::pair<absl::Duration, TaskId>> ended;
   for (const auto& [id, record] : state.tasks) {
     Entry& entry = tasks_[id];
@@ -91,6 +95,72 @@ void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
       runner_.Adopt(entry.record);
     }
   }
+  MarkForeign(now);
+}
+
+// Ids of incarnation 0 tell nothing of their store: its name does, where it is known.
+bool TaskBook::IsForeign(const TaskId& id, const Entry& entry) const {
+  if (id.incarnation != store_.incarnation) return true;
+  const std::string& cluster = entry.record.cluster_id();
+  return !cluster.empty() && !store_.cluster_id.empty() && cluster != store_.cluster_id;
+}
+
+void TaskBook::MarkForeign(Instant now) {
+  std::vector<TaskId> foreign;
+  for (const auto& [id, entry] : tasks_) {
+    if (!entry.foreign && IsForeign(id, entry)) foreign.push_back(id);
+  }
+  for (const TaskId& id : foreign) MakeForeign(now, id, tasks_.at(id));
+  // Their ids may come again.
+  for (auto entry = tasks_.begin(); entry != tasks_.end();) {
+    const TaskId id = entry->first;
+    const bool mine = id.incarnation == store_.incarnation;
+    const bool drop = mine && entry->second.foreign && !IsLive(entry->second.record);
+    ++entry;
+    if (drop) Drop(id);
+  }
+  std::erase_if(ended_, [&](const auto& ended) { return !tasks_.contains(ended.second); });
+}
+
+void TaskBook::MakeForeign(Instant now, const TaskId& id, Entry& entry) {
+  entry.foreign = true;
+  Ack(entry.record.report().report_id());  // nobody waits for it any more
+  entry.silent = true;
+  if (!IsLive(entry.record)) return;
+  ++foreign_live_;
+  if (!IsStarted(entry.record)) {
+    if (!entry.waiting) runner_.Discard(id);
+    return End(now, id, entry, MakeReport(TaskReport::EXITED, TaskReport::KILLED));
+  }
+  const absl::Duration grace = ToDuration(entry.record.launch().kill_grace());
+  StopRunning(id, entry, "", std::min(grace, kForeignGrace), TaskReport::KILLED);
+}
+
+void TaskBook::Join(Instant now, const StoreMembership& store) {
+  if (store.cluster_id != store_.cluster_id || store.incarnation != store_.incarnation ||
+      store.epoch != store_.epoch) {
+    store_ = store;
+    SaveIdentity();
+  }
+  MarkForeign(now);
+}
+
+// With the next record: if that is lost, the next Welcome says it again.
+void TaskBook::SaveIdentity() {
+  identity_.set_cluster_id(store_.cluster_id);
+  identity_.set_incarnation(store_.incarnation);
+  identity_.set_epoch(store_.epoch);
+  identity_.set_version(std::max<uint32_t>(identity_.version(), store_.incarnation != 0 ? 2 : 1));
+  agent::v1::JournalRecord record;
+  *record.mutable_identity() = identity_;
+  journal_.AppendLater(std::move(record));
+}
+
+bool TaskBook::ForeignIdsLive() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+    const auto& [id, entry] = task;
+    return entry.foreign && IsLive(entry.record) && id.incarnation == store_.incarnation;
+  });
 }
 
 void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allowed) {
@@ -109,6 +179,7 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
   }
   Entry& entry = tasks_[id];
   *entry.record.mutable_key() = message.key();
+  entry.record.set_cluster_id(store_.cluster_id);
   *entry.record.mutable_launch() = message.launch();
   entry.start_at_once = message.start_at_once();
   entry.reserve_port = message.reserve_port() || message.start_at_once();
@@ -159,6 +230,7 @@ void TaskBook::Forget(Instant now, const TaskId& id) {
   const auto found = tasks_.find(id);
   if (found == tasks_.end()) return;
   Entry& entry = found->second;
+  if (entry.foreign) return;  // it has its grace
   entry.silent = true;
   if (!IsLive(entry.record)) {
     Ack(entry.record.report().report_id());
@@ -331,12 +403,14 @@ void TaskBook::ReleaseDevices(const TaskId& id) {
 void TaskBook::AddEnded(Instant now, const TaskId& id, TaskReport report) {
   Entry& entry = tasks_[id];
   *entry.record.mutable_key() = ToKey(id);
+  entry.record.set_cluster_id(store_.cluster_id);
   ++live_;
   End(now, id, entry, std::move(report));
 }
 
 void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport report) {
   --live_;
+  if (entry.foreign) --foreign_live_;
   waiting_.erase(id);
   entry.waiting = false;
   if (entry.record.launch().device_uuids_size() > 0) ReleaseDevices(id);
@@ -397,6 +471,7 @@ std::vector<TaskReport> TaskBook::HelloReports() const {
   for (const auto& [id, entry] : tasks_) {
     const TaskRecord& record = entry.record;
     const bool starts = entry.start_at_once || entry.start_wanted;
+    if (entry.foreign) continue;
     if (record.phase() == TaskRecord::PHASE_UNSPECIFIED && !starts) continue;
     if (!IsLive(record) && record.acked()) continue;
     TaskReport report = record.report();
@@ -444,12 +519,17 @@ void TaskBook::Tick(Instant now) {
       ended_.push_back({now.steady, id});
       continue;
     }
-    runner_.Remove(id);
-    agent::v1::JournalRecord record;
-    *record.mutable_dropped() = ToKey(id);
-    journal_.AppendLater(std::move(record));
-    tasks_.erase(id);
+    Drop(id);
   }
+}
+
+void TaskBook::Drop(const TaskId& id) {
+  runner_.Remove(id);
+  agent::v1::JournalRecord record;
+  *record.mutable_dropped() = ToKey(id);
+  journal_.AppendLater(std::move(record));
+  if (const auto found = tasks_.find(id); found->second.unsaved) --unsaved_;
+  tasks_.erase(id);
 }
 
 absl::Duration TaskBook::NextWake() const {

@@ -9,6 +9,10 @@
 // server has acked their end and keep_ended has passed. An attempt older than the newest one known
 // of its task is ignored.
 //
+// What is of another store, or of another incarnation of it, than the one that the agent belongs to
+// is foreign (Join): it is fenced, its devices and port stay taken until nothing of it is left, its
+// directory stays for keep_ended, and nobody is told of it any more.
+//
 // No thread, clock or IO. Not thread-safe.
 #ifndef BERTH_CLIENTS_AGENT_TASK_BOOK_H_
 #define BERTH_CLIENTS_AGENT_TASK_BOOK_H_
@@ -29,6 +33,16 @@ namespace berth {
 
 inline constexpr size_t kMaxLiveTasks = 4096;
 inline constexpr size_t kMaxEndedTasks = 10000;
+// What a foreign task has at most to end by itself. The server restarts its jobs once the agent has
+// registered, and the agent registers when the foreign tasks are gone.
+inline constexpr absl::Duration kForeignGrace = absl::Seconds(30);
+
+// The store that an agent belongs to: of the last Welcome.
+struct StoreMembership {
+  std::string cluster_id;    // empty: of a server of a version that does not tell
+  uint64_t incarnation = 0;  // 0: the store was made by a version that knew none
+  uint64_t epoch = 0;        // of the agent's registration there
+};
 
 class TaskBook {
  public:
@@ -48,6 +62,16 @@ class TaskBook {
 
   // Takes over a journal. rebooted: nothing of before runs any more.
   void Recover(Instant now, const JournalState& state, bool rebooted);
+
+  // The agent registers with this store. What is of another one is foreign from now on: ended,
+  // it is forgotten; live, it is killed, with its grace but at most kForeignGrace. Ids that two
+  // stores without incarnations may both have given out (of incarnation 0, by clusters of different
+  // names) are dropped, with all that ended tasks left.
+  void Join(Instant now, const StoreMembership& store);
+  const StoreMembership& store() const { return store_; }
+  // Foreign tasks that have not ended; those of them whose ids the store may give out, too.
+  size_t foreign_live() const { return foreign_live_; }
+  bool ForeignIdsLive() const;
 
   // strict_allowed: whether the lease holds; without it tasks with fence = true do not start.
   void Prepare(Instant now, const v1::Prepare& message, bool strict_allowed);
@@ -84,6 +108,7 @@ class TaskBook {
     bool waiting = false;   // for devices
     bool stopping = false;  // Kill was called
     bool silent = false;    // forgotten: its end is nobody's business
+    bool foreign = false;   // of another store: silent, too
     bool unsaved = false;   // the journal had no room
     bool start_wanted = false;
     v1::Start start;
@@ -91,6 +116,11 @@ class TaskBook {
   using Tasks = std::map<TaskId, Entry>;
   enum class Devices { kFree, kWait, kRefused };
 
+  bool IsForeign(const TaskId& id, const Entry& entry) const;
+  void MarkForeign(Instant now);
+  void MakeForeign(Instant now, const TaskId& id, Entry& entry);
+  void Drop(const TaskId& id);
+  void SaveIdentity();
   bool SupersededByNewer(const TaskId& id) const;
   Devices CheckDevices(const TaskId& id, const Entry& entry, std::string* why) const;
   void TryPrepare(Instant now, const TaskId& id, Entry& entry);
@@ -111,6 +141,8 @@ class TaskBook {
   Journal& journal_;
   TaskRunner& runner_;
   SendReport send_;
+  agent::v1::Identity identity_;  // as the journal has it
+  StoreMembership store_;
   Tasks tasks_;
   std::map<uint64_t, TaskId> unacked_;                           // latest report of each task
   std::map<std::string, std::map<TaskId, int>> device_holders_;  // by uuid: thousandths of each
@@ -119,6 +151,7 @@ class TaskBook {
   size_t unsaved_ = 0;
   absl::Duration save_retry_;  // when the next try is due
   size_t live_ = 0;
+  size_t foreign_live_ = 0;  // of these
   uint64_t last_report_id_ = 0;
   absl::Status fatal_;
 };

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "berth/v1/agent.pb.h"
@@ -15,12 +16,21 @@ struct TaskId {
   uint64_t job_uid = 0;
   uint32_t task = 0;  // index in the job
   uint32_t attempt = 0;
+  uint64_t incarnation = 0;  // of the store that started it; 0: of a version that knew none
 
-  auto operator<=>(const TaskId&) const = default;
+  // Attempts of one task follow each other; so do the tasks of one incarnation.
+  auto operator<=>(const TaskId& other) const {
+    return std::tie(incarnation, job_uid, task, attempt) <=>
+           std::tie(other.incarnation, other.job_uid, other.task, other.attempt);
+  }
+  bool operator==(const TaskId&) const = default;
 };
 
 inline TaskId ToTaskId(const v1::TaskKey& key) {
-  return {.job_uid = key.job_uid(), .task = key.task(), .attempt = key.attempt()};
+  return {.job_uid = key.job_uid(),
+          .task = key.task(),
+          .attempt = key.attempt(),
+          .incarnation = key.incarnation()};
 }
 
 inline v1::TaskKey ToKey(const TaskId& id) {
@@ -28,12 +38,15 @@ inline v1::TaskKey ToKey(const TaskId& id) {
   key.set_job_uid(id.job_uid);
   key.set_task(id.task);
   key.set_attempt(id.attempt);
+  key.set_incarnation(id.incarnation);
   return key;
 }
 
-// "12-0-1": directory name and log field.
+// "12-0-1.1795575600000", and "12-0-1" of incarnation 0: the names of the task's directory, control
+// groups, image link and container, and a log field.
 inline std::string ToString(const TaskId& id) {
-  return absl::StrCat(id.job_uid, "-", id.task, "-", id.attempt);
+  const std::string name = absl::StrCat(id.job_uid, "-", id.task, "-", id.attempt);
+  return id.incarnation == 0 ? name : absl::StrCat(name, ".", id.incarnation);
 }
 
 }  // namespace berth

@@ -31,6 +31,7 @@ std::string Counts(const google::protobuf::Map<std::string, int64_t>& counts) {
 std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
   Page page;
   page.Add("Cluster", info.cluster_id());
+  page.Add("Incarnation", absl::StrCat(info.incarnation()));
   page.Add("Server", absl::StrCat(session.options.client.server, ", version ", info.version()));
   if (info.has_start_time()) page.Add("Up for", HumanAge(true, info.start_time(), session.Now()));
   const Word accepting = info.accepting_work()

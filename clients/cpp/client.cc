@@ -153,6 +153,7 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
   while (stream->Read(&response)) {
     backoff->Reset();
     request->set_from_revision(response.revision());
+    request->set_incarnation(response.incarnation());
     if (see(response)) continue;
     *ended = true;
     context.TryCancel();

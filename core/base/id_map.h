@@ -1,7 +1,12 @@
-// IdMap: values by a dense, growing id. Lookup is two array steps, iteration is in id order, and
-// pointers to values stay valid until that value is erased. Ids are handed out increasingly and not
-// reused, so old chunks empty out and are freed; a directory slot of 8 bytes per 256 ids ever used
-// remains.
+// IdMap: values by a growing id. Lookup is two array steps, iteration is in id order, and pointers
+// to values stay valid until that value is erased. Ids are handed out increasingly and not reused,
+// so old chunks empty out and are freed; a directory slot of 8 bytes per 256 ids ever used remains.
+//
+// Ids may leap: job uids go on far above the old ones after a restore. Each stretch of ids without
+// a leap has a directory of its own:
+//
+//   ids 1..700, then 30'000'000'000'000..   ->   stretch from chunk 0: 3 slots,
+//                                                stretch from chunk 117'187'497'984: 2017 slots
 #ifndef BERTH_CORE_BASE_ID_MAP_H_
 #define BERTH_CORE_BASE_ID_MAP_H_
 
@@ -23,9 +28,9 @@ class IdMap {
  public:
   T* Find(IdType id) { return const_cast<T*>(std::as_const(*this).Find(id)); }
   const T* Find(IdType id) const {
-    const size_t chunk = id.value / kChunk;
-    if (chunk >= chunks_.size() || chunks_[chunk] == nullptr) return nullptr;
-    const std::optional<T>& slot = chunks_[chunk]->slots[id.value % kChunk];
+    const Chunk* chunk = ChunkAt(id.value / kChunk);
+    if (chunk == nullptr) return nullptr;
+    const std::optional<T>& slot = chunk->slots[id.value % kChunk];
     return slot.has_value() ? &*slot : nullptr;
   }
 
@@ -43,9 +48,9 @@ class IdMap {
 
   // Asks the processor to have the first `bytes` of the value at hand soon. Any id.
   void Prefetch(IdType id, size_t bytes) const {
-    const size_t chunk = id.value / kChunk;
-    if (chunk >= chunks_.size() || chunks_[chunk] == nullptr) return;
-    const auto* slot = reinterpret_cast<const char*>(&chunks_[chunk]->slots[id.value % kChunk]);
+    const Chunk* chunk = ChunkAt(id.value / kChunk);
+    if (chunk == nullptr) return;
+    const auto* slot = reinterpret_cast<const char*>(&chunk->slots[id.value % kChunk]);
     constexpr size_t kLine = 64;
     for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(slot + at);
   }
@@ -54,14 +59,13 @@ class IdMap {
   T& Insert(IdType id, T value) { return Emplace(id, std::move(value)); }
   template <class... Args>
   T& Emplace(IdType id, Args&&... args) {
-    const size_t chunk = id.value / kChunk;
-    if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
+    std::unique_ptr<Chunk>& chunk = MakeRoom(id.value / kChunk);
     // Not make_unique, which would fill it with zeros first.
-    if (chunks_[chunk] == nullptr) chunks_[chunk].reset(new Chunk);
-    std::optional<T>& slot = chunks_[chunk]->slots[id.value % kChunk];
+    if (chunk == nullptr) chunk.reset(new Chunk);
+    std::optional<T>& slot = chunk->slots[id.value % kChunk];
     BERTH_CHECK(!slot.has_value());
     slot.emplace(std::forward<Args>(args)...);
-    ++chunks_[chunk]->used;
+    ++chunk->used;
     ++size_;
     return *slot;
   }
@@ -69,7 +73,8 @@ class IdMap {
   // The id must be present.
   void Erase(IdType id) {
     BERTH_CHECK(Find(id) != nullptr);
-    std::unique_ptr<Chunk>& chunk = chunks_[id.value / kChunk];
+    Stretch& stretch = stretches_[StretchOf(id.value / kChunk)];
+    std::unique_ptr<Chunk>& chunk = stretch.chunks[id.value / kChunk - stretch.first];
     chunk->slots[id.value % kChunk].reset();
     --size_;
     if (--chunk->used == 0) chunk.reset();
@@ -78,12 +83,17 @@ class IdMap {
   // The first present id that is >= `from`, or nullopt. Steps over empty chunks, so paging costs
   // O(page + directory).
   std::optional<IdType> NextFrom(IdType from) const {
-    size_t slot = from.value % kChunk;
-    for (size_t chunk = from.value / kChunk; chunk < chunks_.size(); ++chunk, slot = 0) {
-      if (chunks_[chunk] == nullptr) continue;
-      for (; slot < kChunk; ++slot) {
-        if (chunks_[chunk]->slots[slot].has_value()) {
-          return IdType{static_cast<typename IdType::Value>(chunk * kChunk + slot)};
+    const size_t chunk = from.value / kChunk;
+    for (size_t i = StretchOf(chunk); i < stretches_.size(); ++i) {
+      const Stretch& stretch = stretches_[i];
+      size_t at = chunk > stretch.first ? chunk - stretch.first : 0;
+      size_t slot = chunk >= stretch.first ? from.value % kChunk : 0;
+      for (; at < stretch.chunks.size(); ++at, slot = 0) {
+        if (stretch.chunks[at] == nullptr) continue;
+        for (; slot < kChunk; ++slot) {
+          if (!stretch.chunks[at]->slots[slot].has_value()) continue;
+          return IdType{
+              static_cast<typename IdType::Value>((stretch.first + at) * kChunk + slot)};
         }
       }
     }
@@ -107,7 +117,43 @@ class IdMap {
     std::array<std::optional<T>, kChunk> slots;
     size_t used = 0;
   };
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  struct Stretch {
+    size_t first = 0;  // number of its first chunk, a multiple of kLeap
+    std::vector<std::unique_ptr<Chunk>> chunks;
+  };
+  static constexpr size_t kLeap = 4096;  // chunks: 32 KiB of directory bridge less than that
+
+  // The last stretch that begins at or before the chunk; 0 if there is none.
+  size_t StretchOf(size_t chunk) const {
+    size_t i = stretches_.size();
+    while (i > 1 && stretches_[i - 1].first > chunk) --i;
+    return i == 0 ? 0 : i - 1;
+  }
+
+  const Chunk* ChunkAt(size_t chunk) const {
+    if (stretches_.empty()) return nullptr;
+    const Stretch& stretch = stretches_[StretchOf(chunk)];
+    const size_t at = chunk - stretch.first;  // huge if it is before the first stretch
+    return at < stretch.chunks.size() ? stretch.chunks[at].get() : nullptr;
+  }
+
+  // The slot of a chunk, in the stretch that it goes on or in a new one. A stretch that ends before
+  // the next one begins may grow up to there: the later ids are in the later stretch.
+  std::unique_ptr<Chunk>& MakeRoom(size_t chunk) {
+    size_t i = StretchOf(chunk);
+    const bool before_all = stretches_.empty() || chunk < stretches_[i].first;
+    if (before_all || chunk - stretches_[i].first >= stretches_[i].chunks.size() + kLeap) {
+      i += before_all ? 0 : 1;
+      stretches_.insert(stretches_.begin() + static_cast<std::ptrdiff_t>(i),
+                        Stretch{chunk - chunk % kLeap, {}});
+    }
+    Stretch& stretch = stretches_[i];
+    const size_t at = chunk - stretch.first;
+    if (at >= stretch.chunks.size()) stretch.chunks.resize(at + 1);
+    return stretch.chunks[at];
+  }
+
+  std::vector<Stretch> stretches_;  // in order, not overlapping
   size_t size_ = 0;
 };
 

@@ -72,7 +72,7 @@ void TrialJob::Withdraw(JobId id) {
 }
 
 TrialJob::~TrialJob() {
-  if (id_ != JobId{}) editor_.TakeBackJob(id_);
+  if (id_ != JobId{}) editor_.TakeBackJob(id_, id_);
   if (withdrawn_ != JobId{}) {
     editor_.SetJobStatus(withdrawn_, std::move(status_));
     if (!reservation_.places.empty()) editor_.SetReservation(withdrawn_, std::move(reservation_));

@@ -151,9 +151,10 @@ absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {
 
 absl::Status CheckSubmitted(const ClusterState& state, const JobSubmitted& event) {
   const JobSpec& spec = event.spec;
-  if (event.id != state.next_job_id()) {
+  if (event.id < state.next_job_id()) {
     return Refused("the next job is ", state.next_job_id().value, ", not ", event.id.value);
   }
+  if (event.id > kLastJobId) return Refused("job uids end with ", kLastJobId.value);
   if (spec.name.empty()) return Invalid("a job needs a name");
   if (state.FindJob(spec.name) != nullptr) return Exists("job ", spec.name, " exists");
   if (auto status = CheckGroups(spec); !status.ok()) return status;

@@ -74,7 +74,7 @@ struct NodeDeleted {
 };
 
 struct JobSubmitted {
-  JobId id;  // the next one: ClusterState::next_job_id()
+  JobId id;  // ClusterState::next_job_id(), or a later one: those between are never used
   JobSpec spec;
 };
 struct JobUpdated {

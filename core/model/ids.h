@@ -20,6 +20,7 @@ using ClassId =
 using ResourceKind = Id<struct ResourceTag, uint8_t>;  // index into Resources; not persistent
 
 inline constexpr QueueId kRootQueue{0};
+inline constexpr JobId kLastJobId{(uint64_t{1} << 53) - 1};  // JSON numbers hold it exactly
 
 // Wall time. It orders and explains; leases and fencing are measured on steady clocks outside the
 // core.

@@ -488,10 +488,10 @@ void StateEditor::EraseJob(JobId id) {
   if (facts()) state_.dirty_.jobs.push_back(id);
 }
 
-void StateEditor::TakeBackJob(JobId id) {
-  BERTH_CHECK(id.value + 1 == state_.next_job_id_.value);
+void StateEditor::TakeBackJob(JobId id, JobId next) {
+  BERTH_CHECK(id.value + 1 == state_.next_job_id_.value && next <= id);
   EraseJob(id);
-  state_.next_job_id_ = id;
+  state_.next_job_id_ = next;
 }
 
 void StateEditor::RefreshPending(Job& job) {

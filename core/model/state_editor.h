@@ -89,8 +89,8 @@ class StateEditor {
   void AddJob(JobId id, const JobSpec& spec, Time submit, const RunPrediction& prediction = {});
   // Nothing of it may occupy.
   void EraseJob(JobId id);
-  // The job added last, untouched since, never was: next_job_id is its id again.
-  void TakeBackJob(JobId id);
+  // The job added last, untouched since, never was: next_job_id is `next` again, what it was before.
+  void TakeBackJob(JobId id, JobId next);
 
   // Queues and nodes. Their kinds must have room.
   void AddQueue(QueueId id, QueueSpec spec);

@@ -174,6 +174,7 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
   if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
     return Repeated("job", id.value, spec.name);
   }
+  if (id > kLastJobId) return Unknown("job", id.value, "uids end before that");
   if (state_.queues_.Find(spec.queue) == nullptr) {
     return Unknown("job", id.value, absl::StrCat("no queue ", spec.queue.value));
   }

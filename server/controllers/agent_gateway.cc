@@ -112,7 +112,7 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
 }
 
 void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello) {
-  absl::StatusOr<Registration> registration = RegisterNode(turn, hello);
+  absl::StatusOr<Registration> registration = RegisterNode(turn, hello, options_.store);
   if (!registration.ok()) {
     ++counters_.hellos_refused;
     LogWarn("a node was refused", {{"node", hello.node()}, {"error", registration.status()}});
@@ -162,6 +162,8 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   v1::ServerMessage message;
   v1::Welcome& welcome = *message.mutable_welcome();
   welcome.set_epoch(registration.epoch);
+  welcome.set_cluster_id(options_.store.cluster_id);
+  welcome.set_incarnation(options_.store.incarnation);
   ToProto(leases_->lease(), welcome.mutable_lease());
   ToProto(options_.heartbeat_interval, welcome.mutable_heartbeat_interval());
   welcome.mutable_forget()->Assign(registration.forget.begin(), registration.forget.end());
@@ -197,6 +199,10 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
 
 void AgentGateway::OnReport(const Session& session, v1::TaskReport report) {
   ++counters_.reports;
+  if (report.key().incarnation() != options_.store.incarnation) {
+    ++counters_.foreign_reports;
+    return SendAck(session.link, report.report_id());  // the agent may drop it
+  }
   const absl::Status posted = loop_->Post([this, session, report = std::move(report)](
                                               Turn& turn) { ApplyReport(turn, session, report); },
                                           CommandClass::kEssential);
@@ -311,8 +317,27 @@ bool AgentGateway::SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message
   }
   ++(link != nullptr ? counters_.messages_sent : counters_.messages_dropped);
   if (link == nullptr) return false;
+  SetIncarnation(&message);
   link->Send(std::move(message));
   return true;
+}
+
+void AgentGateway::SetIncarnation(v1::ServerMessage* message) const {
+  const uint64_t incarnation = options_.store.incarnation;
+  switch (message->message_case()) {
+    case v1::ServerMessage::kPrepare:
+      return message->mutable_prepare()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kStart:
+      return message->mutable_start()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kKill:
+      return message->mutable_kill()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kReadLog:
+      return message->mutable_read_log()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kOpenExec:
+      return message->mutable_open_exec()->mutable_key()->set_incarnation(incarnation);
+    default:
+      return;
+  }
 }
 
 SessionId AgentGateway::CurrentSession(NodeId node) const {
@@ -324,6 +349,7 @@ SessionId AgentGateway::CurrentSession(NodeId node) const {
 bool AgentGateway::SendToSession(SessionId id, v1::ServerMessage message) {
   const Session session = Look(id);
   if (session.link == nullptr) return false;
+  SetIncarnation(&message);
   session.link->Send(std::move(message));
   return true;
 }

@@ -6,6 +6,9 @@
 // to a node names the epoch it is meant for, so that nothing decided before a registration reaches
 // the agent after it. What such a message would have said is in what the registration resends.
 //
+// Every task that is named to an agent carries the store's incarnation, put there by the gateway;
+// what agents say of tasks of another one is not taken. The rest of the server knows one only.
+//
 // Heartbeats never reach the loop: LeaseKeeper answers them here.
 #ifndef BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
 #define BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
@@ -35,6 +38,7 @@ struct AgentGatewayOptions {
   absl::Duration heartbeat_interval = absl::Seconds(5);
   absl::Duration busy_retry = absl::Seconds(2);  // when the loop takes no more
   absl::Duration name_in_use_retry = absl::Seconds(30);
+  StoreIdentity store = {};
 };
 
 // Running totals for metrics.
@@ -42,6 +46,7 @@ struct AgentCounters {
   std::atomic<uint64_t> registrations{0}, hellos_refused{0}, stale_epochs{0}, reports{0};
   std::atomic<uint64_t> duplicate_reports{0}, unknown_reports{0}, invalid_messages{0};
   std::atomic<uint64_t> heartbeats{0}, messages_sent{0}, messages_dropped{0};
+  std::atomic<uint64_t> foreign_reports{0};  // of another incarnation
 };
 
 using SessionId = uint64_t;  // never used twice; 0 = none
@@ -120,6 +125,7 @@ class AgentGateway {
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);
   void Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,

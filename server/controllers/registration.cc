@@ -29,7 +29,8 @@ bool IsNews(TaskState state, ReportState report) {
 // One registration in the making.
 class Registrar {
  public:
-  Registrar(Turn& turn, const v1::Hello& hello) : turn_(turn), hello_(hello) {}
+  Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store)
+      : turn_(turn), hello_(hello), store_(store) {}
 
   absl::StatusOr<Registration> Run() {
     const Node* known = turn_.state().FindNode(hello_.node());
@@ -40,6 +41,7 @@ class Registrar {
     }
     same_agent_ = known != nullptr && known->status.agent_id == hello_.agent_id();
     same_boot_ = known != nullptr && known->status.boot_id == hello_.boot_id();
+    if (absl::Status status = CheckIncarnation(known); !status.ok()) return status;
     if (absl::Status status = EmitRegistered(known); !status.ok()) return status;
     ReadReports();
     MissTasks();
@@ -48,6 +50,24 @@ class Registrar {
   }
 
  private:
+  // Epochs of an agent only grow, unless its node is deleted: one that knows a later epoch has seen
+  // a later state of this store.
+  absl::Status CheckIncarnation(const Node* known) const {
+    if (store_.incarnation != 0 && !hello_.knows_incarnations()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "berth-agent ", hello_.agent_version(),
+          " cannot tell the tasks of this store from those of one before it: upgrade the agent"));
+    }
+    const bool here = hello_.cluster_id() == store_.cluster_id &&
+                      hello_.incarnation() == store_.incarnation && !store_.cluster_id.empty();
+    if (!here || !same_agent_ || hello_.epoch() <= known->status.epoch) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "node ", hello_.node(), " has registered with epoch ", hello_.epoch(),
+        " before, and this store knows ", known->status.epoch,
+        ": it is an older copy that was put back by hand. Stop berthd, move the data directory "
+        "away and put the copy back with `berthd --restore`"));
+  }
+
   absl::Status EmitRegistered(const Node* known) {
     result_.node = known != nullptr ? known->id : turn_.state().next_node_id();
     result_.epoch = known != nullptr ? known->status.epoch + 1 : 1;
@@ -63,7 +83,8 @@ class Registrar {
     for (const v1::TaskReport& message : hello_.tasks()) {
       if (message.report_id() != 0) result_.acks.push_back(message.report_id());
       absl::StatusOr<TaskReported> report = ToTaskReported(message);
-      if (report.ok() && Read(*report)) {
+      const bool ours = message.key().incarnation() == store_.incarnation;
+      if (ours && report.ok() && Read(*report)) {
         held_[report->task] = report->attempt;
       } else {
         result_.forget.push_back(message.key());
@@ -123,6 +144,7 @@ class Registrar {
 
   Turn& turn_;
   const v1::Hello& hello_;
+  const StoreIdentity& store_;
   bool same_agent_ = false;
   bool same_boot_ = false;
   std::map<TaskKey, uint32_t> held_;  // attempts
@@ -131,8 +153,9 @@ class Registrar {
 
 }  // namespace
 
-absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello) {
-  return Registrar(turn, hello).Run();
+absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
+                                          const StoreIdentity& store) {
+  return Registrar(turn, hello, store).Run();
 }
 
 void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {

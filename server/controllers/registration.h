@@ -6,6 +6,8 @@
 //                                        Prepare got lost, and is sent again (the journal of that
 //                                        agent would know of a start); else it is missing
 //   the agent has it, the state not      forget: the agent kills and drops it
+//   the agent has it, of another         likewise, and what the state has under the same numbers is
+//   incarnation of the store             missing: only its own attempts count
 //
 // Then everything that the agent should be doing is said again: Prepare, Start, Kill.
 //
@@ -16,6 +18,7 @@
 #define BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,10 +45,19 @@ struct Registration {
   std::vector<LaunchOrder> orders;
 };
 
+// Which store this is (Store::ClusterId, Store::Incarnation).
+struct StoreIdentity {
+  std::string cluster_id = {};
+  uint64_t incarnation = 0;
+};
+
 // Emits NodeRegistered and the reports that follow. `hello` has passed ValidateHello.
 // ALREADY_EXISTS: another agent holds the name, and its node is not lost. Other errors: the state
-// cannot take this node. On an error nothing has changed.
-absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello);
+// cannot take this node. FAILED_PRECONDITION: the agent cannot keep incarnations apart, or has seen
+// a later state of this very store, which was put back without `--restore`. On an error nothing has
+// changed.
+absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
+                                          const StoreIdentity& store);
 
 // The agent that registered with `epoch` speaks: what its Hello missed is gone, unless the state
 // has gone on meanwhile.

@@ -77,6 +77,7 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   v1::ClusterInfo& info = *response;
   info.set_version(kBerthVersion);
   info.set_cluster_id(context_.store->ClusterId());
+  info.set_incarnation(context_.store->Incarnation());
   info.set_store_format(context_.store->Format());
   info.set_newest_store_format(kStoreFormat);
   ToProto(start_, info.mutable_start_time());

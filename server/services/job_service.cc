@@ -17,6 +17,7 @@
 #include "server/validation/job.h"
 #include "server/validation/reason.h"
 #include "server/validation/text.h"
+#include "storage/incarnation.h"
 #include "support/log.h"
 
 namespace berth {
@@ -127,9 +128,10 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   const auto weight = static_cast<size_t>(request->jobs_size());
   RequestTable* requests = context_.requests;
   Write(context_, std::move(reply), CommandClass::kNewWork, weight,
-        [submission = std::move(submission), requests](Turn& turn,
-                                                       v1::SubmitJobsResponse& answer) mutable {
-          absl::Status status = submission.Commit(turn, *requests, answer);
+        [submission = std::move(submission), requests,
+         first_job = FirstJobOf(context_.store->Incarnation())](
+            Turn& turn, v1::SubmitJobsResponse& answer) mutable {
+          absl::Status status = submission.Commit(turn, *requests, first_job, answer);
           if (status.ok()) LogSubmitted(answer);
           return status;
         });

@@ -169,7 +169,7 @@ void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& finding
     findings.Invalid(all, absl::StrCat("more than ", kMaxTasksInHello, " tasks"));
     return;
   }
-  std::set<std::tuple<uint64_t, uint32_t, uint32_t>> keys;
+  std::set<std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>> keys;
   for (int i = 0; i < hello.tasks_size(); ++i) {
     const v1::TaskReport& report = hello.tasks(i);
     const FieldPath one(root, "tasks", i);
@@ -177,7 +177,7 @@ void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& finding
     CheckEnum(state, report.state(), findings);
     if (report.state() == v1::TaskReport::STATE_UNSPECIFIED) findings.Invalid(state, "is missing");
     const v1::TaskKey& task = report.key();
-    if (!keys.emplace(task.job_uid(), task.task(), task.attempt()).second) {
+    if (!keys.emplace(task.incarnation(), task.job_uid(), task.task(), task.attempt()).second) {
       findings.Invalid(key, "is that of an earlier task too");
     }
   }
@@ -194,6 +194,7 @@ absl::Status ValidateHello(const v1::Hello& hello) {
   CheckText(agent_id, hello.agent_id(), true, kMaxAgentTextBytes, findings);
   CheckText(boot_id, hello.boot_id(), true, kMaxAgentTextBytes, findings);
   CheckText(version, hello.agent_version(), false, kMaxAgentTextBytes, findings);
+  CheckText({root, "cluster_id"}, hello.cluster_id(), false, kMaxAgentTextBytes, findings);
   CheckInventory(inventory, hello.inventory(), findings);
   CheckTasks(root, hello, findings);
   return findings.ok() ? absl::OkStatus() : findings.ToStatus();

@@ -8,6 +8,17 @@
 
 namespace berth {
 
+std::unique_ptr<MemoryStore> MemoryStore::Copy(uint64_t incarnation) const {
+  auto copy = std::make_unique<MemoryStore>(cluster_id_, format_, incarnation);
+  absl::MutexLock lock(&mutex_);
+  absl::MutexLock copying(&copy->mutex_);
+  copy->records_ = records_;
+  copy->bases_ = bases_;
+  copy->log_ = log_;
+  copy->last_sequence_ = last_sequence_;
+  return copy;
+}
+
 void MemoryStore::SetFault(std::function<absl::Status()> fault) {
   absl::MutexLock lock(&mutex_);
   fault_ = std::move(fault);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,12 @@ namespace berth {
 // Thread-safe.
 class MemoryStore final : public Store {
  public:
-  explicit MemoryStore(std::string cluster_id = "memory", uint32_t format = kStoreFormat)
-      : cluster_id_(std::move(cluster_id)), format_(format) {}
+  explicit MemoryStore(std::string cluster_id = "memory", uint32_t format = kStoreFormat,
+                       uint64_t incarnation = 0)
+      : cluster_id_(std::move(cluster_id)), incarnation_(incarnation), format_(format) {}
+
+  // What a restore makes of a backup: all that this store holds, under another incarnation.
+  std::unique_ptr<MemoryStore> Copy(uint64_t incarnation) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Asked before each Append; an error is returned by it, and nothing is written. It must follow
   // the contract: RESOURCE_EXHAUSTED may be followed by success, any other error ends this store
@@ -32,6 +37,7 @@ class MemoryStore final : public Store {
           visit) override ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence() const override ABSL_LOCKS_EXCLUDED(mutex_);
   std::string ClusterId() const override { return cluster_id_; }
+  uint64_t Incarnation() const override { return incarnation_; }
   uint32_t Format() const override { return format_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,6 +66,7 @@ class MemoryStore final : public Store {
   void Put(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string cluster_id_;
+  const uint64_t incarnation_;
   std::atomic<uint32_t> format_;
   mutable absl::Mutex mutex_;
   AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // all but the log

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "berth/store/v1/store.pb.h"
 #include "storage/codec_common.h"
+#include "storage/incarnation.h"
 #include "storage/keys.h"
 
 namespace berth {
@@ -41,9 +41,11 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
           std::make_shared<WatchedFileSystem>(file_system_, troubles_, wals_))),
       place_{options.directory, options.read_only, env_.get(),
              std::make_shared<ComplaintLog>(options.directory)},
+      now_(std::move(options.now)),
       cluster_id_(std::move(options.cluster_id)) {}
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions options) {
+  const bool restored = options.restored;
   std::unique_ptr<RocksDbStore> store(new RocksDbStore(std::move(options)));
   if (absl::Status status = store->CheckLogs(); !status.ok()) return status;
   auto database = store->OpenDatabase();
@@ -51,6 +53,9 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions 
   if (!store->place_.read_only) store->env_->DeleteFile(store->place_.directory + kRoomName);
   if (absl::Status status = store->ReadMeta(**database); !status.ok()) return status;
   if (absl::Status status = store->VerifyTail(**database); !status.ok()) return status;
+  if (restored) {
+    if (absl::Status status = store->BeginIncarnation(**database); !status.ok()) return status;
+  }
   store->Set(*std::move(database));
   return store;
 }
@@ -129,6 +134,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   last_hash_ = *hash;
   last_sequence_ = meta.last_sequence();
   cluster_id_ = meta.cluster_id();
+  incarnation_ = meta.incarnation();
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
   meta.clear_last_hash();
   meta.clear_last_sequence();
@@ -151,11 +157,28 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
   pb::Meta meta;
   if (cluster_id_.empty()) cluster_id_ = env_->GenerateUniqueId();
   meta.set_cluster_id(cluster_id_);
-  codec::SetTime(absl::Now(), meta.mutable_created());
+  const absl::Time now = now_();
+  codec::SetTime(now, meta.mutable_created());
+  incarnation_ = NextIncarnation(0, now);
+  meta.set_incarnation(incarnation_);
   meta_rest_ = meta.SerializeAsString();
   pending_.Clear();
   pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey),
                EncodeMeta(0, last_hash_, kStoreFormat));
+  return Write(database);
+}
+
+// Durable before anybody is answered from the copy.
+absl::Status RocksDbStore::BeginIncarnation(const Database& database) {
+  pb::Meta meta;
+  if (!meta.ParseFromString(meta_rest_)) return Damaged("meta store: not a valid record");
+  incarnation_ = NextIncarnation(incarnation_, now_());
+  meta.set_incarnation(incarnation_);
+  meta_rest_ = meta.SerializeAsString();
+  format_ = kStoreFormat;
+  pending_.Clear();
+  pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey),
+               EncodeMeta(last_sequence_, last_hash_, format_));
   return Write(database);
 }
 

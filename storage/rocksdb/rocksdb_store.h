@@ -10,12 +10,15 @@
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "storage/hash_chain.h"
 #include "storage/rocksdb/database.h"
 #include "storage/rocksdb/watched_file_system.h"
@@ -37,6 +40,10 @@ inline constexpr uint64_t kSpaceToGoOn = uint64_t{8} << 20;
 struct RocksDbOptions {
   std::string directory = {};   // made if it is not there (its parent must be)
   std::string cluster_id = {};  // of a store that is made now; "" = a random one
+  // A copy that is put in the place of a store: it gets a new incarnation, and the newest format,
+  // as older versions cannot tell incarnations apart.
+  bool restored = false;
+  std::function<absl::Time()> now = absl::Now;  // for incarnations
   bool read_only = false;       // for fsck: nothing is made or changed; Append fails
   std::shared_ptr<rocksdb::FileSystem> file_system =
       {};  // null = the machine's; tests inject faults
@@ -55,6 +62,7 @@ class RocksDbStore final : public Store {
   uint64_t LastSequence() const override { return last_sequence_.load(); }
   uint32_t Format() const override { return format_; }
   std::string ClusterId() const override { return cluster_id_; }
+  uint64_t Incarnation() const override { return incarnation_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override;
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override;
@@ -92,6 +100,7 @@ class RocksDbStore final : public Store {
   std::string MissingBatches() const;
   absl::Status ReadMeta(const Database& database);
   absl::Status MakeMeta(const Database& database);
+  absl::Status BeginIncarnation(const Database& database);
   std::string EncodeMeta(uint64_t sequence, const ChainHash& hash, uint32_t format) const;
   absl::Status VerifyTail(const Database& database) const;
   absl::Status VerifyFrom(const Database& database, uint64_t first, LogVisitor visit) const;
@@ -117,7 +126,9 @@ class RocksDbStore final : public Store {
   mutable absl::Mutex mutex_;
   std::shared_ptr<const Database> database_ ABSL_GUARDED_BY(mutex_);
 
+  const std::function<absl::Time()> now_;
   std::string cluster_id_;
+  std::atomic<uint64_t> incarnation_{0};
   std::string
       meta_rest_;  // encoded fields of Meta that do not change, and those that are not known
   std::atomic<uint64_t> last_sequence_{0};

@@ -236,7 +236,7 @@ class FakeAgent:
         self.outbox, self.inbox = queue.Queue(), queue.Queue()
         self.call = self.api.agents.Connect(iter(self.outbox.get, None))
         threading.Thread(target=self.read, daemon=True).start()
-        hello = agent_pb2.Hello(node=node, agent_id=agent_id, boot_id="boot-1", agent_version="test", tasks=tasks,
+        hello = agent_pb2.Hello(node=node, agent_id=agent_id, boot_id="boot-1", agent_version="test", tasks=tasks, knows_incarnations=True,
                                 inventory=node_pb2.NodeInventory(cpu_millis=cpu_millis, memory_bytes=1 << 30,
                                                                  address="127.0.0.1"))
         self.send(agent_pb2.AgentMessage(hello=hello))
@@ -308,7 +308,7 @@ class BadAgents(BadInput):
         self.cluster.wait_job("target", "RUNNING")
         agent.send(self.report(agent, 1, prepare.key, agent_pb2.TaskReport.EXITED, exit_code=1))
         self.assertEqual(agent.expect("report_ack").report_id, 1, "acked, so that it is not repeated for ever")
-        unknown = agent_pb2.TaskKey(job_uid=999999, task=0, attempt=1)
+        unknown = agent_pb2.TaskKey(job_uid=999999, task=0, attempt=1, incarnation=prepare.key.incarnation)
         agent.send(self.report(agent, 2, unknown, agent_pb2.TaskReport.RUNNING))
         self.assertEqual(agent.expect("report_ack").report_id, 2)
         (task,) = self.api.tasks("target")

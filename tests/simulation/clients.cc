@@ -148,28 +148,32 @@ void Clients::SubmitNext() {
     trace_->Say(scheduler_->now(), "asks", job.ShortDebugString());
   }
   auto response = std::make_shared<v1::SubmitJobsResponse>();
+  auto incarnation = std::make_shared<uint64_t>(0);  // of the server that answers
   Send(std::make_shared<Call>(
       Call{.perform =
-               [this, request, response](std::function<void(absl::Status)> answer) {
-                 server_->Submit(request, [response, answer = std::move(answer)](
-                                              absl::Status status, v1::SubmitJobsResponse given) {
-                   *response = std::move(given);
-                   answer(status);
-                 });
+               [this, request, response, incarnation](std::function<void(absl::Status)> answer) {
+                 server_->Submit(
+                     request, [response, incarnation, now = server_->incarnation(),
+                               answer = std::move(answer)](absl::Status status,
+                                                           v1::SubmitJobsResponse given) {
+                       *response = std::move(given);
+                       *incarnation = now;
+                       answer(status);
+                     });
                },
            .done =
-               [this, request, response](const absl::Status& status) {
+               [this, request, response, incarnation](const absl::Status& status) {
                  if (!status.ok())
                    return fail_(absl::StrCat("kept: a submit was refused: ", status.ToString()));
                  for (int i = 0; i < request->jobs_size(); ++i)
-                   OnSubmitted(request->jobs(i), response->jobs(i).uid());
+                   OnSubmitted(request->jobs(i), response->jobs(i).uid(), *incarnation);
                },
            .what = request->jobs(0).name(),
            .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
-void Clients::OnSubmitted(const v1::Job& job, uint64_t uid) {
-  safety_->OnSubmitted(job.name(), uid);
+void Clients::OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation) {
+  safety_->OnSubmitted(job.name(), uid, incarnation);
   trace_->Say(scheduler_->now(), "submitted", absl::StrCat(job.name(), " uid ", uid));
   if (dice_.Chance(0.1)) CancelLater(job.name());
   if (dice_.Chance(0.05)) SuspendLater(job.name());
@@ -179,10 +183,15 @@ void Clients::OnSubmitted(const v1::Job& job, uint64_t uid) {
 void Clients::CancelLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
     safety_->OnCancelling(name);
+    auto incarnation = std::make_shared<uint64_t>(0);
     ChangeJob(
-        name, [](const Job& job) { return CancelOf(job, "simulated"); },
-        [this, name](const absl::Status& status) {
-          if (status.ok()) safety_->OnCancelled(name);
+        name,
+        [this, incarnation](const Job& job) {
+          *incarnation = server_->incarnation();
+          return CancelOf(job, "simulated");
+        },
+        [this, name, incarnation](const absl::Status& status) {
+          if (status.ok()) safety_->OnCancelled(name, *incarnation);
         });
   });
 }
@@ -225,8 +234,9 @@ void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const 
 // Until it has ended.
 void Clients::Poll(const std::string& name) {
   struct Seen {
-    bool found = false, ended = false, suspended = false;
-    std::string message;
+    bool found = false, ended = false, succeeded = false, suspended = false;
+    std::string message = {};
+    uint64_t incarnation = 0;
   };
   auto seen = std::make_shared<Seen>();
   Send(std::make_shared<Call>(
@@ -236,9 +246,13 @@ void Clients::Poll(const std::string& name) {
                  ReadView view(server_->loop());
                  const Seen now = view.Step([&](const ClusterState& state) {
                    const Job* job = state.FindJob(name);
-                   return job == nullptr ? Seen{}
-                                         : Seen{true, Ended(job->status.state),
-                                                job->status.suspended, job->status.message};
+                   if (job == nullptr) return Seen{.incarnation = server_->incarnation()};
+                   return Seen{.found = true,
+                               .ended = Ended(job->status.state),
+                               .succeeded = job->status.state == JobState::kSucceeded,
+                               .suspended = job->status.suspended,
+                               .message = job->status.message,
+                               .incarnation = server_->incarnation()};
                  });
                  view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
                    *seen = now;
@@ -248,7 +262,10 @@ void Clients::Poll(const std::string& name) {
            .done =
                [this, name, seen](const absl::Status& status) {
                  if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
-                 safety_->OnRead(name, seen->found, seen->ended);
+                 safety_->OnRead(name, {.incarnation = seen->incarnation,
+                                        .found = seen->found,
+                                        .ended = seen->ended,
+                                        .succeeded = seen->succeeded});
                  if (!seen->found || seen->ended) {
                    --open_;
                    trace_->Say(scheduler_->now(), seen->found ? "ended" : "gone",

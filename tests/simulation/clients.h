@@ -56,7 +56,7 @@ class Clients {
   void SetGroup(v1::TaskGroup* group, int most_tasks);
   void SetDevices(v1::DeviceRequest* gpus);
   void SubmitNext();
-  void OnSubmitted(const v1::Job& job, uint64_t uid);
+  void OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation);
   void CancelLater(const std::string& name);
   void SuspendLater(const std::string& name);
   void Resume(const std::string& name);

@@ -40,6 +40,7 @@ void Faults::Begin() {
   Often(Fault::kClock, absl::Hours(2), [this] { JumpClock(); });
   Often(Fault::kDisk, absl::Minutes(40), [this] { BreakDisk(); });
   Often(Fault::kLie, absl::Minutes(5), [this] { Lie(); });
+  Often(Fault::kRestore, absl::Hours(2), [this] { GoBack(); });
   // Not a fault: an operator looks after the nodes that were drained for it.
   Repeat(absl::Minutes(20), [this] {
     for (size_t node = 0; node < target_->nodes(); ++node) {
@@ -124,6 +125,19 @@ void Faults::KillServer() {
         [this] { target_->StartServer(); });
 }
 
+// A backup, some time in which all goes on, and then what the documents tell to do after a loss.
+void Faults::GoBack() {
+  const bool anew = dice_.Chance(0.3);
+  if (target_->server().up() && !anew) target_->Backup();
+  Later(dice_.Around(absl::Minutes(5)), [this, anew] {
+    if (!anew && !target_->server().has_backup()) return;
+    target_->server().Crash();
+    target_->network().ServerDied(true);
+    target_->RestoreServer(anew);
+    Later(dice_.Around(absl::Seconds(20)), [this] { target_->StartServer(); });
+  });
+}
+
 void Faults::KillAgent() {
   Machine& machine = Any();
   machine.KillAgent();
@@ -196,7 +210,7 @@ v1::TaskReport Faults::FalseReport(size_t node) {
   report.set_report_id(kFalseReportIds + dice_.Below(1000));
   const std::map<TaskId, size_t> running = target_->safety().running();
   TaskId id{1 + dice_.Below(1 + target_->safety().jobs().size()),
-            static_cast<uint32_t>(dice_.Below(4)), 100};
+            static_cast<uint32_t>(dice_.Below(4)), 100, target_->server().incarnation()};
   bool here = false;
   if (!running.empty() && dice_.Chance(0.8)) {
     auto chosen = running.begin();

@@ -25,6 +25,9 @@ class FaultTarget {
   virtual Clients& clients() = 0;
   virtual const Safety& safety() const = 0;
   virtual void StartServer() = 0;
+  virtual void Backup() = 0;
+  // While the server does not run: from the backup, or as a new one.
+  virtual void RestoreServer(bool anew) = 0;
 };
 
 class Faults {
@@ -46,6 +49,7 @@ class Faults {
   void Clog(bool up, bool down, absl::Duration how_long, bool many);
   void Partition();
   void KillServer();
+  void GoBack();
   void KillAgent();
   void PowerOff();
   void Pause();

@@ -23,10 +23,11 @@ enum class Fault : uint8_t {
   kDisk,       // disks are full, or fail to sync
   kLie,        // agents report what is not, and have other devices than they said
   kRefuse,     // nodes fail to prepare tasks
+  kRestore,    // berthd goes back to a backup, or begins with a new store
 };
-inline constexpr std::array<absl::string_view, 13> kFaultNames = {
+inline constexpr std::array<absl::string_view, 14> kFaultNames = {
     "loss",    "replay", "delay", "clog", "partition", "server", "agent",
-    "machine", "pause",  "clock", "disk", "lie",       "refuse"};
+    "machine", "pause",  "clock", "disk", "lie",       "refuse", "restore"};
 
 using FaultSet = uint32_t;
 constexpr FaultSet Only(Fault fault) { return FaultSet{1} << static_cast<int>(fault); }

@@ -39,8 +39,9 @@ void Safety::Fail(absl::string_view rule, const std::string& what) {
   fail_(absl::StrCat(rule, ": ", what));
 }
 
-Safety::Job* Safety::Find(uint64_t uid) {
-  const auto name = names_.find(uid);
+Safety::Job* Safety::Find(const TaskId& id) {
+  if (id.incarnation != incarnation_) return nullptr;
+  const auto name = names_.find(id.job_uid);
   return name == names_.end() ? nullptr : &jobs_.at(name->second);
 }
 
@@ -58,6 +59,7 @@ void Safety::OnSubmitting(const v1::Job& asked) {
   const v1::JobSpec& spec = asked.spec();
   const bool in_turn = spec.groups_size() > 1 && !spec.groups(1).depends_on().empty();
   job.rigid = least == job.tasks && !in_turn && !RestartsParts(spec);
+  job.asks_all = least == job.tasks;
   job.near = spec.has_topology();
   if (!spec.dependencies().empty()) {
     job.after = spec.dependencies(0).job();
@@ -72,8 +74,12 @@ void Safety::OnSubmitting(const v1::Job& asked) {
   job.keeps = asked.spec().on_node_loss() == v1::KEEP;
 }
 
-void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
+void Safety::OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation) {
   Job& job = jobs_.at(name);
+  if (incarnation != incarnation_) {  // the answer was under way when the store went back
+    job.lost = !backup_.contains(name) || backup_.at(name).uid != uid;
+    return;
+  }
   if (job.uid != 0 && job.uid != uid) {
     Fail("kept", absl::StrCat("job ", name, " has uid ", uid, " and had ", job.uid));
   }
@@ -81,8 +87,8 @@ void Safety::OnSubmitted(const std::string& name, uint64_t uid) {
   job.acked = true;
   names_[uid] = name;
   // Its tasks may have been sent out before the answer came.
-  const auto first = prepared_.lower_bound({uid, 0, 0});
-  if (first != prepared_.end() && first->first.job_uid == uid) MayEnd(job);
+  const auto first = prepared_.lower_bound(IdOf(uid, 0));
+  if (first != prepared_.end() && Find(first->first) == &job) MayEnd(job);
 }
 
 void Safety::OnCancelling(const std::string& name) {
@@ -91,11 +97,54 @@ void Safety::OnCancelling(const std::string& name) {
   MayEnd(job);
 }
 
-void Safety::OnCancelled(const std::string& name) { jobs_.at(name).cancelled = true; }
+void Safety::OnCancelled(const std::string& name, uint64_t incarnation) {
+  if (incarnation == incarnation_) jobs_.at(name).cancelled = true;
+}
 
-void Safety::OnRead(const std::string& name, bool found, bool ended) {
+void Safety::OnBackup() {
+  backup_ = jobs_;
+  backup_names_ = names_;
+}
+
+// What was asked for and not answered yet is asked again, of the server as it is now.
+void Safety::OnRestored(uint64_t incarnation, bool anew) {
+  incarnation_ = incarnation;
+  if (anew) {
+    backup_.clear();
+    backup_names_.clear();
+  }
+  for (auto& [name, job] : jobs_) {
+    const Job now = job;
+    const auto kept = backup_.find(name);
+    if (kept != backup_.end()) job = kept->second;
+    job.starts = now.starts;
+    job.cancelling = now.cancelling;
+    job.may_end_since = now.may_end_since;
+    if (kept != backup_.end() && (kept->second.acked || !now.acked)) continue;
+    job.lost = now.acked || now.lost;
+    job.acked = job.cancelled = job.ended = false;
+    if (kept != backup_.end()) continue;  // it may be in the backup, unheard
+    job.uid = 0;
+    job.started.clear();
+    job.succeeded.clear();
+  }
+  names_ = backup_names_;
+}
+
+// A forced end, or a client that asks for less than all, needs less.
+void Safety::CheckOwn(const Job& job) {
+  if (!job.asks_all || static_cast<int>(job.succeeded.size()) == job.tasks) return;
+  Fail("own", absl::StrCat("job ", job.name, " has succeeded, and ", job.succeeded.size(), " of ",
+                           job.tasks, " tasks have"));
+}
+
+void Safety::OnRead(const std::string& name, const Read& read) {
+  if (read.incarnation != incarnation_) return;
+  const auto [number, found, ended, succeeded] = read;
   latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
+  if (succeeded) CheckOwn(job);
+  if (!found && job.lost) return;
   if (!found) {
     if (job.acked && !MayBeForgotten(job)) {
       Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
@@ -127,7 +176,7 @@ void Safety::OnPrepared(size_t node, const TaskId& id) {
   trace_->Say(scheduler_->now(), "prepared", absl::StrCat(ToString(id), " on n", node));
   prepared_.emplace(id, scheduler_->now());
   // It may fail before it runs, of which nothing is seen here.
-  Job* job = Find(id.job_uid);
+  Job* job = Find(id);
   if (job != nullptr) MayEnd(*job);
 }
 
@@ -141,6 +190,15 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
                                      ", which nobody asked for"));
   }
   Job& job = known->second;
+  v1::TaskLaunch kept = launch;
+  kept.clear_env();
+  running_[id] = {node, std::move(kept)};
+  on_node_[node].insert(id);
+  if (!job.starts.insert(id).second) {
+    Fail("once", absl::StrCat(ToString(id), " starts again, on n", node));
+  }
+  CheckRoom(node);
+  if (id.incarnation != incarnation_) return;  // it was sent before, and its agent has not heard yet
   if (job.uid == 0) {
     job.uid = id.job_uid;
     names_[id.job_uid] = job.name;
@@ -148,19 +206,12 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   if (job.uid != id.job_uid) {
     Fail("kept", absl::StrCat("job ", job.name, " runs as uid ", id.job_uid, " and as ", job.uid));
   }
-  if (!job.started.emplace(id.task, id.attempt).second) {
-    Fail("once", absl::StrCat(ToString(id), " starts again, on n", node));
-  }
+  job.started.emplace(id.task, id.attempt);
   if (job.ended) Fail("over", absl::StrCat(ToString(id), " starts, and its job has ended"));
-  v1::TaskLaunch kept = launch;
-  kept.clear_env();
-  running_[id] = {node, std::move(kept)};
-  on_node_[node].insert(id);
   CheckAlone(id);
   CheckWhole(job, id);
   CheckOrder(job, id);
   CheckNear(job, id);
-  CheckRoom(node);
 }
 
 void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
@@ -168,7 +219,7 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   running_.erase(id);
   on_node_[node].erase(id);
   ended_.emplace(id, scheduler_->now());
-  Job* job = Find(id.job_uid);
+  Job* job = Find(id);
   if (job == nullptr) return;
   if (succeeded) job->succeeded.insert(id.task);
   MayEnd(*job);
@@ -191,10 +242,12 @@ std::map<TaskId, size_t> Safety::running() const {
 }
 
 void Safety::CheckAlone(const TaskId& id) {
-  const Job& job = jobs_.at(names_.at(id.job_uid));
+  const Job* known = Find(id);
+  if (known == nullptr) return;
+  const Job& job = *known;
   if (!job.alone || frozen_[running_.at(id).node]) return;
-  for (auto it = running_.lower_bound({id.job_uid, id.task, 0});
-       it != running_.end() && it->first.job_uid == id.job_uid && it->first.task == id.task; ++it) {
+  for (auto it = running_.lower_bound(IdOf(id.job_uid, id.task));
+       it != running_.end() && it->first < IdOf(id.job_uid, id.task + 1); ++it) {
     if (it->first == id || frozen_[it->second.node]) continue;
     Fail("alone", absl::StrCat(ToString(id), " of ", job.name, " runs on n", running_.at(id).node,
                                " while ", ToString(it->first), " runs on n", it->second.node));
@@ -210,8 +263,8 @@ void Safety::CheckWhole(const Job& job, const TaskId& id) {
   const bool apart = !job.succeeded.empty() && mine != prepared_.end();
   for (uint32_t task = 0; task < static_cast<uint32_t>(job.tasks); ++task) {
     if (job.succeeded.contains(task)) continue;
-    const bool there = apart ? WasThereSince({job.uid, task, 0}, mine->second)
-                             : prepared_.contains({job.uid, task, id.attempt});
+    const bool there = apart ? WasThereSince(IdOf(job.uid, task), mine->second)
+                             : prepared_.contains(IdOf(job.uid, task, id.attempt));
     if (there) continue;
     Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, and task ", task,
                                " was not prepared"));
@@ -219,10 +272,10 @@ void Safety::CheckWhole(const Job& job, const TaskId& id) {
 }
 
 bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
-  const auto after = prepared_.lower_bound({task.job_uid, task.task + 1, 0});
+  const auto after = prepared_.lower_bound(IdOf(task.job_uid, task.task + 1));
   if (after == prepared_.begin()) return false;
   const TaskId& last = std::prev(after)->first;
-  if (last.job_uid != task.job_uid || last.task != task.task) return false;
+  if (last < IdOf(task.job_uid, task.task)) return false;
   const auto ended = ended_.find(last);
   return ended == ended_.end() || ended->second >= time;
 }
@@ -238,8 +291,7 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
                                  job.after, " has succeeded"));
     }
     for (const auto& [other, process] : running_) {
-      if (!before.alone || before.keeps || other.job_uid != before.uid || frozen_[process.node])
-        continue;
+      if (Find(other) != &before || !before.alone || before.keeps || frozen_[process.node]) continue;
       Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and ", ToString(other),
                                  " of ", job.after, " runs"));
     }
@@ -262,8 +314,8 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
 // Members of a gang are bound together: those of one attempt are in one rack.
 void Safety::CheckNear(const Job& job, const TaskId& id) {
   if (!job.near || !job.rigid) return;
-  for (auto it = running_.lower_bound({id.job_uid, 0, 0});
-       it != running_.end() && it->first.job_uid == id.job_uid; ++it) {
+  for (auto it = running_.lower_bound(IdOf(id.job_uid, 0));
+       it != running_.end() && it->first < IdOf(id.job_uid + 1, 0); ++it) {
     const bool same = it->first.attempt == id.attempt && job.succeeded.empty();
     if (!same || nodes_[it->second.node].rack == nodes_[running_.at(id).node].rack) continue;
     Fail("near", absl::StrCat(ToString(id), " and ", ToString(it->first), " of ", job.name,
@@ -300,7 +352,7 @@ void Safety::CheckRoom(size_t node) {
 
 void Safety::CheckLoaded(const ClusterState& state) {
   for (const auto& [name, job] : jobs_) {
-    if (!job.acked && job.started.empty()) continue;
+    if (job.lost || (!job.acked && job.started.empty())) continue;
     const berth::Job* known = state.FindJob(name);
     if (known == nullptr) {
       if (!MayBeForgotten(job)) {

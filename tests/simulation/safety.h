@@ -9,6 +9,12 @@
 //   kept       a job that was acknowledged is there after every crash, and what was started was
 //              decided; ids of requests give one job
 //   over       a job that was told to have ended stays so, and nothing of it starts any more
+//   own        a job has succeeded only if each of its tasks ran and succeeded, in this incarnation
+//              of the store or before the backup that it goes back to
+//
+// When the server goes back to a backup, so does what clients know; with a new store they know
+// nothing. What ran in an incarnation before is foreign: it may go on for a while, and counts for
+// nothing but the room that it takes.
 #ifndef BERTH_TESTS_SIMULATION_SAFETY_H_
 #define BERTH_TESTS_SIMULATION_SAFETY_H_
 
@@ -42,11 +48,20 @@ class Safety final : public Observer {
 
   // Of clients. A job may start once it was asked for, before the answer came.
   void OnSubmitting(const v1::Job& job);
-  void OnSubmitted(const std::string& name, uint64_t uid);
+  // Answers of a server of another incarnation tell nothing of this one.
+  void OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation);
   void OnCancelling(const std::string& name);
-  void OnCancelled(const std::string& name);
-  // A client has read the job; false: the answer was that there is none.
-  void OnRead(const std::string& name, bool found, bool ended);
+  void OnCancelled(const std::string& name, uint64_t incarnation);
+  // A client has read the job; not found: the answer was that there is none.
+  struct Read {
+    uint64_t incarnation = 0;
+    bool found = false, ended = false, succeeded = false;
+  };
+  void OnRead(const std::string& name, const Read& read);
+
+  // The store as it is now can be gone back to; it was, or a new one took its place.
+  void OnBackup();
+  void OnRestored(uint64_t incarnation, bool anew);
 
   void OnPrepared(size_t node, const TaskId& id) override;
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) override;
@@ -69,8 +84,11 @@ class Safety final : public Observer {
     int first_group = 0;                 // tasks of the first group, if the second waits for it
     bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
+    bool lost = false;  // acknowledged, and not in the backup that the server went back to
+    bool asks_all = true;  // succeeds only when every task has
     std::optional<absl::Time> may_end_since;          // not before then
     std::set<std::pair<uint32_t, uint32_t>> started;  // task, attempt
+    std::set<TaskId> starts;                          // each once, of all incarnations
     std::set<uint32_t> succeeded;
   };
   const std::map<std::string, Job>& jobs() const { return jobs_; }
@@ -84,7 +102,12 @@ class Safety final : public Observer {
     v1::TaskLaunch launch;
   };
   void Fail(absl::string_view rule, const std::string& what);
-  Job* Find(uint64_t uid);
+  // Null also for what is foreign.
+  Job* Find(const TaskId& id);
+  TaskId IdOf(uint64_t uid, uint32_t task, uint32_t attempt = 0) const {
+    return {uid, task, attempt, incarnation_};
+  }
+  void CheckOwn(const Job& job);
   void MayEnd(Job& job);
   bool MayBeForgotten(const Job& job) const;
   void CheckAlone(const TaskId& id);
@@ -103,8 +126,9 @@ class Safety final : public Observer {
       absl::InfinitePast();  // of it: what was forgotten stays so when clocks are set back
   const std::function<void(const std::string&)> fail_;
   const ActorPtr self_ = std::make_shared<Actor>();
-  std::map<std::string, Job> jobs_;
-  std::map<uint64_t, std::string> names_;              // by uid
+  uint64_t incarnation_ = 0;
+  std::map<std::string, Job> jobs_, backup_;
+  std::map<uint64_t, std::string> names_, backup_names_;  // by uid
   std::map<TaskId, absl::Duration> prepared_, ended_;  // when
   std::map<TaskId, Process> running_;
   std::vector<std::set<TaskId>> on_node_;

@@ -14,6 +14,7 @@
 #include "server/read_view.h"
 #include "server/scheduling_config.h"
 #include "server/submission.h"
+#include "storage/incarnation.h"
 
 namespace berth::simulation {
 namespace {
@@ -29,7 +30,7 @@ class Server::DiskCommitter final : public Committer {
  public:
   DiskCommitter(Server* server, FatalHandler on_fatal)
       : server_(server),
-        committer_(&server->store_, SyncCommitter::Mode::kWhenTold, std::move(on_fatal)) {}
+        committer_(server->store_.get(), SyncCommitter::Mode::kWhenTold, std::move(on_fatal)) {}
 
   void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) override {
     committer_.Commit(std::move(batch), std::move(on_durable));
@@ -38,6 +39,10 @@ class Server::DiskCommitter final : public Committer {
   uint64_t DurableSequence() const override { return committer_.DurableSequence(); }
   size_t Backlog() const override { return committer_.Backlog(); }
   std::string PausedReason() const override { return committer_.PausedReason(); }
+  void Finish() {
+    while (committer_.Backlog() > 0 && committer_.Flush()) {
+    }
+  }
   void Crash(Dice& dice) { committer_.Crash(dice.Below(committer_.Backlog() + 1)); }
 
  private:
@@ -82,13 +87,27 @@ Server::Server(const config::v1::Server& config, Scheduler* scheduler, Trace* tr
       trace_(trace),
       fail_(std::move(fail)),
       dice_(seed, 0x73657276),
-      clock_(scheduler, start),
-      store_("simulated") {
-  store_.SetFault([this] {
+      clock_(scheduler, start) {
+  Replace();
+  actor_->dead = true;
+}
+
+void Server::Use(std::unique_ptr<MemoryStore> store) {
+  store_ = std::move(store);
+  store_->SetFault([this] {
     return disk.full ? absl::ResourceExhaustedError("simulated: the disk is full")
                      : absl::OkStatus();
   });
-  actor_->dead = true;
+}
+
+// Numbers so small leave job uids where they are (FirstJobOf): they come again, and only the
+// incarnation tells one from the other.
+void Server::Restore() { Use(backup_->Copy(store_->Incarnation() + 1)); }
+
+void Server::Replace() {
+  const uint64_t before = store_ == nullptr ? 0 : store_->Incarnation();
+  Use(std::make_unique<MemoryStore>(absl::StrCat("simulated-", before), kStoreFormat, before + 1));
+  backup_.reset();
 }
 
 Server::~Server() {
@@ -101,7 +120,7 @@ Loop& Server::loop() { return *process_->loop; }
 
 void Server::Start() {
   if (up()) return;
-  trace_->Add(scheduler_->now(), "berthd starts", static_cast<int64_t>(store_.LastSequence()));
+  trace_->Add(scheduler_->now(), "berthd starts", static_cast<int64_t>(store_->LastSequence()));
   ++processes_;
   actor_ = std::make_shared<Actor>();
   process_ = std::make_unique<Process>(*this);
@@ -109,13 +128,13 @@ void Server::Start() {
   ClusterState state;
   const absl::Time now = clock_.Now();
   const absl::Status loaded = Load(
-      store_, state,
+      *store_, state,
       [&](StoredRequest request) {
         if (now - request.time <= kRequestRetention) p.requests.Restore(std::move(request));
       },
       &p.preserved);
   if (!loaded.ok()) return fail_(absl::StrCat("berthd cannot load: ", loaded.ToString()));
-  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(store_);
+  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   BERTH_CHECK(granted.ok() && policies.ok());
   p.policies = *std::move(policies);
@@ -125,17 +144,19 @@ void Server::Start() {
                                            .policies = &p.policies,
                                            .policy_record = PolicyRecordFrom(config_),
                                            .preserved = &p.preserved},
-                                  std::move(state), store_.LastSequence());
+                                  std::move(state), store_->LastSequence());
   p.leases = std::make_unique<LeaseKeeper>(
       p.loop.get(), &clock_,
       LeaseOptions{.lease = DurationFrom(config_.lease()),
                    .fence_margin = DurationFrom(config_.fence_margin()),
                    .brake_share = config_.silent_brake(),
                    .granted_before = *granted});
-  p.dispatcher = std::make_unique<Dispatcher>(&store_, &executor_, &clock_);
+  p.dispatcher = std::make_unique<Dispatcher>(store_.get(), &executor_, &clock_);
   p.gateway = std::make_unique<AgentGateway>(
       p.loop.get(), p.leases.get(), p.dispatcher.get(),
-      AgentGatewayOptions{.heartbeat_interval = DurationFrom(config_.heartbeat_interval())});
+      AgentGatewayOptions{.heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
+                          .store = {.cluster_id = store_->ClusterId(),
+                                    .incarnation = store_->Incarnation()}});
   p.loop->AddObserver(p.dispatcher.get());
   p.loop->SetWaker([this] { Wake(); });
   p.leases->Start();
@@ -147,7 +168,7 @@ void Server::Start() {
 
 void Server::Crash() {
   if (!up()) return;
-  trace_->Add(scheduler_->now(), "berthd dies", static_cast<int64_t>(store_.LastSequence()));
+  trace_->Add(scheduler_->now(), "berthd dies", static_cast<int64_t>(store_->LastSequence()));
   actor_->dead = true;
   process_->committer.Crash(dice_);
   process_->gateway.reset();
@@ -171,9 +192,9 @@ void Server::Every(absl::Duration period, std::function<void()> call) {
 
 void Server::KeepLog() {
   const absl::Duration history = DurationFrom(config_.history());
-  const absl::StatusOr<bool> renewed = RenewBase(store_, clock_.Now(), history);
+  const absl::StatusOr<bool> renewed = RenewBase(*store_, clock_.Now(), history);
   if (renewed.ok() && *renewed) process_->loop->PlanAnew();
-  const absl::Status trimmed = TrimHistory(store_, clock_.Now(), history);
+  const absl::Status trimmed = TrimHistory(*store_, clock_.Now(), history);
   if (!renewed.ok() || !trimmed.ok()) {
     fail_(absl::StrCat("the log cannot be kept: ", renewed.status().ToString(), ", ",
                        trimmed.ToString()));
@@ -192,6 +213,12 @@ void Server::Plan(absl::Duration at) {
     process_->wake = absl::InfiniteDuration();
     RunTurn();
   });
+}
+
+void Server::Settle() {
+  while (process_->loop->RunTurn() == TurnResult::kWorked) {
+  }
+  process_->committer.Finish();
 }
 
 void Server::RunTurn() {
@@ -224,7 +251,7 @@ void Server::Change(CommandClass command_class, std::function<absl::Status(berth
 void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer) {
   if (!up()) return answer(absl::UnavailableError("connection refused"), {});
   ReadView view(*process_->loop);
-  if (absl::Status status = CheckSubmission(view, *request, config_.limits(), store_.Format());
+  if (absl::Status status = CheckSubmission(view, *request, config_.limits(), store_->Format());
       !status.ok()) {
     return answer(status, {});
   }
@@ -233,7 +260,8 @@ void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer
   Change(
       CommandClass::kNewWork,
       [this, request, response, submission](berth::Turn& turn) {
-        return submission->Commit(turn, process_->requests, *response);
+        return submission->Commit(turn, process_->requests,
+                                  FirstJobOf(store_->Incarnation()), *response);
       },
       [response, answer](absl::Status status) { answer(status, *response); });
 }

@@ -53,10 +53,20 @@ class Server final : public ServerPort {
   ~Server() override;
 
   void Start();
+  // Copies the store, as it is durable now.
+  void Backup() { backup_ = store_->Copy(0); }
+  // While it does not run: goes back to the copy, if there is one, or to an empty store. Its
+  // incarnation is new, and its job uids begin where they did before.
+  bool has_backup() const { return backup_ != nullptr; }
+  void Restore();
+  void Replace();
+  uint64_t incarnation() const { return store_->Incarnation(); }
   // Some of the batches that were being written are on disk, the others are not.
   void Crash();
   bool up() const { return process_ != nullptr; }
   void Pause(absl::Duration how_long);
+  // Does what it was asked to so far, at once.
+  void Settle();
 
   AgentGateway* gateway() override;
   uint64_t process() const override { return processes_; }
@@ -80,6 +90,7 @@ class Server final : public ServerPort {
   void Plan(absl::Duration at);
   void Every(absl::Duration period, std::function<void()> call);
   void KeepLog();
+  void Use(std::unique_ptr<MemoryStore> store);
 
   const config::v1::Server config_;
   Scheduler* const scheduler_;
@@ -87,7 +98,7 @@ class Server final : public ServerPort {
   const std::function<void(const std::string&)> fail_;
   Dice dice_;
   SimClock clock_;
-  MemoryStore store_;
+  std::unique_ptr<MemoryStore> store_, backup_;
   InlineExecutor executor_;
   uint64_t processes_ = 0;
   ActorPtr actor_ = std::make_shared<Actor>();

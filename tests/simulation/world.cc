@@ -97,6 +97,7 @@ void World::MakeMachines() {
   safety_ = std::make_unique<Safety>(
       &scheduler_, &trace_, std::move(rooms), kJobTtl, [this] { return server_->clock().Now(); },
       [this](const std::string& what) { Fail(what); });
+  safety_->OnRestored(1, true);
   const Surroundings around{.scheduler = &scheduler_,
                             .trace = &trace_,
                             .network = network_.get(),
@@ -166,6 +167,24 @@ void World::StartServer() {
     }
     return 0;
   });
+}
+
+// What clients have heard so far is in it: nothing is told before it is durable.
+void World::Backup() {
+  server_->Backup();
+  safety_->OnBackup();
+  trace_.Add(scheduler_.now(), "backup");
+}
+
+void World::RestoreServer(bool anew) {
+  anew ? server_->Replace() : server_->Restore();
+  safety_->OnRestored(server_->incarnation(), anew);
+  trace_.Add(scheduler_.now(), "restored", static_cast<int64_t>(server_->incarnation()), anew);
+  if (!anew) return;
+  StartServer();  // an operator makes the queues before anybody is served
+  CreateQueues(static_cast<int>(queues_.size()));
+  CreateRacks();
+  server_->Settle();
 }
 
 void World::CreateRacks() {

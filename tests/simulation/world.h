@@ -41,6 +41,8 @@ class World final : public FaultTarget {
   Clients& clients() override { return *clients_; }
   const Safety& safety() const override { return *safety_; }
   void StartServer() override;
+  void Backup() override;
+  void RestoreServer(bool anew) override;
 
  private:
   void Fail(const std::string& what);

@@ -15,6 +15,11 @@ namespace berth::testing {
 
 inline v1::TaskKey Key(uint64_t uid, uint32_t attempt = 1) { return ToKey({uid, 0, attempt}); }
 inline TaskId Id(uint64_t uid, uint32_t attempt = 1) { return {uid, 0, attempt}; }
+// Of an incarnation.
+inline TaskId IdOf(uint64_t incarnation, uint64_t uid) { return {uid, 0, 1, incarnation}; }
+inline v1::TaskKey KeyOf(uint64_t incarnation, uint64_t uid) {
+  return ToKey(IdOf(incarnation, uid));
+}
 
 // One agent with time in the test's hands.
 struct Agent {
@@ -39,6 +44,8 @@ struct Agent {
   void Welcome(uint64_t epoch = 7, std::vector<v1::TaskKey> forget = {}) {
     v1::ServerMessage message;
     message.mutable_welcome()->set_epoch(epoch);
+    message.mutable_welcome()->set_cluster_id(cluster);
+    message.mutable_welcome()->set_incarnation(incarnation);
     message.mutable_welcome()->mutable_lease()->set_seconds(15);
     message.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(5);
     for (const auto& key : forget) *message.mutable_welcome()->add_forget() = key;
@@ -124,6 +131,8 @@ struct Agent {
   Random random{1};
   std::unique_ptr<AgentLogic> logic;
   absl::Duration now = absl::Seconds(100);
+  std::string cluster;  // of the server that answers
+  uint64_t incarnation = 0;
 };
 
 inline std::vector<v1::TaskReport> SentReports(Agent& agent) { return agent.link.TakeReports(); }

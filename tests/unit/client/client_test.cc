@@ -119,6 +119,7 @@ v1::WatchResponse At(uint64_t revision, const std::string& job = "") {
   v1::WatchResponse response;
   response.set_revision(revision);
   if (!job.empty()) response.add_events()->set_job(job);
+  response.set_incarnation(9);
   return response;
 }
 
@@ -140,7 +141,9 @@ TEST_CASE("a watch goes on after the last revision when its connection breaks") 
   const auto requests = c.server.script.Requests<v1::WatchRequest>("Watch");
   REQUIRE(requests.size() == 4);
   CHECK(requests[0].from_revision() == 0);
+  CHECK(requests[0].incarnation() == 0);
   CHECK(requests[1].from_revision() == 11);
+  CHECK(requests[1].incarnation() == 9);
   CHECK(requests[2].from_revision() == 11);
   CHECK(requests[3].from_revision() == 12);
 }

@@ -62,7 +62,8 @@ void World::Start() {
   LeaseOptions keeping = lease_options;
   keeping.granted_before = ReadGrantedLease(store).value();
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
-  gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get());
+  gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get(),
+                                           AgentGatewayOptions{.store = identity});
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());
   loop->AddObserver(dispatcher.get());
@@ -184,6 +185,8 @@ void Agent::Hello() {
   session = world->gateway->OnConnect(link);
   v1::AgentMessage message;
   v1::Hello& hello = *message.mutable_hello();
+  hello = last;
+  hello.set_knows_incarnations(knows_incarnations);
   hello.set_node(name);
   hello.set_agent_id(agent_id);
   hello.set_boot_id(boot_id);
@@ -227,6 +230,7 @@ v1::TaskReport Agent::ReportFor(JobId job, uint32_t task, uint32_t attempt,
   report.mutable_key()->set_job_uid(job.value);
   report.mutable_key()->set_task(task);
   report.mutable_key()->set_attempt(attempt);
+  report.mutable_key()->set_incarnation(incarnation);
   report.set_state(state);
   return report;
 }

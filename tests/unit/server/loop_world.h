@@ -128,6 +128,7 @@ class World {
   const LoopOptions loop_options;
   LeaseOptions lease_options;  // of the next start, as the next
   std::string policy_record;   // of `policies`
+  StoreIdentity identity;      // that agents are told
 
   // Anew after a restart.
   std::unique_ptr<Loop> loop;
@@ -166,6 +167,9 @@ class Agent {
   using Key = std::tuple<uint64_t, uint32_t, uint32_t>;  // job, task, attempt
   World* const world;
   std::string name, agent_id, boot_id = "boot-1";
+  bool knows_incarnations = true;
+  uint64_t incarnation = 0;  // of what it reports
+  v1::Hello last;            // cluster_id, incarnation and epoch that its Hello says
   v1::NodeInventory inventory;
   std::shared_ptr<FakeLink> link;
   SessionId session = 0;

@@ -19,6 +19,7 @@ class BorrowedStore final : public Store {
   }
   uint64_t LastSequence() const override { return store_.LastSequence(); }
   std::string ClusterId() const override { return store_.ClusterId(); }
+  uint64_t Incarnation() const override { return store_.Incarnation(); }
   uint32_t Format() const override { return store_.Format(); }
   absl::Status Append(const std::vector<const Batch*>& batches) override {
     return store_.Append(batches);
@@ -36,8 +37,8 @@ class BorrowedStore final : public Store {
 };
 
 ServiceWorld::ServiceWorld(const std::function<void(config::v1::Server&)>& change,
-                           uint32_t store_format)
-    : store_(std::make_unique<MemoryStore>("test-cluster", store_format)) {
+                           uint32_t store_format, uint64_t incarnation)
+    : store_(std::make_unique<MemoryStore>("test-cluster", store_format, incarnation)) {
   config_.set_listen("127.0.0.1:0");
   config_.set_http_listen(kNoHttp);
   config_.mutable_log()->set_level("error");

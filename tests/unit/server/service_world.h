@@ -29,7 +29,7 @@ class ServiceWorld {
  public:
   // `change` may alter the configuration before the start.
   explicit ServiceWorld(const std::function<void(config::v1::Server&)>& change = {},
-                        uint32_t store_format = kStoreFormat);
+                        uint32_t store_format = kStoreFormat, uint64_t incarnation = 0);
   ~ServiceWorld();
 
   void Restart();

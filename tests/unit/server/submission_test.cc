@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
 #include "core/model/state_editor.h"
 #include "storage/codec.h"
@@ -44,11 +45,11 @@ v1::SubmitJobsRequest RefusedRequest() {
 }
 
 void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& request,
-          Submitted* submitted) {
+          Submitted* submitted, JobId first_job = JobId{1}) {
   REQUIRE(world.loop
-              ->Post([&requests, &request, submitted](Turn& turn) {
+              ->Post([&requests, &request, submitted, first_job](Turn& turn) {
                 Submission submission(request, DefaultLimits(), {});
-                submitted->status = submission.Commit(turn, requests, submitted->response);
+                submitted->status = submission.Commit(turn, requests, first_job, submitted->response);
               })
               .ok());
 }
@@ -69,6 +70,7 @@ std::vector<std::string> LoggedJobs(const Store& store) {
 }
 
 TEST_CASE("submission: a job that only Apply refuses leaves nothing of its call") {
+  const JobId first_job = GENERATE(JobId{1}, JobId{uint64_t{1} << 44});
   World world;
   RequestTable requests;
   const uint64_t before = Fingerprint(world.state());
@@ -76,7 +78,7 @@ TEST_CASE("submission: a job that only Apply refuses leaves nothing of its call"
   const v1::SubmitJobsRequest request = RefusedRequest();
   for (int time = 0; time < 3; ++time) {
     Submitted refused;
-    Post(world, requests, request, &refused);
+    Post(world, requests, request, &refused, first_job);
     world.Run();
     CHECK(absl::IsInternal(refused.status));
     CHECK(refused.status.message().find("jobs[2] was refused: ") == 0);
@@ -115,6 +117,33 @@ TEST_CASE("submission: what is beside a refused call in its turn is as if that h
   const uint64_t live = Fingerprint(world.state());
   world.Restart();
   CHECK(Fingerprint(world.state()) == live);
+}
+
+// A store that was restored, or a new one: uids leap, and only what was submitted before has others.
+TEST_CASE("submission: uids go on from the first one of the store's incarnation") {
+  World world;
+  testing::Agent agent(&world, "n1");
+  agent.Connect();
+  RequestTable requests;
+  const JobId old = world.Submit("old");
+  const JobId first_job{uint64_t{29'636'532'633'600}};
+  for (uint64_t i = 0; i < 3; ++i) {
+    Submitted submitted;
+    const v1::SubmitJobsRequest request = Request({absl::StrCat("j", i), ""});
+    Post(world, requests, request, &submitted, first_job);
+    world.Run();
+    REQUIRE(submitted.status.ok());
+    CHECK(submitted.response.jobs(0).uid() == first_job.value + 2 * i);
+    CHECK(submitted.response.jobs(1).name() ==
+          absl::StrCat("job-", first_job.value + 2 * i + 1));
+  }
+  agent.Work();
+  CHECK(agent.Runs(old));
+  CHECK(agent.Runs(JobId{first_job.value + 5}));
+  const uint64_t live = Fingerprint(world.state());
+  world.Restart();
+  CHECK(Fingerprint(world.state()) == live);
+  CHECK(CheckConsistency(world.state()).ok());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Model {
               if (failure.empty()) failure = what;
             }) {
     safety.OnSubmitting(job);
-    safety.OnSubmitted("train", kUid);
+    safety.OnSubmitted("train", kUid, 0);
     launch.set_job("train");
     launch.set_cpu_millis(3000);
   }
@@ -167,7 +167,7 @@ TEST_CASE("safety: an acknowledged job is there until it may have ended for its 
   early.safety.CheckLoaded(empty);
   CHECK(early.Broken("kept"));
   Model read(JobOf(1));
-  read.safety.OnRead("train", false, false);
+  read.safety.OnRead("train", {});
   CHECK(read.Broken("kept"));
 }
 
@@ -180,13 +180,56 @@ TEST_CASE("safety: nothing starts that nobody asked for") {
 
 TEST_CASE("safety: an end that was told is the end") {
   Model back(JobOf(1));
-  back.safety.OnRead("train", true, true);
-  back.safety.OnRead("train", true, false);
+  back.safety.OnRead("train", {.found = true, .ended = true});
+  back.safety.OnRead("train", {.found = true});
   CHECK(back.Broken("over"));
   Model late(JobOf(1));
-  late.safety.OnRead("train", true, true);
+  late.safety.OnRead("train", {.found = true, .ended = true});
   late.Start(0, 1);
   CHECK(late.Broken("over"));
+}
+
+TEST_CASE("safety: a job succeeds by its own run, in this incarnation or before the backup") {
+  const Safety::Read succeeded{.incarnation = 2, .found = true, .ended = true, .succeeded = true};
+  Model by_itself(JobOf(1));
+  by_itself.Start(0, 1);
+  by_itself.End(0, 1, 0, true);
+  by_itself.safety.OnBackup();
+  by_itself.safety.OnRestored(2, false);
+  by_itself.safety.OnRead("train", succeeded);
+  CHECK(by_itself.failure.empty());
+
+  Model by_another(JobOf(1));
+  by_another.Start(0, 1);
+  by_another.safety.OnBackup();
+  by_another.End(0, 1, 0, true);  // after the backup: the job runs again
+  by_another.safety.OnRestored(2, false);
+  by_another.safety.OnRead("train", succeeded);
+  CHECK(by_another.Broken("own"));
+
+  Model anew(JobOf(1));
+  anew.Start(0, 1);
+  anew.safety.OnRestored(2, true);
+  anew.End(0, 1, 0, true);  // foreign by now
+  anew.safety.OnSubmitting(JobOf(1));
+  anew.safety.OnSubmitted("train", kUid, 2);
+  anew.safety.OnRead("train", succeeded);
+  CHECK(anew.Broken("own"));
+}
+
+TEST_CASE("safety: after a restore what came behind the backup is not asked for, and may run anew") {
+  Model model(JobOf(1));
+  model.Start(0, 1);
+  model.safety.OnRestored(2, true);
+  model.safety.CheckLoaded(ClusterState());
+  model.safety.OnRead("train", {.incarnation = 2});
+  model.safety.OnRead("train", {.incarnation = 1, .found = true, .ended = true});  // an old answer
+  model.End(0, 1);
+  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch);
+  CHECK(model.failure.empty());
+  model.safety.OnEnded(0, {kUid, 0, 1, 2}, true);
+  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch);
+  CHECK(model.Broken("once"));
 }
 
 }  // namespace

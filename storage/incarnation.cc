@@ -1,0 +1,26 @@
+#include "storage/incarnation.h"
+
+#include <algorithm>
+
+namespace berth {
+namespace {
+
+constexpr uint64_t kBeginSeconds = 1'767'225'600;  // 2026-01-01T00:00Z
+constexpr int kJobsPerSecondBits = 20;
+
+}  // namespace
+
+uint64_t NextIncarnation(uint64_t before, absl::Time now) {
+  const int64_t ms = absl::ToUnixMillis(now);
+  return std::max(before + 1, static_cast<uint64_t>(std::max<int64_t>(ms, 0)));
+}
+
+JobId FirstJobOf(uint64_t incarnation) {
+  const uint64_t seconds = incarnation / 1000;
+  if (seconds <= kBeginSeconds) return JobId{1};
+  // Half of all uids at most, which is in the year 2162: what a broken clock gives leaves room.
+  const uint64_t most = kLastJobId.value >> (kJobsPerSecondBits + 1);
+  return JobId{std::min(seconds - kBeginSeconds, most) << kJobsPerSecondBits};
+}
+
+}  // namespace berth

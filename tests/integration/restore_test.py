@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""What `berthd --restore` and a new data directory mean for agents that go on: what ran before is ended and forgotten, new
+jobs run by themselves and show their own output, and a store of the version before restores takes nothing away."""
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from berth_api import cluster_pb2, job_pb2, make_job
+from berth_harness import BIN, SOURCE, Cluster, alive, wait_until
+
+OLD_STORE = SOURCE / "tests/unit/storage/formats/5"  # of a version that knew no incarnations
+
+
+class Restore(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.cluster.belongs_to(self)
+        self.backups = self.cluster.home / "backups"
+        self.server = self.cluster.server
+        self.server.config.write_text(f"backupDirectory: {self.backups}\n")
+        self.pids = self.cluster.shared_file("pids")
+        self.uids = {}
+
+    def begin(self):
+        self.server.start()
+        self.cluster.create_queue("q")
+
+    def submit(self, name, script, **spec):
+        answer = self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(
+            jobs=[make_job(name, "q", ["sh", "-c", script], **spec)]), timeout=20)
+        uid = answer.jobs[0].uid
+        self.assertNotIn(uid, self.uids.values(), "a uid comes twice")
+        self.assertGreater(uid, max(self.uids.values(), default=0))
+        self.uids[name] = uid
+
+    def run_forever(self, name, **spec):
+        """The pid of its process."""
+        before = len(self.pids.read_text().split())
+        self.submit(name, f"echo $$ >> {self.pids}; echo {name} begins; exec sleep 1000", **spec)
+        wait_until(lambda: len(self.pids.read_text().split()) == before + 1, 60, f"{name} runs")
+        return int(self.pids.read_text().split()[-1])
+
+    def run_to_its_end(self, name, code, **spec):
+        self.submit(name, f"echo the output of {name}; exit {code}", **spec)
+        self.cluster.wait_job(name, "SUCCEEDED" if code == 0 else "FAILED", timeout_s=90)
+        (task,) = self.cluster.api.tasks(name)
+        self.assertEqual(task.exit_code, code)
+        self.assertEqual(self.cluster.berth("job", "logs", name), f"the output of {name}\n")
+
+    def restore(self, backup):
+        place = self.server.data
+        result = subprocess.run([str(BIN / "berthd"), "--restore", str(backup), "--data", str(place)],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def incarnation(self):
+        info = self.cluster.api.cluster.GetClusterInfo(cluster_pb2.GetClusterInfoRequest(), timeout=10)
+        self.assertIn("Incarnation", self.cluster.berth("cluster", "info"))
+        self.assertIn(str(info.incarnation), self.cluster.berth("cluster", "info"))
+        return info.incarnation
+
+    def directories(self):
+        (agent,) = self.cluster.agents.values()
+        return {path.name for path in pathlib.Path(agent.state / "tasks").iterdir()}
+
+    def test_after_a_restore_each_job_runs_itself(self):
+        self.begin()
+        self.cluster.add_agent("n1")
+        self.run_to_its_end("first", 0)
+        kept = self.run_forever("kept")
+        before = self.incarnation()
+        self.cluster.berth("cluster", "backup", "nightly")
+        self.run_to_its_end("secret", 3)  # behind the backup: nobody knows of it afterwards
+        gone = self.run_forever("gone")
+        self.server.kill()
+        shutil.move(self.server.data, self.cluster.home / "damaged")
+        self.restore(self.backups / "nightly")
+        self.server.start()
+        self.assertGreater(self.incarnation(), before)
+
+        self.run_to_its_end("new-1", 0)
+        self.run_to_its_end("new-2", 7)
+        self.run_to_its_end("secret", 0)  # the name is free again, and the output is its own
+        wait_until(lambda: not alive(kept) and not alive(gone), 60, "what ran before is ended")
+        # What ran at the backup runs anew, once.
+        wait_until(lambda: len(self.pids.read_text().split()) == 3, 60, "kept runs again")
+        self.cluster.wait_job("kept", "RUNNING")
+        again = int(self.pids.read_text().split()[-1])
+        self.assertTrue(alive(again))
+        self.assertEqual(self.cluster.berth("job", "logs", "kept"), "kept begins\n")
+        names = {job.name for job in self.cluster.api.all_jobs()}
+        self.assertEqual(names, {"first", "kept", "new-1", "new-2", "secret"})
+        # What was written before stays on the node for keepEnded, apart, and is nobody's.
+        logs = self.cluster.run_berth("job", "logs", "first")
+        self.assertNotEqual(logs.returncode, 0)
+        self.assertEqual(logs.stdout, "")
+        old = [name for name in self.directories() if name.endswith(f".{before}")]
+        self.assertEqual(len(old), 4, self.directories())
+
+        # And once more, from the same backup.
+        last = self.incarnation()
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        self.restore(self.backups / "nightly")
+        self.server.start()
+        self.assertGreater(self.incarnation(), last)
+        self.run_to_its_end("newer", 4)
+        wait_until(lambda: not alive(again), 60, "what ran before is ended")
+
+    def test_a_new_store_under_a_running_task(self):
+        self.begin()
+        self.cluster.add_agent("n1")
+        self.run_to_its_end("done", 3)
+        old = self.run_forever("train", kill_grace={"seconds": 2})
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        self.begin()
+        self.run_to_its_end("train", 0)
+        self.run_to_its_end("done", 5)
+        wait_until(lambda: not alive(old), 60, "the old task is ended")
+
+    def test_a_store_put_back_by_hand_is_refused_by_its_agents(self):
+        self.begin()
+        self.cluster.add_agent("n1")
+        self.cluster.wait_nodes(1)
+        self.cluster.berth("cluster", "backup", "nightly")
+        for name in ("after-1", "after-2"):  # registrations that the copy knows nothing of
+            self.server.kill()
+            self.server.start()
+            self.run_to_its_end(name, 0)
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        shutil.copytree(self.backups / "nightly", self.server.data)
+        self.server.start()
+        wait_until(lambda: "put the copy back with `berthd --restore`" in self.server.output(), 60, "it says what is wrong")
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        self.restore(self.backups / "nightly")
+        self.server.start()
+        self.uids = {"": max(self.uids.values())}
+        agent = self.cluster.agents["n1"]
+        agent.kill()
+        agent.start()  # it would ask again by itself, after half a minute
+        self.run_to_its_end("after-1", 2)
+
+    def test_a_store_and_an_agent_of_the_version_before_go_on(self):
+        shutil.copytree(OLD_STORE, self.server.data)
+        self.begin()
+        self.assertEqual(self.incarnation(), 0)
+        for node in self.cluster.berth_json("node", "list")["nodes"]:
+            self.cluster.berth("node", "cordon", node["name"])  # nobody is behind these
+        agent = self.cluster.add_agent("fresh")
+        pid = self.run_forever("train")
+        self.assertLess(self.uids["train"], 1000, "uids go on where they were")
+        self.assertEqual(self.directories(), {f"{self.uids['train']}-0-1"}, "as the version before named them")
+        for program in (agent, self.server):  # an upgrade of each
+            program.kill()
+            program.start()
+        self.cluster.wait_job("train", "RUNNING")
+        self.run_to_its_end("other", 4)
+        self.assertTrue(alive(pid))
+        self.assertEqual(self.cluster.berth("job", "logs", "train"), "train begins\n")
+        # Its first restore gives it an incarnation.
+        self.server.stop()
+        shutil.move(self.server.data, self.cluster.home / "backup")
+        self.restore(self.cluster.home / "backup")
+        self.server.start()
+        self.assertGreater(self.incarnation(), 0)
+        wait_until(lambda: not alive(pid), 60, "what ran before is ended")
+        wait_until(lambda: len(self.pids.read_text().split()) == 2, 60, "it runs anew")
+        self.run_to_its_end("newest", 6)
+        self.assertGreater(self.uids["newest"], 2**40)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,110 @@
+// Incarnations of a store: new with it and with each restore, and where job uids begin by them.
+#include "storage/incarnation.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "storage/memory/memory_store.h"
+#include "storage/restore.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/log.h"
+#include "tests/unit/storage/temp_directory.h"
+
+namespace berth {
+namespace {
+
+namespace fs = std::filesystem;
+
+const bool kQuiet = StartLog("error", "").ok();
+
+uint64_t IncarnationOf(const std::string& directory) {
+  return RocksDbStore::Open({.directory = directory}).value()->Incarnation();
+}
+
+uint64_t RestoredAs(const std::string& backup, const std::string& place) {
+  std::ostringstream report;
+  const absl::Status status = Restore(backup, place, report);
+  INFO(status);
+  REQUIRE(status.ok());
+  return IncarnationOf(place);
+}
+
+uint64_t NowMs() { return static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())); }
+
+TEST_CASE("incarnation: a new store has one, and keeps it") {
+  TempDirectory directory;
+  const uint64_t before = NowMs();
+  const uint64_t first = IncarnationOf(directory / "store");
+  CHECK(first >= before);
+  CHECK(first <= NowMs());
+  CHECK(IncarnationOf(directory / "store") == first);
+  {
+    auto store = RocksDbStore::Open({.directory = directory / "store"}).value();
+    const Batch batch{.sequence = 1, .records = {}, .log = "turn"};
+    REQUIRE(store->Append({&batch}).ok());
+    CHECK(store->Incarnation() == first);
+  }
+  CHECK(IncarnationOf(directory / "store") == first);
+}
+
+TEST_CASE("incarnation: each restore has a new one, also of one backup, and the backup keeps its own") {
+  TempDirectory directory;
+  const std::string backup = directory / "backup";
+  const uint64_t first = IncarnationOf(backup);
+  const uint64_t second = RestoredAs(backup, directory / "second");
+  const uint64_t third = RestoredAs(backup, directory / "third");
+  const uint64_t fourth = RestoredAs(directory / "third", directory / "fourth");
+  CHECK(first < second);
+  CHECK(second < third);
+  CHECK(third < fourth);
+  CHECK(IncarnationOf(backup) == first);
+  CHECK(IncarnationOf(directory / "third") == third);
+}
+
+TEST_CASE("incarnation: of a store of an older format it is 0 until it is restored") {
+  TempDirectory directory;
+  const std::string old = directory / "store";
+  fs::copy(fs::path(BERTH_TEST_FORMATS) / "5", old);
+  {
+    auto store = RocksDbStore::Open({.directory = old}).value();
+    CHECK(store->Incarnation() == 0);
+    CHECK(store->Format() == 5);
+  }
+  CHECK(RestoredAs(old, directory / "restored") > 1'767'225'600'000);
+  auto restored = RocksDbStore::Open({.directory = directory / "restored"}).value();
+  CHECK(restored->Format() == kStoreFormat);  // an older berthd could not tell them apart
+  CHECK(IncarnationOf(old) == 0);
+}
+
+TEST_CASE("incarnation: a clock that was set back does not bring one back") {
+  CHECK(NextIncarnation(0, absl::FromUnixMillis(7)) == 7);
+  CHECK(NextIncarnation(7, absl::FromUnixMillis(7)) == 8);
+  CHECK(NextIncarnation(1000, absl::FromUnixMillis(7)) == 1001);
+  CHECK(NextIncarnation(0, absl::FromUnixSeconds(-5)) == 1);
+}
+
+TEST_CASE("incarnation: job uids begin by it, far above those of before") {
+  constexpr uint64_t kSecond = uint64_t{1} << 20;
+  CHECK(FirstJobOf(0) == JobId{1});
+  CHECK(FirstJobOf(1) == JobId{1});
+  CHECK(FirstJobOf(1'767'225'600'000) == JobId{1});
+  CHECK(FirstJobOf(1'767'225'601'000) == JobId{kSecond});
+  CHECK(FirstJobOf(1'767'225'602'999) == JobId{2 * kSecond});
+  CHECK(FirstJobOf(1'795'489'200'000) == JobId{28'263'600 * kSecond});
+  CHECK(FirstJobOf(UINT64_MAX) <= JobId{kLastJobId.value / 2 + 1});
+}
+
+TEST_CASE("incarnation: a copy of a memory store holds the same under another one") {
+  MemoryStore store("c", kStoreFormat, 5);
+  const Batch batch{.sequence = 1, .records = {}, .log = "turn"};
+  REQUIRE(store.Append({&batch}).ok());
+  const auto copy = store.Copy(9);
+  CHECK(copy->Incarnation() == 9);
+  CHECK(copy->ClusterId() == "c");
+  CHECK(copy->LastSequence() == 1);
+  CHECK(copy->ReadLog(0, 10).value().size() == 1);
+}
+
+}  // namespace
+}  // namespace berth
