@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
@@ -153,7 +154,7 @@ absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   absl::StatusOr<TaskUser> user = users_.Find(launch.run_as());
   if (!user.ok() || launch.image().empty()) return user;
   if (geteuid() != 0)
-    return absl::FailedPreconditionError("only an agent that is root can run images");
+    return JobsFault(absl::FailedPreconditionError("only an agent that is root can run images"));
   return user;
 }
 
