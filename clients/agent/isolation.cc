@@ -362,6 +362,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
 }
 
 void Isolation::Remove(const TaskId& id) const {
+  if (groups_ != nullptr) groups_->Remove(id);
   if (!config_.scratch_directory().empty()) RemoveTree(Scratch(id, ""));
   unlink((ImageCache() + "/used/" + ImageLink(id)).c_str());
 }
