@@ -45,7 +45,11 @@ void FillDurations(Server& config) {
 
 void FillNumbers(Server& config) {
   if (config.silent_brake() == 0) config.set_silent_brake(0.2);
-  if (config.drain_after_refusals() == 0) config.set_drain_after_refusals(5);
+  if (config.drain_after_refusals() != 0 && config.cordon_after_refusals() == 0) {
+    config.set_cordon_after_refusals(config.drain_after_refusals());
+    config.clear_drain_after_refusals();
+  }
+  if (config.cordon_after_refusals() == 0) config.set_cordon_after_refusals(5);
   Limits& limits = *config.mutable_limits();
   if (limits.tasks_per_job() == 0) limits.set_tasks_per_job(10'000);
   if (limits.jobs_per_call() == 0) limits.set_jobs_per_call(1000);
@@ -168,7 +172,11 @@ absl::Status CompleteConfig(Server& config) {
     findings.Invalid({root, "silent_brake"},
                      absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));
   }
-  CheckRange({root, "drain_after_refusals"}, config.drain_after_refusals(), 1, 1000, findings);
+  CheckRange({root, "cordon_after_refusals"}, config.cordon_after_refusals(), 1, 1000, findings);
+  if (config.drain_after_refusals() != 0) {
+    findings.Invalid({root, "drain_after_refusals"},
+                     "is the older name of cordon_after_refusals: say one of them");
+  }
   const FieldPath log(root, "log");
   if (!IsLogLevel(config.log().level())) {
     findings.Invalid({log, "level"}, absl::StrCat("must be trace, debug, info, warn or error, is ",

@@ -120,14 +120,16 @@ absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
   if (!std::in_range<uint16_t>(report.reserved_port())) {
     return absl::InvalidArgumentError("reserved_port is no port");
   }
-  return TaskReported{.task = {JobId{report.key().job_uid()}, report.key().task()},
-                      .attempt = report.key().attempt(),
-                      .state = *state,
-                      .exit_code = report.exit_code(),
-                      .exit_signal = static_cast<uint8_t>(report.exit_signal()),
-                      .cause = ToCause(report.cause()),
-                      .port = static_cast<uint16_t>(report.reserved_port()),
-                      .message = Shortened(report.message())};
+  return TaskReported{
+      .task = {JobId{report.key().job_uid()}, report.key().task()},
+      .attempt = report.key().attempt(),
+      .state = *state,
+      .exit_code = report.exit_code(),
+      .exit_signal = static_cast<uint8_t>(report.exit_signal()),
+      .cause = ToCause(report.cause()),
+      .port = static_cast<uint16_t>(report.reserved_port()),
+      .message = Shortened(report.message()),
+      .own_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::JOB};
 }
 
 }  // namespace berth

@@ -71,8 +71,9 @@ Meaning OtherMeaning(const LogEvent& event) {
       return {ChangeEvent::NODE_CHANGED, 0, &event.node_steered().reason()};
     case LogEvent::kNodeSilenced:
     case LogEvent::kNodeFenced:
-    case LogEvent::kNodeRefused:
       return {ChangeEvent::NODE_CHANGED};
+    case LogEvent::kNodeRefused:
+      return {ChangeEvent::NODE_CHANGED, 0, &event.node_refused().message()};
     case LogEvent::kNodeDeleted:
       return {ChangeEvent::NODE_DELETED};
     case LogEvent::kQueueCreated:

@@ -91,6 +91,7 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
     ToProto(status.backoff_until, out->mutable_backoff_until());
   }
   out->set_refusals(status.refusals);
+  out->set_refusal(status.refusal);
   for (HyperNodeId id : node.domains) {
     const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
     (*out->mutable_domains())[domain.kind] = domain.name;

@@ -56,6 +56,12 @@ void AddStates(const ClusterState& state, FamilyList& out) {
   }
 }
 
+void AddBackoffs(const ClusterState& state, FamilyList& out) {
+  out.Gauge("nodes_backing_off",
+            "Nodes that take nothing new for a while, as they refused a start by their own fault.",
+            AsDouble(uint64_t{state.backoffs().size()}));
+}
+
 void AddMix(const ClusterState& state, FamilyList& out) {
   const RequestMix& mix = state.request_mix();
   out.Gauge("request_mix_types",
@@ -203,6 +209,13 @@ void AddProgress(const ProgressCounter& progress, FamilyList& out) {
               AsDouble(progress.tasks_started.load()));
   out.Counter("tasks_exited", "Attempts that agents reported gone.",
               AsDouble(progress.tasks_exited.load()));
+  const std::string refused =
+      "Starts that agents refused, by whose fault that was: what the job brought along, or the "
+      "node.";
+  out.Counter("starts_refused", refused, AsDouble(progress.refused_by_job.load()),
+              {{"fault", "job"}});
+  out.Counter("starts_refused", refused, AsDouble(progress.refused_by_node.load()),
+              {{"fault", "node"}});
 }
 
 void AddLoop(const Loop& loop, FamilyList& out) {
@@ -294,6 +307,8 @@ struct Count {
   void operator()(const TaskReported& event) {
     if (event.state == ReportState::kRunning) ++progress.tasks_started;
     if (event.state == ReportState::kExited) ++progress.tasks_exited;
+    if (event.state != ReportState::kRefused) return;
+    ++(event.own_fault ? progress.refused_by_job : progress.refused_by_node);
   }
   void operator()(const JobStatusChanged& event) {
     if (!Ended(event.status.state)) return;
@@ -317,6 +332,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   ReadView view(*sources_.loop);
   view.Step([&](const ClusterState& state) {
     AddStates(state, out);
+    AddBackoffs(state, out);
     AddMix(state, out);
     return 0;
   });

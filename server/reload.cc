@@ -17,7 +17,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
-constexpr absl::string_view kLive[] = {"scheduling", "drain_after_refusals", "finished_job_ttl",
+constexpr absl::string_view kLive[] = {"scheduling", "cordon_after_refusals", "finished_job_ttl",
                                        "history", "log.level"};
 
 bool IsLive(absl::string_view path) {
@@ -111,7 +111,7 @@ config::v1::Server WithLiveKeys(const config::v1::Server& in_force,
                                 const config::v1::Server& wanted) {
   config::v1::Server mixed = in_force;
   *mixed.mutable_scheduling() = wanted.scheduling();
-  mixed.set_drain_after_refusals(wanted.drain_after_refusals());
+  mixed.set_cordon_after_refusals(wanted.cordon_after_refusals());
   *mixed.mutable_finished_job_ttl() = wanted.finished_job_ttl();
   *mixed.mutable_history() = wanted.history();
   mixed.mutable_log()->set_level(wanted.log().level());

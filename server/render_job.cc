@@ -264,6 +264,8 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
       return v1::WaitReason::RESERVED;
     case WaitCode::kWaitsForBetterTier:
       return v1::WaitReason::WAITS_FOR_BETTER_TIER;
+    case WaitCode::kNodesBackingOff:
+      return v1::WaitReason::NODES_BACKING_OFF;
   }
   return v1::WaitReason::CODE_UNSPECIFIED;
 }
@@ -374,6 +376,7 @@ void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitR
   out->set_needed(InUnits(reason.needed, unit));
   out->set_free(InUnits(reason.free, unit));
   out->set_limit(InUnits(reason.limit, unit));
+  out->set_nodes(reason.nodes);
   if (const Queue* queue = state.queues().Find(reason.queue); queue != nullptr) {
     if (reason.queue != kRootQueue) out->set_queue(queue->spec.name);
   }

@@ -71,6 +71,7 @@ struct Setter {
     if (event.backoff_until != absl::InfinitePast()) {
       SetTime(event.backoff_until, m->mutable_backoff_until());
     }
+    m->set_message(event.message);
   }
   void operator()(const NodeDeleted& event) const {
     out->mutable_node_deleted()->set_id(event.id.value);
@@ -108,6 +109,7 @@ struct Setter {
     m->set_cause(static_cast<pb::ExitCause>(event.cause));
     m->set_port(event.port);
     m->set_message(event.message);
+    m->set_own_fault(event.own_fault);
   }
   void operator()(const TasksBound& event) const {
     pb::TasksBound* m = out->mutable_tasks_bound();
@@ -208,7 +210,8 @@ EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
                      .refusals = reader.Count(m.refusals(), "refusals"),
                      .backoff_until = reader.GetTime(m.has_backoff_until(), m.backoff_until(),
                                                      absl::InfinitePast(), "backoff_until"),
-                     .job = JobId{m.job()}};
+                     .job = JobId{m.job()},
+                     .message = m.message()};
 }
 
 EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
@@ -221,7 +224,8 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
       .exit_signal = reader.Number<uint8_t>(m.exit_signal(), "exit signal"),
       .cause = reader.Enum<ExitCause>(m.cause(), pb::ExitCause_IsValid(m.cause()), "exit cause"),
       .port = reader.Number<uint16_t>(m.port(), "port"),
-      .message = m.message()};
+      .message = m.message(),
+      .own_fault = m.own_fault()};
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {

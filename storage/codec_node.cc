@@ -112,6 +112,7 @@ void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
   if (status.backoff_until != absl::InfinitePast()) {
     SetTime(status.backoff_until, out->mutable_backoff_until());
   }
+  out->set_refusal(status.refusal);
 }
 
 NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
@@ -130,7 +131,8 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .refused_jobs = reader.Count(message.refused_jobs(), "refused jobs"),
           .last_refused = JobId{message.last_refused()},
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
-                                          absl::InfinitePast(), "backoff_until")};
+                                          absl::InfinitePast(), "backoff_until"),
+          .refusal = message.refusal()};
 }
 
 }  // namespace

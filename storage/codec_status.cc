@@ -1,4 +1,5 @@
 // What changes of jobs and tasks: their status records.
+#include "core/model/refusals.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -59,6 +60,28 @@ Eviction GetEviction(const pb::Eviction& m, Reader& reader) {
           .detail = m.detail()};
 }
 
+void SetRefusals(const Refusals& refusals, pb::Refusals* out) {
+  out->set_own(refusals.own);
+  out->set_starts(refusals.starts);
+  out->set_spare(refusals.spare);
+  for (NodeId node : refusals.nodes) out->add_nodes(node.value);
+  if (refusals.until != absl::InfinitePast()) SetTime(refusals.until, out->mutable_until());
+  out->set_rests(refusals.rests);
+}
+
+Refusals GetRefusals(const pb::Refusals& m, Reader& reader) {
+  Refusals refusals{
+      .own = reader.Count(m.own(), "own refusals"),
+      .starts = reader.Count(m.starts(), "refused starts"),
+      .spare = reader.Count(m.spare(), "spare refusals"),
+      .nodes = {},
+      .until = reader.GetTime(m.has_until(), m.until(), absl::InfinitePast(), "refusals until"),
+      .rests = m.rests()};
+  for (uint32_t node : m.nodes()) refusals.nodes.push_back(NodeId{node});
+  if (!WellFormed(refusals)) reader.Refuse("refusing nodes that are too many or out of order");
+  return refusals;
+}
+
 }  // namespace
 
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, Reader& reader) {
@@ -81,6 +104,7 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_message(status.message);
   out->set_evictions(status.evictions);
   if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
+  if (!(status.refusals == Refusals{})) SetRefusals(status.refusals, out->mutable_refusals());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -108,6 +132,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.message = m.message();
   status.evictions = m.evictions();
   if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);
+  if (m.has_refusals()) status.refusals = GetRefusals(m.refusals(), reader);
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
         {.action = GetAction(action.action(), reader),
@@ -202,6 +227,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
   message.set_end_cause(static_cast<pb::EndCause>(task.end_cause));
   message.set_exit_signal(task.exit_signal);
   message.set_requeue(task.requeue);
+  message.set_own_fault(task.own_fault);
   message.set_exit_code(task.exit_code);
   message.set_attempt(task.attempt);
   message.set_node(task.node.value);
@@ -235,6 +261,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
       reader.Enum<EndCause>(m.end_cause(), pb::EndCause_IsValid(m.end_cause()), "end cause");
   task.exit_signal = reader.Number<uint8_t>(m.exit_signal(), "exit signal");
   task.requeue = m.requeue();
+  task.own_fault = m.own_fault();
   task.exit_code = m.exit_code();
   task.attempt = m.attempt();
   task.node = NodeId{m.node()};

@@ -215,6 +215,12 @@ absl::StatusOr<std::vector<std::string>> ControlGroups::Make(const TaskId& id,
   return directories;
 }
 
+void ControlGroups::Remove(const TaskId& id) const {
+  std::vector<std::string> directories;
+  for (const Tree& tree : trees_) directories.push_back(tree.directory + "/" + ToString(id));
+  ControlGroup(directories).Remove();
+}
+
 absl::Status ControlGroups::Limit(const Tree& tree, const std::string& group,
                                   const GroupLimits& limits) const {
   if (!tree.controller.empty()) return LimitV1(tree, group, limits);

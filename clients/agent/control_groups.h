@@ -48,6 +48,8 @@ class ControlGroups {
 
   // An empty group; its directories. What an earlier start of the same name left is removed.
   absl::StatusOr<std::vector<std::string>> Make(const TaskId& id, const GroupLimits& limits) const;
+  // What is left of the group, if nobody is in it: an agent may have been killed after it made it.
+  void Remove(const TaskId& id) const;
   bool bars_devices() const { return bars_v1_ || bars_v2_; }  // whether denied_devices are kept to
   // Why not; empty if they are.
   const std::string& why_devices_are_open() const { return why_open_; }

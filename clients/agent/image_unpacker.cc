@@ -13,10 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/agent/disk.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
 
+constexpr int kImagesFault = 3;  // exit code of berth-image
 constexpr size_t kMaxWordsBytes = 4096;
 constexpr int kMaxEvents = 64;
 
@@ -45,6 +47,8 @@ absl::Status SpawnProgram(const std::string& program, const std::string& argumen
 
 absl::Status HowItEnded(int wait_status, const std::string& words) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return absl::OkStatus();
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kImagesFault)
+    return JobsFault(absl::FailedPreconditionError(words));
   if (!words.empty()) return absl::UnavailableError(words);
   return absl::UnavailableError(
       WIFSIGNALED(wait_status)
@@ -128,8 +132,10 @@ void ImageUnpacker::SpawnFirst(Work& work) {
 
 void ImageUnpacker::FailAll(Work& work, const absl::Status& status) {
   for (const Wish& wish : work.wishes) {
-    results_.push_back({wish.id, absl::Status(status.code(), absl::StrCat("image ", wish.name, ": ",
-                                                                          status.message()))});
+    const absl::Status named(status.code(),
+                             absl::StrCat("image ", wish.name, ": ", status.message()));
+    const bool job = FaultOf(status) == v1::TaskReport::JOB;
+    results_.push_back({wish.id, job ? JobsFault(named) : named});
   }
   work.wishes.clear();
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "berth/agent/v1/image.pb.h"
+#include "clients/agent/fault.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -96,9 +97,7 @@ absl::Status NoSuchImage(const std::string& directory, const std::string& name) 
       name, " oci:", directory, "/", name, tagged ? "" : ":latest", " puts it there"));
 }
 
-}  // namespace
-
-absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name) {
+absl::StatusOr<FoundImage> Find(const std::string& directory, const std::string& name) {
   if (directory.empty()) {
     return absl::NotFoundError(
         absl::StrCat("image ", name, ": this node has no images (images.directory of its agent)"));
@@ -117,6 +116,14 @@ absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::st
   path = PathInStore(directory, absl::string_view(name).substr(0, colon));
   if (!path.ok() || path->empty() || !IsLayout(*path)) return NoSuchImage(directory, name);
   return FoundImage{.rootfs = "", .layout = *path, .tag = name.substr(colon + 1)};
+}
+
+}  // namespace
+
+// What the name of an image leads to is the job's choice.
+absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name) {
+  absl::StatusOr<FoundImage> found = Find(directory, name);
+  return found.ok() ? found : JobsFault(found.status());
 }
 
 absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link) {

@@ -53,8 +53,8 @@ class Journal {
 struct TaskEvent {
   enum class Kind {
     kPrepared,
-    kRefused,  // could not prepare, or could not exec for a reason that is the node's; nothing is
-               // left of it
+    kRefused,  // could not prepare or exec it (`fault` says whose fault that is): the command never
+               // began, and nothing is left of it
     kRunning,
     kExited,  // nothing is left of it
   };
@@ -65,6 +65,8 @@ struct TaskEvent {
   int exit_signal = 0;
   v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
   std::string message;
+  v1::TaskReport::Fault fault = v1::TaskReport::NODE;  // kRefused
+  bool has_output = false;  // kRefused: a prolog wrote something; its directory is kept like others
   std::string
       node_problem;  // kRefused, kExited: what its end tells of the node (the epilog failed)
 };

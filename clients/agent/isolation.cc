@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
@@ -153,7 +154,7 @@ absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   absl::StatusOr<TaskUser> user = users_.Find(launch.run_as());
   if (!user.ok() || launch.image().empty()) return user;
   if (geteuid() != 0)
-    return absl::FailedPreconditionError("only an agent that is root can run images");
+    return JobsFault(absl::FailedPreconditionError("only an agent that is root can run images"));
   return user;
 }
 
@@ -361,6 +362,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
 }
 
 void Isolation::Remove(const TaskId& id) const {
+  if (groups_ != nullptr) groups_->Remove(id);
   if (!config_.scratch_directory().empty()) RemoveTree(Scratch(id, ""));
   unlink((ImageCache() + "/used/" + ImageLink(id)).c_str());
 }

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
+#include "clients/agent/fault.h"
 #include "clients/agent/leftovers.h"
 #include "clients/agent/supervisor/control_group.h"
 
@@ -222,6 +223,7 @@ void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
   RemoveAll(id);
   TaskEvent event;
   event.kind = TaskEvent::Kind::kRefused;
+  event.fault = FaultOf(status);
   event.message = std::string(status.message());
   Finish(id, std::move(event));
 }
@@ -267,6 +269,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     const int signal = SignalNumber(launch.kill_signal());
     spec.lapse_signal = signal != 0 ? signal : SIGTERM;
   }
+  spec.marks_beginning = true;
   status = options_.isolation->Fill(id, launch, Directory(id), HookEnvironment(id, launch, start),
                                     &spec);
   if (!status.ok()) return status;
@@ -368,6 +371,7 @@ void ProcessRunner::Adopt(const agent::v1::TaskRecord& record) {
   if (record.port() != 0) ports_.Adopt(id, record.port());
   if (record.phase() == agent::v1::TaskRecord::PREPARED) return;
   Live& live = live_[id];
+  live.begun = record.phase() != agent::v1::TaskRecord::STARTING;
   Watch(id, &live);
   if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
   CheckStatus(id);
@@ -460,7 +464,7 @@ void ProcessRunner::CheckStatus(const TaskId& id) {
 }
 
 void ProcessRunner::TellRunning(const TaskId& id, Live& live) {
-  live.running = true;
+  live.running = live.begun = true;
   TaskEvent event;
   event.id = id;
   event.kind = TaskEvent::Kind::kRunning;
@@ -481,12 +485,25 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
   if (status.phase == SupervisorStatus::kRefused) {
     TaskEvent event;
     event.kind = TaskEvent::Kind::kRefused;
+    event.fault = status.own_fault ? v1::TaskReport::JOB : v1::TaskReport::NODE;
     event.message = status.message;
+    event.has_output = status.has_output;
     event.node_problem = status.node_problem;
     return Finish(id, std::move(event));
   }
   if (live.supervisor == 0) live.supervisor = static_cast<pid_t>(status.supervisor_pid);
   OnSupervisorLost(id, live);
+}
+
+// The command never began: the agent ended before it spawned a supervisor, or that ended before it
+// wrote that it begins. An older agent's supervisors did not write it.
+bool ProcessRunner::NeverBegan(const TaskId& id, const Live& live) const {
+  if (live.begun || ReadStatus(Directory(id)).phase != SupervisorStatus::kNone) return false;
+  std::string text;
+  SupervisorSpec spec;
+  const bool spawned =
+      ReadWholeFile(Directory(id) + "/spec", &text) == 0 && DecodeSpec(text, &spec);
+  return !spawned || spec.marks_beginning;
 }
 
 // Nothing is reported before nothing is left.
@@ -500,12 +517,20 @@ void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   group.Remove();
   for (const std::string& directory : spec.remove) RemoveTree(directory);
   TaskEvent event;
-  event.kind = TaskEvent::Kind::kExited;
-  event.cause = v1::TaskReport::SUPERVISOR_LOST;
-  event.exit_code = 128 + SIGKILL;
-  event.exit_signal = SIGKILL;
-  event.message = "the task's supervisor was killed";
-  if (!spec.epilog.empty()) event.node_problem = "epilog did not run: the supervisor was killed";
+  const bool began = !NeverBegan(id, live);
+  if (began) {
+    event.kind = TaskEvent::Kind::kExited;
+    event.cause = v1::TaskReport::SUPERVISOR_LOST;
+    event.exit_code = 128 + SIGKILL;
+    event.exit_signal = SIGKILL;
+    event.message = "the task's supervisor was killed";
+  } else {
+    event.kind = TaskEvent::Kind::kRefused;
+    event.message = "the agent or the task's supervisor was killed before the command began";
+  }
+  const bool hooks_ran = began || ReadStatus(Directory(id)).supervisor_pid > 0;
+  if (hooks_ran && !spec.epilog.empty())
+    event.node_problem = "epilog did not run: the supervisor was killed";
   Finish(id, std::move(event));
 }
 

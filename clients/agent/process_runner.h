@@ -7,7 +7,8 @@
 // The runner watches an epoll descriptor (pidfds of supervisors, inotify for their status files)
 // and never polls. Adoption after a restart of the agent: a held lock means that the supervisor
 // lives; else the status file tells the end; without one the supervisor was lost, and what remains
-// of the task is killed before that is reported.
+// of the task is killed before that is reported: as a refused start if the supervisor had not yet
+// written that the command begins.
 #ifndef BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
 #define BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
 
@@ -81,6 +82,7 @@ class ProcessRunner final : public TaskRunner {
     int control_fd = -1;
     int watch = -1;
     bool running = false;  // kRunning was told
+    bool begun = false;    // the command is known to have begun
   };
 
   explicit ProcessRunner(Options options);
@@ -98,6 +100,7 @@ class ProcessRunner final : public TaskRunner {
   void CheckStatus(const TaskId& id);
   void OnSupervisorEnd(const TaskId& id);
   void OnSupervisorLost(const TaskId& id, Live& live);
+  bool NeverBegan(const TaskId& id, const Live& live) const;
   void TellRunning(const TaskId& id, Live& live);
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);

@@ -23,6 +23,13 @@ TaskReport MakeReport(TaskReport::State state,
   return report;
 }
 
+TaskReport RefusedReport(std::string message, TaskReport::Fault fault = TaskReport::NODE) {
+  TaskReport report =
+      MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED, std::move(message));
+  report.set_fault(fault);
+  return report;
+}
+
 TaskReport ExitReport(const TaskEvent& event) {
   TaskReport report = MakeReport(TaskReport::EXITED, event.cause, event.message);
   report.set_exit_code(event.exit_code);
@@ -168,14 +175,10 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
   if (const auto found = tasks_.find(id); found != tasks_.end()) return Resend(found->second);
   if (SupersededByNewer(id)) return;
   if (message.launch().fence() && !strict_allowed) {
-    return AddEnded(now, id,
-                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
-                               "the agent's lease has lapsed"));
+    return AddEnded(now, id, RefusedReport("the agent's lease has lapsed"));
   }
   if (live_ >= kMaxLiveTasks) {
-    return AddEnded(now, id,
-                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
-                               absl::StrCat("the node has ", live_, " tasks already")));
+    return AddEnded(now, id, RefusedReport(absl::StrCat("the node has ", live_, " tasks already")));
   }
   Entry& entry = tasks_[id];
   *entry.record.mutable_key() = message.key();
@@ -193,8 +196,7 @@ void TaskBook::Start(Instant now, const v1::Start& message) {
   if (found == tasks_.end()) {
     if (SupersededByNewer(id)) return;
     return AddEnded(now, id,
-                    MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
-                               "Start without Prepare: this agent does not know the task"));
+                    RefusedReport("Start without Prepare: this agent does not know the task"));
   }
   Entry& entry = found->second;
   if (entry.record.phase() == TaskRecord::PHASE_UNSPECIFIED) {
@@ -283,7 +285,11 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
       return Report(now, event.id, entry, std::move(report));
     }
     case TaskEvent::Kind::kRefused:
-      return End(now, event.id, entry, MakeReport(TaskReport::REFUSED, event.cause, event.message));
+      End(now, event.id, entry, RefusedReport(event.message, event.fault));
+      // Its end is in the journal; nothing of it is worth a directory. Without room in the journal
+      // the directory stays, from which a restarted agent learns of the end.
+      if (!event.has_output && !entry.unsaved) runner_.Remove(event.id);
+      return;
     case TaskEvent::Kind::kExited:
       return End(now, event.id, entry, ExitReport(event));
   }
@@ -309,9 +315,7 @@ void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
   const absl::Status saved = Save(entry);
   if (!saved.ok()) {
     runner_.Discard(id);
-    return End(now, id, entry,
-               MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED,
-                          absl::StrCat("agent journal: ", saved.message())));
+    return End(now, id, entry, RefusedReport(absl::StrCat("agent journal: ", saved.message())));
   }
   if (entry.start.master_port() == 0) entry.start.set_master_port(entry.record.port());
   runner_.Start(id, launch, entry.start);
@@ -367,7 +371,7 @@ void TaskBook::TryPrepare(Instant now, const TaskId& id, Entry& entry) {
   }
   waiting_.erase(id);
   if (devices == Devices::kRefused) {
-    return End(now, id, entry, MakeReport(TaskReport::REFUSED, TaskReport::CAUSE_UNSPECIFIED, why));
+    return End(now, id, entry, RefusedReport(why));
   }
   TakeDevices(id, entry);
   runner_.Prepare(id, entry.record.launch(), entry.reserve_port);

@@ -4,13 +4,23 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
 
 constexpr int kMaxGroups = 65536;  // the kernel's NGROUPS_MAX
+
+// Of getpwnam; anything else says that there is no such user.
+bool CannotLookUp(int error) {
+  return error == EINTR || error == EIO || error == EMFILE || error == ENFILE || error == ENOMEM ||
+         error == ERANGE || error == ETIMEDOUT || error == ECONNREFUSED;
+}
 
 std::vector<gid_t> GroupsOf(const passwd& user) {
   std::vector<gid_t> groups(64);
@@ -40,7 +50,14 @@ TaskUser Itself() {
 
 }  // namespace
 
+// A name that only this job asks for is what it brought along.
 absl::StatusOr<TaskUser> TaskUsers::Find(const std::string& run_as) const {
+  absl::StatusOr<TaskUser> user = Look(run_as);
+  if (user.ok() || run_as.empty() || absl::IsUnavailable(user.status())) return user;
+  return JobsFault(user.status());
+}
+
+absl::StatusOr<TaskUser> TaskUsers::Look(const std::string& run_as) const {
   std::string account = default_account_;
   if (!run_as.empty()) {
     const auto found = accounts_.find(run_as);
@@ -52,7 +69,12 @@ absl::StatusOr<TaskUser> TaskUsers::Find(const std::string& run_as) const {
   }
   TaskUser user = Itself();
   if (!account.empty()) {
+    errno = 0;
     const passwd* entry = getpwnam(account.c_str());
+    if (entry == nullptr && CannotLookUp(errno)) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot look up user ", account, ": ", std::strerror(errno)));
+    }
     if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no such user: ", account));
     user = {.account = entry->pw_name,
             .name = entry->pw_name,

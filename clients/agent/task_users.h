@@ -37,6 +37,8 @@ class TaskUsers {
   absl::StatusOr<TaskUser> Find(const std::string& run_as) const;
 
  private:
+  absl::StatusOr<TaskUser> Look(const std::string& run_as) const;
+
   const std::string default_account_;
   const std::map<std::string, std::string> accounts_;  // "" = the name itself
   const bool allow_root_;

@@ -51,11 +51,7 @@ std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Sess
 }
 
 std::string ReasonSentence(const v1::WaitReason& reason, const Session& session) {
-  std::string text = HumanReason(reason);
-  if (reason.has_until()) {
-    absl::StrAppend(&text, ", until ", HumanTime(true, reason.until(), session.io().time_zone));
-  }
-  return text;
+  return HumanReasonUntil(reason, session.io().time_zone);
 }
 
 // "bert is Pending, 2nd of 5 jobs that wait in its queue. It waits because: ...; ..."
@@ -130,11 +126,11 @@ std::string ScopeName(const v1::TopologyScope& scope) {
 std::string TierText(int32_t tier) { return tier == 0 ? "any" : absl::StrCat(tier); }
 
 std::string ScopeText(const v1::TopologyScope& scope, const Session& session) {
-  std::string text = absl::StrCat(
-      Count(scope.needed_tasks(), "task"), " in one HyperNode of kind ", scope.kind(),
-      ", highest tier ", TierText(scope.highest_tier()), ": ", scope.domains_now(), " of ",
-      Count(scope.domains(), "HyperNode"), " have room now, ", scope.domains_empty(),
-      " if they were empty\n");
+  std::string text =
+      absl::StrCat(Count(scope.needed_tasks(), "task"), " in one HyperNode of kind ", scope.kind(),
+                   ", highest tier ", TierText(scope.highest_tier()), ": ", scope.domains_now(),
+                   " of ", Count(scope.domains(), "HyperNode"), " have room now, ",
+                   scope.domains_empty(), " if they were empty\n");
   if (scope.best().empty()) return text;
   Table table({{"HYPERNODE"}, {"TIER"}, {"ROOM", Column::kRight}, {"EMPTY", Column::kRight}, {""}});
   for (const v1::DomainFit& domain : scope.best()) {

@@ -244,11 +244,28 @@ bool HasEnded(v1::JobState state) {
 }
 
 std::string HumanReason(const v1::WaitReason& reason) {
+  if (reason.code() == v1::WaitReason::NODES_BACKING_OFF) return reason.detail();
   std::string text = ReasonText(reason);
   if (text.empty()) text = EnumWord(reason.code());
   if (!reason.group().empty()) absl::StrAppend(&text, ", group ", reason.group());
   if (!reason.detail().empty()) absl::StrAppend(&text, ": ", reason.detail());
   return text;
+}
+
+std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone) {
+  const bool said = !reason.has_until() || reason.code() == v1::WaitReason::NODES_BACKING_OFF;
+  return absl::StrCat(HumanReason(reason), said ? "" : ", until ",
+                      said ? "" : HumanTime(true, reason.until(), zone));
+}
+
+std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone) {
+  const bool backs_off = status.has_backoff_until() && ToTime(status.backoff_until()) > now;
+  if (!backs_off) return status.reason();
+  const char* starts = status.refusals() == 1 ? " refused start" : " refused starts";
+  return absl::StrCat(status.reason(), status.reason().empty() ? "" : "; ", "backs off until ",
+                      absl::FormatTime("%H:%M:%S", ToTime(status.backoff_until()), zone), " after ",
+                      status.refusals(), starts, status.refusal().empty() ? "" : ": ",
+                      status.refusal());
 }
 
 }  // namespace berth

@@ -64,6 +64,11 @@ bool HasEnded(v1::JobState state);
 
 // One sentence: "needs 64 gpu, 32 free".
 std::string HumanReason(const v1::WaitReason& reason);
+// The same with ", until 2026-11-20 14:05:00", if that is known and not said already.
+std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone);
+// What one should know of a node: why it takes nothing new, or that it backs off, until when and
+// why.
+std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone);
 
 }  // namespace berth
 

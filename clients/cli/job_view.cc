@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kReasonWidth = 60;
+constexpr size_t kReasonWidth = 100;
 // A page shows at most so many tasks; of each kind that there is, a few.
 constexpr size_t kDescribedTasks = 20;
 constexpr size_t kOfEachKind = 5;
@@ -123,10 +123,7 @@ Table GroupTable(const v1::Job& job) {
 std::string Reasons(const v1::Job& job, const Session& session) {
   std::string text;
   for (const v1::WaitReason& reason : job.status().reasons()) {
-    absl::StrAppend(&text, HumanReason(reason));
-    if (reason.has_until())
-      absl::StrAppend(&text, ", until ", HumanTime(true, reason.until(), session.io().time_zone));
-    text += "\n";
+    absl::StrAppend(&text, HumanReasonUntil(reason, session.io().time_zone), "\n");
   }
   return text;
 }

@@ -62,7 +62,7 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
          {absl::StrCat(status.epoch())},
          {KeyValues(status.domains())},
          {KeyValues(node.inventory().labels())},
-         {status.reason()}});
+         {NodeReason(status, session.Now(), session.io().time_zone)}});
   }
   return table;
 }
@@ -86,7 +86,10 @@ std::string DescribeNode(const v1::Node& node, const Session& session) {
                                    session.io().time_zone));
   page.Add("Backs off until",
            HumanTime(status.has_backoff_until(), status.backoff_until(), session.io().time_zone));
-  if (status.refusals() > 0) page.Add("Refusals", absl::StrCat(status.refusals(), " in a row"));
+  if (status.refusals() > 0) {
+    page.Add("Refusals", absl::StrCat(status.refusals(), " in a row",
+                                      status.refusal().empty() ? "" : ": ", status.refusal()));
+  }
   page.Add("Tasks", absl::StrCat(status.tasks()));
   page.Add("Capacity", HumanResources(status.capacity()));
   page.Add("Allocated", HumanResources(status.allocated()));

@@ -103,11 +103,7 @@ std::string EvictionTable(const v1::PlanJobResponse& plan, const Session& sessio
 std::string BlockerLines(const v1::PlanJobResponse& plan, const Session& session) {
   std::string text;
   for (const v1::WaitReason& reason : plan.blockers()) {
-    absl::StrAppend(&text, HumanReason(reason));
-    if (reason.has_until()) {
-      absl::StrAppend(&text, ", until ", HumanTime(true, reason.until(), session.io().time_zone));
-    }
-    text += "\n";
+    absl::StrAppend(&text, HumanReasonUntil(reason, session.io().time_zone), "\n");
   }
   return text;
 }

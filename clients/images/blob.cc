@@ -78,8 +78,7 @@ class File {
 
  private:
   static absl::Status Unreadable(absl::string_view what, int error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, " cannot be read: ", std::strerror(error)));
+    return absl::InternalError(absl::StrCat(what, " cannot be read: ", std::strerror(error)));
   }
 
   const int fd_;

@@ -144,6 +144,21 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
 
 }  // namespace
 
+bool IsImagesFault(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kAborted:
+      return true;
+    default:
+      return false;
+  }
+}
+
 ImageCache::ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted)
     : request_(std::move(request)), wanted_(std::move(wanted)) {}
 
@@ -181,7 +196,7 @@ absl::Status ImageCache::MakeDirectories() {
       return Failed(absl::StrCat("create ", path));
     if (stat(path.c_str(), &info) != 0) return Failed(absl::StrCat("read ", path));
     if (info.st_uid == geteuid() && (info.st_mode & 077) == 0) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::PermissionDeniedError(absl::StrCat(
         path, " (images.cache) must belong to the agent's user, and to nobody else: chmod 700"));
   }
   return absl::OkStatus();
@@ -226,16 +241,19 @@ absl::Status ImageCache::Unpack(const OciImage& image, const std::string& entry)
 absl::Status ImageCache::Fill(const OciImage& image) {
   const std::string path = Path("new");
   if (access(request_.umoci().c_str(), X_OK) != 0) {
-    return absl::FailedPreconditionError(
+    return absl::UnavailableError(
         absl::StrCat(request_.umoci(), " (images.umoci) is not there: apt-get install umoci"));
   }
   absl::Status status = CheckFree();
   if (status.ok()) status = MakeLayoutOfOne(image, request_.layout(), path);
   if (!status.ok()) return status;
   status = RunUmoci(request_.umoci(), path, request_.max_image_bytes(), [this] { return Watch(); });
-  if (absl::IsInternal(status)) {  // it says what it stumbled on, not in which blob that is
+  // It says what it stumbled on, not in which blob that is, nor that there was no room for it.
+  if (absl::IsInternal(status) || absl::IsAborted(status)) {
     const absl::Status blobs = VerifyLayers(request_.layout(), image);
-    return blobs.ok() ? status : blobs;
+    if (!blobs.ok()) return blobs;
+    const absl::Status free = CheckFree();
+    return free.ok() ? status : free;
   }
   if (status.ok()) status = RemoveTree(path + "/layout");
   if (status.ok()) status = RemoveDeviceFiles(path + "/rootfs");
@@ -261,13 +279,13 @@ absl::Status ImageCache::WriteRecord(const OciImage& image) {
 
 absl::Status ImageCache::CheckSize(int64_t bytes, int64_t files) const {
   if (bytes > request_.max_image_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat("the image takes more than ",
-                                                     Mebibytes(request_.max_image_bytes()),
-                                                     " (images.maxImageSize)"));
+    return absl::OutOfRangeError(absl::StrCat("the image takes more than ",
+                                              Mebibytes(request_.max_image_bytes()),
+                                              " (images.maxImageSize)"));
   }
   if (files <= request_.max_image_files()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the image has more than ", request_.max_image_files(), " files (images.maxImageFiles)"));
+  return absl::OutOfRangeError(absl::StrCat("the image has more than ", request_.max_image_files(),
+                                            " files (images.maxImageFiles)"));
 }
 
 absl::Status ImageCache::CheckFree() const {

@@ -55,6 +55,10 @@ class ImageCache {
   absl::Time started_, measure_at_;
 };
 
+// The image itself is what is wrong, of an error of Provide: any node would say so. Else this
+// node's disk, programs or time did not suffice.
+bool IsImagesFault(const absl::Status& status);
+
 }  // namespace berth
 
 #endif  // BERTH_CLIENTS_IMAGES_IMAGE_CACHE_H_

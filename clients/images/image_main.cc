@@ -1,7 +1,8 @@
 // berth-image REQUEST: makes an image of an OCI layout ready for a task (image_cache.h). Started by
 // berth-agent for each, so that neither a long unpacking nor what a layout says can hurt the agent.
 // REQUEST is a berth.agent.v1.ImageRequest as JSON. Exit code 0: it is there; else standard output
-// says why not. Outlives its agent: the next one finds what it did.
+// says why not: 3 for what is wrong with the image itself, 1 and 2 for the node. Outlives its
+// agent: the next one finds what it did.
 #include <google/protobuf/util/json_util.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,5 +39,6 @@ int main(int argc, char** argv) {
   const absl::Status status = request.layout().empty() ? cache.CleanUp() : cache.Provide();
   if (status.ok()) return 0;
   const std::string message(status.message().substr(0, kMaxMessageBytes));
-  return write(STDOUT_FILENO, message.data(), message.size()) < 0 ? 2 : 1;
+  if (write(STDOUT_FILENO, message.data(), message.size()) < 0) return 2;
+  return berth::IsImagesFault(status) ? 3 : 1;
 }

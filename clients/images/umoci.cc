@@ -91,7 +91,10 @@ absl::Status Result(int status, const std::string& words) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
   const std::string how = WIFSIGNALED(status) ? absl::StrCat("killed by signal ", WTERMSIG(status))
                                               : absl::StrCat("code ", WEXITSTATUS(status));
-  return absl::InternalError(absl::StrCat("umoci failed (", how, "): ", Plain(words)));
+  const std::string text = absl::StrCat("umoci failed (", how, "): ", Plain(words));
+  // SIGXFSZ: a file larger than an image may be.
+  const bool by_others = WIFSIGNALED(status) && WTERMSIG(status) != SIGXFSZ;
+  return by_others ? absl::InternalError(text) : absl::AbortedError(text);
 }
 
 }  // namespace

@@ -204,7 +204,11 @@ absl::Status TakeTaskStep(const Step& step, Taking* taking) {
       return taking->Reports(step.running(), ReportState::kRunning, in(TaskState::kStarting),
                              as_it_is);
     case Step::kRefuse:
-      return taking->Reports(step.refuse(), ReportState::kRefused, in(TaskState::kBound), as_it_is);
+      return taking->Reports(step.refuse(), ReportState::kRefused, in(TaskState::kBound),
+                             [&](TaskReported* report) {
+                               report->own_fault = step.refuse().own_fault();
+                               report->message = step.refuse().message();
+                             });
     default:
       return taking->Reports(step.gone(), ReportState::kExited, in(TaskState::kReleasing),
                              [](TaskReported* report) { report->cause = ExitCause::kKilled; });

@@ -27,7 +27,7 @@ absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& 
 }
 
 void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to) {
-  if (from.has_drain_after_refusals()) to->drain_after_refusals = from.drain_after_refusals();
+  if (from.has_cordon_after_refusals()) to->cordon_after_refusals = from.cordon_after_refusals();
   if (from.has_refusal_backoff()) to->refusal_backoff = ToDuration(from.refusal_backoff());
   if (from.has_refusal_backoff_max()) {
     to->refusal_backoff_max = ToDuration(from.refusal_backoff_max());

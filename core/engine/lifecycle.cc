@@ -84,12 +84,12 @@ Step NextStep(const Look& look) {
   if (Ended(status.state)) return Expire(look);
   if (status.state == JobState::kCompleting) return Finish(look);
   if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
-  if (Step step = LeaveUnfitPlaces(look); !step.empty()) return step;
+  if (Step step = FirstOf({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
-    // Blame before policies: what a node refused is no failure of the job. Completion after them: a
-    // failure that a policy answers is not an end.
-    if (Step step = FirstOf({BlameNodes, ApplyPolicies, CompleteIfDone}, look); !step.empty()) {
+    // Refusals before policies: a start that was refused is no failure that a policy answers.
+    // Completion after them: a failure that a policy answers is not an end.
+    if (Step step = FirstOf({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look); !step.empty()) {
       return step;
     }
   }

@@ -1,4 +1,4 @@
-// Starting gangs, and giving back places that turned out to be none.
+// Starting gangs, and leaving nodes that are drained.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -7,66 +7,8 @@
 namespace berth {
 namespace {
 
-bool Refused(const Task& task) {
-  return task.state == TaskState::kFailed && task.end_cause == EndCause::kRefused;
-}
-
-bool PrepareTimedOut(const Look& look, const Task& task) {
-  return task.state == TaskState::kBound && task.since + look.job.prepare_timeout <= look.now;
-}
-
-// Doubles with each refusal in a row.
-Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
-  Duration wait = parameters.refusal_backoff;
-  for (int32_t i = 1; i < refusals && wait < parameters.refusal_backoff_max; ++i) wait *= 2;
-  return std::min(wait, parameters.refusal_backoff_max);
-}
-
-void Blame(const Look& look, NodeId id, Step* step) {
-  const Node* node = look.state.nodes().Find(id);
-  if (node == nullptr) return;
-  const int32_t refusals = node->status.refusals + 1;
-  step->push_back(NodeRefused{.id = id,
-                              .refusals = refusals,
-                              .backoff_until = look.now + Backoff(look.parameters, refusals),
-                              .job = look.job.id});
-  // Different jobs: one that is refused everywhere must not drain the cluster.
-  const int32_t jobs = RefusedJobs(node->status, look.job.id);
-  const int32_t bound = look.parameters.drain_after_refusals;
-  if (bound == 0 || jobs < bound || node->status.draining) return;
-  step->push_back(NodeSteered{.id = id,
-                              .cordoned = true,
-                              .draining = true,
-                              .reason = absl::StrCat("refused ", jobs, " jobs in a row")});
-}
-
-// One refusal a node, however many members it turned away at once.
-void BlameNodesOf(const Look& look, const TaskList& tasks, Step* step) {
-  std::vector<NodeId> nodes;
-  for (uint32_t task : tasks) nodes.push_back(look.job.tasks[task].node);
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  for (NodeId node : nodes) Blame(look, node, step);
-}
-
 bool Started(const GroupTally& tally) {
   return tally.In(TaskState::kStarting) + tally.In(TaskState::kRunning) > 0;
-}
-
-// Members of a group that began later than the job and cannot start without those that leave.
-void AddBrokenGroups(const Job& job, TaskList* leaving) {
-  for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    const Group& group = job.groups[g];
-    const auto in_group = [&](uint32_t task) { return GroupOf(job, task) == g; };
-    if (std::none_of(leaving->begin(), leaving->end(), in_group) || Started(job.tallies[g])) {
-      continue;
-    }
-    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
-      if (Holds(job.tasks[group.first_task + i])) leaving->push_back(group.first_task + i);
-    }
-  }
-  std::sort(leaving->begin(), leaving->end());
-  leaving->erase(std::unique(leaving->begin(), leaving->end()), leaving->end());
 }
 
 // Prepared tasks of a running job: a group that runs takes them one by one; one that does not yet
@@ -112,32 +54,6 @@ Time FirstStart(const Look& look) {
 
 }  // namespace
 
-// A member that was refused, or not prepared in time, blames its node; the job uses no retry. What
-// cannot start without that member goes back to the queue with it.
-Step BlameNodes(const Look& look) {
-  const GroupTally tally = TallyOf(look.job);
-  if (tally.In(TaskState::kFailed) + tally.In(TaskState::kBound) == 0) return {};
-  TaskList blamed = TasksWhere(
-      look.job, [&](const Task& task) { return Refused(task) || PrepareTimedOut(look, task); });
-  if (blamed.empty()) return {};
-  Step step;
-  BlameNodesOf(look, blamed, &step);
-  const std::string message =
-      absl::StrCat(TaskLabel(look.job, blamed[0]), " was not prepared", OnNode(look, blamed[0]));
-  const bool timed_out = look.job.tasks[blamed[0]].state == TaskState::kBound;
-  const ReleaseReason reason =
-      timed_out ? ReleaseReason::kPrepareTimeout : ReleaseReason::kGangBroken;
-  if (look.job.status.state == JobState::kBinding) {
-    for (EventBody& decision : Displace(look, blamed, reason, message)) {
-      step.push_back(std::move(decision));
-    }
-    return step;
-  }
-  AddBrokenGroups(look.job, &blamed);
-  Requeue(look, blamed, reason, &step);
-  return step;
-}
-
 Step LeaveDraining(const Look& look) {
   TaskList leaving = TasksWhere(look.job, [&](const Task& task) {
     return Holds(task) && task.state != TaskState::kLost &&
@@ -173,6 +89,7 @@ Step ReachRunning(const Look& look) {
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);
+    status.refusals = {};
   })};
 }
 

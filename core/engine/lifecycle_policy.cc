@@ -15,8 +15,10 @@
 //   now      delayed = [RestartTask worker-3 due now+30s], retries = 1
 //   now+30s  TasksRequeued [worker-3]; the others ran on
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/lifecycle_steps.h"
@@ -26,6 +28,8 @@ namespace {
 
 constexpr uint32_t kWholeJob = UINT32_MAX;  // as DelayedAction::task
 constexpr int kMaxBackoffDoublings = 6;     // 64 times retry_backoff
+// What agents say of a task that the kernel killed for it (clients/agent/supervisor/supervisor.cc).
+constexpr char kOutOfMemory[] = "out of memory: the kernel killed";
 
 struct Incident {
   PolicyEvent event;
@@ -51,11 +55,34 @@ int32_t ExitCode(const Task& task) {
   return task.exit_signal != 0 ? 128 + task.exit_signal : task.exit_code;
 }
 
+// "64Mi"
+std::string MemoryText(int64_t bytes) {
+  constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti"};
+  size_t unit = 0;
+  for (; unit + 1 < std::size(kUnits) && bytes > 0 && bytes % 1024 == 0; ++unit) bytes /= 1024;
+  return absl::StrCat(bytes, kUnits[unit]);
+}
+
+// "worker-0 exited with 127 on n1: command not found: trian.py"
+std::string HowItFailed(const Look& look, uint32_t index) {
+  const Job& job = look.job;
+  const std::string label = TaskLabel(job, index);
+  const std::string where = OnNode(look, index);
+  const int32_t code = ExitCode(job.tasks[index]);
+  const std::string text(look.state.TaskMessage({job.id, index}));
+  if (!absl::StrContains(text, kOutOfMemory)) {
+    const char* separator = text.empty() ? "" : ": ";
+    return absl::StrCat(label, " exited with ", code, where, separator, text);
+  }
+  const TaskShape& shape = look.state.interner().Shape(job.groups[GroupOf(job, index)].shape).shape;
+  return absl::StrCat(label, " ran out of memory", where, ": it asked for ",
+                      MemoryText(shape.memory_bytes), " (exit ", code, ")");
+}
+
 std::string Message(const Look& look, const Incident& incident) {
   switch (incident.event) {
     case PolicyEvent::kTaskFailed:
-      return absl::StrCat(TaskLabel(look.job, incident.task), " exited with ",
-                          ExitCode(look.job.tasks[incident.task]), OnNode(look, incident.task));
+      return HowItFailed(look, incident.task);
     case PolicyEvent::kNodeLost:
       return absl::StrCat(TaskLabel(look.job, incident.task), " was lost",
                           OnNode(look, incident.task));

@@ -71,8 +71,9 @@ Step Suspend(const Look& look);       // the user's hold                        
 Step Admit(const Look& look);         // Held or Pending
 Step AwaitRestart(const Look& look);  // Restarting: until nothing occupies, and back-off is over
 Step LeaveUnfitPlaces(const Look& look);  // waits for a place that is none any more
-Step BlameNodes(const Look& look);  // refusals and prepare timeouts             lifecycle_gang.cc
-Step LeaveDraining(const Look& look);
+Step AnswerRefusals(const Look& look);    // and prepare timeouts              lifecycle_refusals.cc
+Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs whole
+Step LeaveDraining(const Look& look);  //                                        lifecycle_gang.cc
 Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);
 Step ApplyPolicies(

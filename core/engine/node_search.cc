@@ -128,6 +128,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (!(tasks == 1 ? entry.least : entry.least.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
+  if (look->seeker != nullptr && Avoids(look->seeker->job.status.refusals, id)) return std::nullopt;
   if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   const auto passes = [&](const Offer& offer) {
@@ -405,6 +406,22 @@ void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeI
     return !suits || visit(id);
   });
   NoteVain(&look);
+}
+
+NodeSearch::BackingOff NodeSearch::WhoBacksOff(ShapeId shape, uint64_t* work) {
+  BackingOff result;
+  int seen = 0;
+  for (const auto& [until, id] : state_.backoffs()) {  // the first to be over comes first
+    if (seen++ == kMaxBackoffsSeen) break;
+    ++*work;
+    const Node& node = state_.nodes().At(id);
+    const Offer offer{node, berth::FreeOf(node), TakenDevices(node)};
+    if (!TakesTasks(node.status) || FitsIn(shape, offer, 1) == 0) continue;
+    if (result.nodes++ > 0) continue;
+    result.first = id;
+    result.until = until;
+  }
+  return result;
 }
 
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {

@@ -105,6 +105,16 @@ class NodeSearch {
   // The same once what is being released is gone, of the nodes where something is.
   void ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit);
 
+  // Of the nodes that back off and could hold a task of the shape: how many, until when the first
+  // of them does, and which that is. At most kMaxBackoffsSeen of those that back off are looked at.
+  struct BackingOff {
+    int32_t nodes = 0;
+    NodeId first;
+    Time until = absl::InfinitePast();
+  };
+  static constexpr int kMaxBackoffsSeen = 1000;
+  BackingOff WhoBacksOff(ShapeId shape, uint64_t* work);
+
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
 

@@ -10,7 +10,7 @@
 namespace berth {
 
 struct LifecycleParameters {
-  int32_t drain_after_refusals = 5;  // of different jobs, in a row; 0 = never
+  int32_t cordon_after_refusals = 5;  // of different jobs, in a row; 0 = never
   Duration refusal_backoff =
       absl::Seconds(1);  // after the first refusal, doubled by each further one
   Duration refusal_backoff_max = absl::Minutes(5);

@@ -218,10 +218,29 @@ int32_t Placer::PlaceInDomains(const Job& job, const JobNeeds& needs, const Wind
 // `placed` of them are in the transaction.
 BlockedVerdict Placer::Shortage(const Job& job, const JobNeeds& needs, int32_t placed) {
   if (!HasTopology(job)) {
-    return ShortageVerdict(state_, cycle_.search(), job, needs, placed, &cycle_.counters().work);
+    BlockedVerdict verdict =
+        ShortageVerdict(state_, cycle_.search(), job, needs, placed, &cycle_.counters().work);
+    NoteBackoffs(needs, job, &verdict);
+    return verdict;
   }
   transaction_.UnplaceTo(0);
-  return TopologyVerdict(cycle_, job, needs);
+  BlockedVerdict verdict = TopologyVerdict(cycle_, job, needs);
+  NoteBackoffs(needs, job, &verdict);
+  return verdict;
+}
+
+// Nodes that back off are part of why there is too little room.
+void Placer::NoteBackoffs(const JobNeeds& needs, const Job& job, BlockedVerdict* verdict) {
+  if (state_.backoffs().empty() || !LacksRoom(*verdict)) return;
+  for (const GroupNeed& need : needs.groups) {
+    const auto found =
+        cycle_.search().WhoBacksOff(job.groups[need.group].shape, &cycle_.counters().work);
+    if (found.nodes == 0) continue;
+    verdict->backing_off = found.nodes;
+    verdict->backs_off = found.first;
+    verdict->backs_off_until = found.until;
+    return;
+  }
 }
 
 int32_t Placer::PlaceTasks(Seeker seeker) {

@@ -64,6 +64,7 @@ class Placer {
   int32_t PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
                          bool heedless);
   BlockedVerdict Shortage(const Job& job, const JobNeeds& needs, int32_t placed);
+  void NoteBackoffs(const JobNeeds& needs, const Job& job, BlockedVerdict* verdict);
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
   // It would fit if nothing were kept for others: `verdict` says so instead.
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);

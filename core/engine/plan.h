@@ -33,7 +33,8 @@ enum class WaitCode : uint8_t {
   kGuaranteeKept,
   kBehindHead,
   kReserved,
-  kWaitsForBetterTier  // it fits, but not within the tier that it wishes; that will be free soon
+  kWaitsForBetterTier,  // it fits, but not within the tier that it wishes; that will be free soon
+  kNodesBackingOff      // too little room without nodes that back off after refusing a start
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;
@@ -41,6 +42,7 @@ struct WaitReason {
   int64_t needed = 0;
   int64_t free = 0;
   int64_t limit = 0;
+  int32_t nodes = 0;  // kNodesBackingOff: how many, at least
   QueueId queue;
   JobId job;
   std::string detail;

@@ -209,12 +209,7 @@ void Transaction::Enact(const JobStatusChanged& decision) {
 }
 
 void Transaction::Enact(const NodeRefused& decision) {
-  NodeStatus status = state_.nodes().At(decision.id).status;
-  status.refusals = decision.refusals;
-  status.refused_jobs = RefusedJobs(status, decision.job);
-  status.last_refused = decision.job;
-  status.backoff_until = decision.backoff_until;
-  SetNode(decision.id, std::move(status));
+  SetNode(decision.id, AfterRefusal(state_.nodes().At(decision.id).status, decision));
 }
 
 void Transaction::Enact(const TasksNominated& decision) {

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/engine/plan.h"
 #include "core/model/pending_index.h"
 #include "core/model/transitions.h"
@@ -65,6 +66,7 @@ std::vector<WaitReason> WhyRestarting(const ClusterState& state, const Job& job,
   std::vector<WaitReason> reasons = WhyNotGone(state, job);
   if (job.status.hold_until > now) {
     reasons.push_back(Until(WaitCode::kRetryBackoff, job.status.hold_until));
+    reasons.back().detail = job.status.message;
   }
   return reasons;
 }
@@ -98,6 +100,40 @@ Time StartOf(const ClusterState& state, JobId reserved) {
   return found == state.reservations().end() ? absl::InfinitePast() : found->second.start;
 }
 
+std::string Whom(const ClusterState& state, const Job& job, JobId refused) {
+  if (refused == job.id) return "this job";
+  const Job* other = state.jobs().Find(refused);
+  return other == nullptr ? "a job" : absl::StrCat("job ", other->name);
+}
+
+// "3 nodes are backing off until 12:00:03 UTC, after refusing this job: no space left". Nodes that
+// refused what the job brought along are left out for it alone.
+void TellOfBackoffs(const ClusterState& state, const Job& job, const BlockedVerdict& verdict,
+                    WaitReason* reason) {
+  const Refusals& own = job.status.refusals;
+  const Node* node = state.nodes().Find(verdict.backs_off);
+  const bool leaves_out = !own.nodes.empty() && own.until != absl::InfinitePast();
+  if (reason->code != WaitCode::kInsufficientResources) return;
+  if (verdict.backing_off > 0 && node != nullptr) {
+    reason->nodes = verdict.backing_off;
+    reason->until = verdict.backs_off_until;
+    reason->job = node->status.last_refused;
+  } else if (leaves_out) {
+    reason->nodes = static_cast<int32_t>(own.nodes.size());
+    reason->until = own.until;
+    reason->job = job.id;
+  } else {
+    return;
+  }
+  reason->code = WaitCode::kNodesBackingOff;
+  const std::string& why = verdict.backing_off > 0 ? node->status.refusal : job.status.message;
+  absl::StrAppend(
+      &reason->detail, ": ", reason->nodes, reason->nodes == 1 ? " node is" : " nodes are",
+      verdict.backing_off > 0 ? " backing off" : " left out", " until ",
+      absl::FormatTime("%H:%M:%S", reason->until, absl::UTCTimeZone()), " UTC, after refusing ",
+      Whom(state, job, reason->job), why.empty() ? "" : ": ", why);
+}
+
 WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass& of) {
   if (of.blocked == nullptr) return NotTried(state, state.queues().At(of.demand.queue));
   const BlockedVerdict& verdict = *of.blocked;
@@ -112,6 +148,7 @@ WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass
   const bool reserved = reason.code == WaitCode::kReserved;
   reason.until = StartOf(state, reserved ? verdict.job : job.id);
   if (reason.code == WaitCode::kWaitsForBetterTier) reason.until = verdict.revisit;
+  TellOfBackoffs(state, job, verdict, &reason);
   return reason;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/model/apply_internal.h"
 #include "core/model/finished_run.h"
+#include "core/model/refusals.h"
 #include "core/model/state_editor.h"
 
 namespace berth::apply_internal {
@@ -252,6 +253,7 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   if (value.state == JobState::kCompleting && !Ended(value.outcome)) {
     return Refused(NameOf(job), " cannot be Completing without an outcome");
   }
+  if (!WellFormed(value.refusals)) return Invalid(NameOf(job), ": refusals out of order");
   JobStatus status = value;  // which may have been made before an eviction of this turn
   status.evictions = job.status.evictions;
   status.eviction = job.status.eviction;

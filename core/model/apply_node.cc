@@ -193,6 +193,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   if (!event.cordoned && !event.draining) {  // trusted again
     status.refusals = status.refused_jobs = 0;
     status.backoff_until = absl::InfinitePast();
+    status.refusal.clear();
   }
   StateEditor(state).SetNodeStatus(event.id, std::move(status));
   return absl::OkStatus();
@@ -201,12 +202,8 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
 absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time) {
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
   if (event.refusals < 0) return Invalid("node ", event.id.value, ": refusals is negative");
-  NodeStatus status = state.nodes().At(event.id).status;
-  status.refusals = event.refusals;
-  status.refused_jobs = RefusedJobs(status, event.job);
-  status.last_refused = event.job;
-  status.backoff_until = event.backoff_until;
-  StateEditor(state).SetNodeStatus(event.id, std::move(status));
+  StateEditor(state).SetNodeStatus(event.id,
+                                   AfterRefusal(state.nodes().At(event.id).status, event));
   return absl::OkStatus();
 }
 

@@ -46,6 +46,7 @@ void ForgetRefusals(StateEditor& editor, const Node& node) {
   NodeStatus status = node.status;
   status.refusals = status.refused_jobs = 0;
   status.backoff_until = absl::InfinitePast();
+  status.refusal.clear();
   editor.SetNodeStatus(node.id, std::move(status));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/refusals.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
 
@@ -126,6 +127,7 @@ absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& 
 }
 
 absl::Status CheckTimer(const ClusterState& state, const Job& job) {
+  if (!WellFormed(job.status.refusals)) return Differs("refusals of job ", job.id.value);
   const Time due = NextDue(job, state.passed_time());
   const bool listed = state.timers().contains({due, job.id});
   const bool wanted = due != absl::InfiniteFuture();

@@ -62,12 +62,14 @@ struct NodeSteered {
   bool draining = false;
   std::string reason;
 };
-// A member could not be prepared there: back-off, and a drain once several jobs in a row met that.
+// A member could not be prepared there, by the node's own fault: back-off, and a cordon once
+// several jobs in a row met that.
 struct NodeRefused {
   NodeId id;
   int32_t refusals = 0;  // in a row
   Time backoff_until = absl::InfinitePast();
-  JobId job;  // whose member it was
+  JobId job;            // whose member it was
+  std::string message;  // why
 };
 struct NodeDeleted {
   NodeId id;
@@ -94,8 +96,8 @@ struct JobDeleted {
   JobId id;
 };
 
-// kRefused ends the attempt (kFailed, EndCause::kRefused): planning answers with NodeRefused and
-// TasksRequeued.
+// kRefused ends the attempt (kFailed, EndCause::kRefused): planning answers with NodeRefused, if it
+// is the node's fault, and with TasksRequeued or the job's end.
 enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
 enum class ExitCause : uint8_t { kItself, kKilled, kLeaseLapsed, kReboot, kSupervisorLost, kGone };
 
@@ -110,6 +112,7 @@ struct TaskReported {
   ExitCause cause = ExitCause::kItself;
   uint16_t port = 0;  // with kPrepared
   std::string message;
+  bool own_fault = false;  // with kRefused: the job's, not the node's
 };
 
 // Decisions.

@@ -176,6 +176,7 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
       .Add(status.refusals)
       .Add(status.refused_jobs)
       .Add(status.backoff_until)
+      .Add(absl::string_view(status.refusal))
       .Add(node.revision);
   AddResources(h, interner, node.capacity);
   AddResources(h, interner, node.allocated);
@@ -211,7 +212,8 @@ void AddTask(Hasher& h, const Task& task) {
       .Add(task.before_lost)
       .Add(task.end_cause)
       .Add(task.exit_signal)
-      .Add(task.requeue);
+      .Add(task.requeue)
+      .Add(task.own_fault);
   h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port).Add(task.rank);
   h.Add(task.moves).Add(task.next_node);
   h.Add(task.next_devices.bits[0]).Add(task.next_devices.bits[1]);
@@ -226,6 +228,10 @@ void AddStatus(Hasher& h, const JobStatus& status) {
   h.Add(status.eviction.beneficiary).Add(status.eviction.tasks);
   h.Add(absl::string_view(status.eviction.detail));
   h.Add(absl::string_view(status.message)).Add(status.delayed.size());
+  const Refusals& refusals = status.refusals;
+  h.Add(refusals.own).Add(refusals.starts).Add(refusals.spare).Add(refusals.nodes.size());
+  for (NodeId node : refusals.nodes) h.Add(node);
+  h.Add(refusals.until).Add(refusals.rests);
   for (const DelayedAction& action : status.delayed) {
     h.Add(action.action).Add(action.task).Add(action.attempt).Add(action.due);
     h.Add(absl::string_view(action.message));

@@ -22,6 +22,11 @@ Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue) {
   return Strategy::kBinpack;
 }
 
+bool Avoids(const Refusals& refusals, NodeId node) {
+  return refusals.until != absl::InfinitePast() &&
+         std::binary_search(refusals.nodes.begin(), refusals.nodes.end(), node);
+}
+
 Time PlannedEnd(const Job& job) {
   const Time from = std::max(job.status.start, job.status.bound);
   if (from == absl::InfinitePast()) return absl::InfiniteFuture();

@@ -227,8 +227,7 @@ enum class EndCause : uint8_t {
   kNone,      // it has not, or has no attempt
   kExit,      // by itself: exit_code and exit_signal say how
   kStopped,   // released by decision
-  kRefused,   // its node could not prepare or exec it: the node is to blame (NodeRefused), then
-              // TasksRequeued
+  kRefused,   // it was not prepared or not executed: Task::own_fault says whose fault that is
   kNodeLost,  // its node was lost, rebooted or fenced it
 };
 
@@ -240,8 +239,9 @@ struct Task {
       TaskState::kPending;               // kLost: the state that it returns to when its node does
   EndCause end_cause = EndCause::kNone;  // also once Pending again; kNone while an attempt lives
   uint8_t exit_signal = 0;
-  bool requeue = false;  // kReleasing or kLost: becomes Pending again once gone, instead of ended
-  uint16_t rank = 0;     // in its gang, given with each attempt and kept through it (apply_bind.cc)
+  bool requeue = false;    // kReleasing or kLost: becomes Pending again once gone, instead of ended
+  bool own_fault = false;  // with kRefused: for what the job brought along, not the node's fault
+  uint16_t rank = 0;  // in its gang, given with each attempt and kept through it (apply_bind.cc)
   int32_t exit_code = 0;  // of the latest attempt that ended
   uint32_t attempt = 0;   // starts decided so far
   NodeId node;            // meaningful while it occupies, and afterwards for history
@@ -337,6 +337,25 @@ struct Eviction {
   bool operator==(const Eviction&) const = default;
 };
 
+// Starts of the job that were refused since it last ran whole. What the job brought along (a
+// directory, a user, an image) does not heal: it fails after kMaxOwnRefusals. Faults of nodes are
+// waited out, up to kMaxRefusedStarts. Refusals of tasks beyond the minimum only slow its growth.
+struct Refusals {
+  int32_t own = 0;                    // incidents: for what the job brought along
+  int32_t starts = 0;                 // incidents: by faults of nodes
+  int32_t spare = 0;                  // incidents of tasks beyond the minimum, whoever's fault
+  std::vector<NodeId> nodes;          // that refused what it brought along, ascending
+  Time until = absl::InfinitePast();  // until then `nodes` get none of its tasks
+  bool rests = false;                 // and, while it runs, it asks for no place at all
+  bool operator==(const Refusals&) const = default;
+};
+inline constexpr int32_t kMaxOwnRefusals = 2;     // incidents, or nodes in one incident
+inline constexpr int32_t kMaxRefusedStarts = 16;  // in a row
+inline constexpr size_t kMaxRefusingNodes = 8;    // remembered of one job
+
+// The job is not to be placed there now.
+bool Avoids(const Refusals& refusals, NodeId node);
+
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
 // `message` (requests), `evictions` and `eviction` (TasksReleased); the rest comes with
@@ -356,6 +375,7 @@ struct JobStatus {
   std::vector<DelayedAction> delayed;
   uint32_t evictions = 0;  // so far
   Eviction eviction;       // the latest of them
+  Refusals refusals;
   bool operator==(const JobStatus&) const = default;
 };
 

@@ -37,6 +37,7 @@ Time NextDue(const Job& job, Time after) {
   }
   earliest.Consider(job.start_after);
   earliest.Consider(status.hold_until);
+  earliest.Consider(status.refusals.until);
   if (status.state == JobState::kRunning) earliest.Consider(status.start + job.walltime);
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, earliest);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "core/model/event.h"
 #include "core/model/interner.h"
 
 namespace berth {
@@ -193,6 +194,15 @@ std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after) {
     moves.push_back(found == index.end() ? -1 : found->second);
   }
   return moves;
+}
+
+NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event) {
+  if (event.refusals != status.refusals) status.refused_jobs = RefusedJobs(status, event.job);
+  status.refusals = event.refusals;
+  status.last_refused = event.job;
+  status.backoff_until = event.backoff_until;
+  status.refusal = event.message;
+  return status;
 }
 
 }  // namespace berth

@@ -74,8 +74,18 @@ struct NodeStatus {
   int32_t refused_jobs = 0;  // the same, a job's refusals one after the other counted once
   JobId last_refused;        // whose the latest was
   Time backoff_until = absl::InfinitePast();
+  std::string refusal;  // why it refused the latest
   bool operator==(const NodeStatus&) const = default;
 };
+
+// The reason of a node that is cordoned for what it refused begins so. Taken back when the node
+// boots anew, or by an operator.
+inline constexpr char kCordonedForRefusals[] = "starts refused: ";
+
+// `status` after a refusal that is the node's fault. With as many refusals as before, only the job
+// is another one: it was sent there before the node backed off.
+struct NodeRefused;
+NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event);
 
 // NodeStatus::refused_jobs after one more refusal, of a member of `job`.
 inline int32_t RefusedJobs(const NodeStatus& status, JobId job) {

@@ -119,6 +119,9 @@ struct BlockedVerdict {
   QueueId queue;
   JobId job;
   std::string detail;
+  int32_t backing_off = 0;  // nodes that could hold a task of it, but back off; the first of them
+  NodeId backs_off;         // does so until then
+  Time backs_off_until = absl::InfinitePast();
   Time found = absl::InfinitePast();  // when (StateEditor::Block sets it)
   // Worth another try then, though nothing has happened (StateEditor::Revisit).
   Time revisit = absl::InfiniteFuture();

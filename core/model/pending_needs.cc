@@ -14,6 +14,7 @@ namespace {
 
 bool MayPlace(const JobStatus& status) {
   if (status.suspended || status.cancelled) return false;
+  if (status.refusals.rests && status.state != JobState::kPending) return false;
   return status.state == JobState::kPending || status.state == JobState::kBinding ||
          status.state == JobState::kRunning;
 }
@@ -198,6 +199,9 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   demand.walltime = job.walltime;
   demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
+  if (!job.status.refusals.nodes.empty() && job.status.refusals.until != absl::InfinitePast()) {
+    demand.only = job.id;  // some nodes are left out for it
+  }
   const bool topology = HasTopology(job);
   if (topology) DemandTopology(job, needs, &demand);
   for (const GroupNeed& need : needs.groups) {

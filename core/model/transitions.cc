@@ -49,7 +49,7 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   task.node = placement.node;
   task.devices = placement.devices;
   task.port = 0;
-  task.requeue = false;
+  task.requeue = task.own_fault = false;
   task.end_cause = EndCause::kNone;
   task.start = absl::InfinitePast();
   return task;
@@ -126,8 +126,11 @@ Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
       task.start = now;
       return task;
     }
-    case ReportState::kRefused:
-      return GoneTask(before, EndCause::kRefused, now);
+    case ReportState::kRefused: {
+      Task task = GoneTask(before, EndCause::kRefused, now);
+      task.own_fault = task.end_cause == EndCause::kRefused && report.own_fault;
+      return task;
+    }
     case ReportState::kExited:
       return ExitedTask(before, report, now);
   }

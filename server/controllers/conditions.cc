@@ -33,7 +33,8 @@ absl::Status ValidateConditions(const v1::NodeConditions& conditions) {
 std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeConditions& conditions) {
   const NodeStatus& now = node.status;
   const bool by_agent = absl::StartsWith(now.reason, kByAgent);
-  if (now.cordoned && !by_agent) return std::nullopt;
+  const bool for_refusals = absl::StartsWith(now.reason, kCordonedForRefusals);
+  if (now.cordoned && !by_agent && !for_refusals) return std::nullopt;
   NodeSteered wish{node.id, false, false, ""};
   for (const v1::NodeCondition& condition : conditions.conditions()) {
     const bool drain = condition.effect() == v1::NodeCondition::DRAIN;
@@ -43,6 +44,7 @@ std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeCondition
     wish.draining = drain;
     wish.reason = absl::StrCat(kByAgent, condition.name(), ": ", condition.message());
   }
+  if (for_refusals && !wish.cordoned) return std::nullopt;  // not the agent's to take back
   if (wish.cordoned == now.cordoned && wish.draining == now.draining &&
       (!wish.cordoned || wish.reason == now.reason)) {
     return std::nullopt;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert_agent.h"
 #include "support/log.h"
@@ -39,6 +40,9 @@ class Registrar {
       return absl::AlreadyExistsError(
           absl::StrCat("node ", hello_.node(), " is held by another agent"));
     }
+    const bool cordoned_for_refusals = known != nullptr && known->status.cordoned &&
+                                       !known->status.draining &&
+                                       absl::StartsWith(known->status.reason, kCordonedForRefusals);
     same_agent_ = known != nullptr && known->status.agent_id == hello_.agent_id();
     same_boot_ = known != nullptr && known->status.boot_id == hello_.boot_id();
     if (absl::Status status = CheckIncarnation(known); !status.ok()) return status;
@@ -46,6 +50,12 @@ class Registrar {
     ReadReports();
     MissTasks();
     Repeat();
+    // What kept it from starting tasks may have gone with the boot: it is trusted again.
+    if (cordoned_for_refusals && !same_boot_) {
+      if (absl::Status status = turn_.Emit(NodeSteered{.id = result_.node}); !status.ok()) {
+        return status;
+      }
+    }
     return std::move(result_);
   }
 

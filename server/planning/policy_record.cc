@@ -64,7 +64,7 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   policies.filters = NamesFrom(scheduling.filters());
   policies.scores = NamesFrom(scheduling.scores());
   policies.job_orders = NamesFrom(scheduling.job_orders());
-  policies.lifecycle.drain_after_refusals = config.drain_after_refusals();
+  policies.lifecycle.cordon_after_refusals = config.cordon_after_refusals();
   policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());
@@ -82,7 +82,7 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
 
 std::string PolicyRecordFrom(const config::v1::Server& config) {
   config::v1::Server record;
-  record.set_drain_after_refusals(config.drain_after_refusals());
+  record.set_cordon_after_refusals(config.cordon_after_refusals());
   *record.mutable_scheduling() = config.scheduling();
   // The events tell what these made.
   record.mutable_scheduling()->clear_preemptible_below_priority();

@@ -153,12 +153,9 @@ class OciImage(unittest.TestCase):
     def refused(self, job, image, pattern):
         self.submit(make_job(job, "q", ["true"]), image)
 
-        def message():
-            (task,) = self.cluster.api.tasks(job)
-            return task.message
-        wait_until(lambda: message() != "", 30, "the refusal")
-        self.assertRegex(message(), pattern)
-        self.cluster.berth("job", "cancel", job)
+        self.assertRegex(self.cluster.wait_job(job, "FAILED").status.message, pattern)
+        node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
+        self.assertEqual(node.status.refusals, 0)  # the job's fault, not the node's
 
     def test_refusals(self):
         self.add("1", {}, which="one")

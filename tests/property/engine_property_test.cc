@@ -338,6 +338,8 @@ Policies PoliciesOf(uint32_t seed) {
   return *Policies::Create(config);
 }
 
+constexpr char kOwnFault[] = "what the job brought along";
+
 // A small world whose agents and users act at random; after Calm() nothing fails any more.
 class World {
  public:
@@ -356,6 +358,8 @@ class World {
                                                       : TestCluster::kNoBudget);
     adopted_ += plan.applied ? 1 : 0;
     CheckState(cluster_.state());
+    cluster_.state().nodes().ForEach(
+        [](NodeId, const Node& node) { REQUIRE(node.status.refusal != kOwnFault); });
   }
 
   // Faults stop: nodes are back, holds and limits are lifted, tasks succeed.
@@ -430,6 +434,18 @@ class World {
     }
   }
 
+  // What a job brought along is refused: that is never laid at the node's door.
+  bool RefuseForItself(TaskKey key) {
+    const Task& task = cluster_.job(key.job).tasks[key.task];
+    if (task.state != TaskState::kBound && task.state != TaskState::kStarting) return false;
+    cluster_.Must(TaskReported{.task = key,
+                               .attempt = task.attempt,
+                               .state = ReportState::kRefused,
+                               .message = kOwnFault,
+                               .own_fault = true});
+    return true;
+  }
+
   // One task that an agent could say something of does so.
   void SomeReport() {
     std::vector<TaskKey> tasks;
@@ -445,6 +461,7 @@ class World {
     if (tasks.empty()) return;
     const TaskKey key = tasks[static_cast<size_t>(dice_.Below(static_cast<int>(tasks.size())))];
     const bool fault = !calm_ && dice_.Chance(15);
+    if (fault && dice_.Chance(50) && RefuseForItself(key)) return;
     switch (cluster_.job(key.job).tasks[key.task].state) {
       case TaskState::kBound:
         return cluster_.Report(key.job, key.task,

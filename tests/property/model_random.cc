@@ -184,7 +184,7 @@ EventBody RandomEvents::NodeEvent() {
       return NodeSteered{id, Chance(3), Chance(5), "why"};
     case 4:
       return NodeRefused{id, Up(3), world_.now + absl::Seconds(Up(20)),
-                         JobId{static_cast<uint64_t>(Up(3))}};
+                         JobId{static_cast<uint64_t>(Up(3))}, Chance(50) ? "why" : ""};
     case 5:
       return NodeDeleted{id};
     default:
@@ -308,6 +308,7 @@ EventBody RandomEvents::ReportEvent() {
   event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(6));
   event.exit_code = Chance(2) ? 0 : Up(200);
   if (Chance(3)) event.message = "said";
+  event.own_fault = Chance(2);
   return event;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "clients/agent/identity.h"
 
 namespace berth::simulation {
@@ -40,6 +41,12 @@ void Runner::Discard(const TaskId& id) { preparing_.erase(id); }
 
 void Runner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start&) {
   preparing_.erase(id);
+  if (launch.working_dir() == kMissingDirectory) {
+    TaskEvent refused = Event(id, TaskEvent::Kind::kRefused);
+    refused.fault = v1::TaskReport::JOB;
+    refused.message = absl::StrCat("cannot enter directory ", kMissingDirectory);
+    return after_(absl::ZeroDuration(), std::move(refused));
+  }
   if (!processes_->Spawn(id, launch)) return Tell(id, TaskEvent::Kind::kRefused);
   live_[id] = false;
 }
@@ -73,7 +80,9 @@ void Runner::Finish(const TaskId& id, const Processes::Status& status) {
   event.exit_code = status.exit_code;
   event.exit_signal = status.exit_signal;
   event.cause = status.cause;
-  if (status.phase == Processes::Phase::kLost) {
+  if (status.phase == Processes::Phase::kLost && !status.ran) {
+    event.kind = TaskEvent::Kind::kRefused;  // the agent was killed before it spawned it
+  } else if (status.phase == Processes::Phase::kLost) {
     event.cause = v1::TaskReport::SUPERVISOR_LOST;
     event.exit_signal = SIGKILL;
     event.exit_code = 128 + SIGKILL;

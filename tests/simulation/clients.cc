@@ -80,6 +80,7 @@ void Clients::SetGroup(v1::TaskGroup* group, int most_tasks) {
   };
   add(kRunTimeVariable, absl::ToInt64Milliseconds(dice_.Around(absl::Minutes(2))));
   add(kFailVariable, dice_.Chance(0.2) ? 30 : 0);
+  if (dice_.Chance(0.03)) group->set_working_dir(kMissingDirectory);
 }
 
 v1::Job Clients::MakeJob() {

@@ -19,6 +19,7 @@ namespace berth::simulation {
 // Of a task's environment: how long its processes run, and whether they fail.
 inline constexpr char kRunTimeVariable[] = "SIM_RUN_MS";
 inline constexpr char kFailVariable[] = "SIM_FAIL_PERCENT";
+inline constexpr char kMissingDirectory[] = "/typo";  // no node has it: each refuses such a task
 
 class Processes {
  public:

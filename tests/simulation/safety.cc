@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/model/node.h"
+#include "tests/simulation/processes.h"
 
 namespace berth::simulation {
 namespace {
@@ -350,7 +353,16 @@ void Safety::CheckRoom(size_t node) {
 
 // ---- What the disk kept
 
+void Safety::CheckBlame(const ClusterState& state) {
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    const bool blamed = absl::StrContains(node.status.refusal, kMissingDirectory) ||
+                        absl::StrContains(node.status.reason, kMissingDirectory);
+    if (blamed) Fail("blame", absl::StrCat("node ", node.spec.name, ": ", node.status.refusal));
+  });
+}
+
 void Safety::CheckLoaded(const ClusterState& state) {
+  CheckBlame(state);
   for (const auto& [name, job] : jobs_) {
     if (job.lost || (!job.acked && job.started.empty())) continue;
     const berth::Job* known = state.FindJob(name);

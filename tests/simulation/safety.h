@@ -8,6 +8,7 @@
 //   room       what runs on a node has no more CPU, memory and devices than there are, none twice
 //   kept       a job that was acknowledged is there after every crash, and what was started was
 //              decided; ids of requests give one job
+//   blame      a node is never blamed for what a job brought along
 //   over       a job that was told to have ended stays so, and nothing of it starts any more
 //   own        a job has succeeded only if each of its tasks ran and succeeded, in this incarnation
 //              of the store or before the backup that it goes back to
@@ -68,6 +69,8 @@ class Safety final : public Observer {
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
   void OnFrozen(size_t node, bool frozen) override;
 
+  // No node backs off, or is cordoned, for a directory that a job named wrongly.
+  void CheckBlame(const ClusterState& state);
   // What a server begins with.
   void CheckLoaded(const ClusterState& state);
 

@@ -274,6 +274,7 @@ std::string World::UnwellNodes() {
       return absl::StrCat(name, " is not registered: ", machine->agent()->last_error());
     }
     const bool ready = server_->loop().Read([&](const ClusterState& state, uint64_t) {
+      safety_->CheckBlame(state);
       const Node* node = state.FindNode(name);
       return node != nullptr && node->status.state == NodeState::kReady && !node->status.cordoned;
     });

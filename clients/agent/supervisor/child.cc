@@ -87,6 +87,26 @@ bool IsCommandsFault(int error) {
   }
 }
 
+// The process's limit, which follows what the job asked for, leaves no room for the program.
+bool LimitTooSmall(const SupervisorSpec& spec, int error) {
+  return error == ENOMEM && spec.data_limit_bytes > 0;
+}
+
+// Whose fault it is that a directory cannot be entered: a file system that is away may come back.
+bool IsDirectorysFault(int error) {
+  switch (error) {
+    case ENOENT:
+    case EACCES:
+    case EPERM:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return true;
+    default:
+      return false;
+  }
+}
+
 ChildResult Explain(const Plan& plan, const Failure& failure) {
   const SupervisorSpec& spec = plan.spec;
   const std::string why = std::strerror(failure.error);
@@ -106,10 +126,11 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot become user " + spec.user + ": " + why;
       return result;
     case kDirectory:
+      result.own_fault = IsDirectorysFault(failure.error);
       result.message = "cannot enter directory " + spec.directory + ": " + why;
       return result;
     case kExec:
-      result.refused = !IsCommandsFault(failure.error);
+      result.refused = !IsCommandsFault(failure.error) && !LimitTooSmall(spec, failure.error);
       result.exit_code = result.refused ? 0 : failure.error == ENOENT ? 127 : 126;
       result.message = (failure.error == ENOENT ? "command not found: " : "cannot execute ") +
                        plan.argv[0] + (failure.error == ENOENT ? "" : ": " + why);

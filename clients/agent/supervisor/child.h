@@ -13,8 +13,10 @@ namespace berth {
 
 struct ChildResult {
   pid_t pid = -1;  // > 0: the command runs, as leader of its own process group
-  bool refused =
-      false;  // else: true = the node's fault, false = the command's (exit_code 126 or 127)
+  // Else: false = the command was there to be run, and could not (exit_code 126 or 127); true = it
+  // did not come to that, by the node's fault, or the job's.
+  bool refused = false;
+  bool own_fault = false;
   int exit_code = 0;
   std::string message;
 };

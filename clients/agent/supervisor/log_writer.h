@@ -55,6 +55,7 @@ class LogWriter {
   LogWriter(const std::string& directory, int64_t file_bytes, int64_t files);
   void Append(OutputStream stream, std::string_view data);
   int64_t dropped_bytes() const { return dropped_; }
+  bool written() const { return offsets_[0] + offsets_[1] > 0; }
 
  private:
   int64_t AppendToStream(SegmentWriter& segments, int64_t offset, std::string_view data);

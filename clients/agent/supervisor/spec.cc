@@ -87,6 +87,7 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   }
   if (key == "allow_root") return spec->allow_root = value == "1", true;
   if (key == "container") return spec->container = value == "1", true;
+  if (key == "marks_beginning") return spec->marks_beginning = value == "1", true;
   return false;
 }
 
@@ -130,6 +131,7 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   Put(&out, "prolog_ms", spec.prolog_ms);
   Put(&out, "epilog_ms", spec.epilog_ms);
   Put(&out, "container", spec.container ? 1 : 0);
+  Put(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
   return out;
 }
 
@@ -153,6 +155,8 @@ std::string EncodeStatus(const SupervisorStatus& status) {
   Put(&out, "exit_signal", status.exit_signal);
   Put(&out, "cause", status.cause);
   Put(&out, "message", status.message);
+  Put(&out, "own_fault", status.own_fault ? 1 : 0);
+  Put(&out, "has_output", status.has_output ? 1 : 0);
   Put(&out, "node_problem", status.node_problem);
   return out;
 }
@@ -174,6 +178,10 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->cause = Number(value);
     else if (key == "message")
       status->message = value;
+    else if (key == "own_fault")
+      status->own_fault = value == "1";
+    else if (key == "has_output")
+      status->has_output = value == "1";
     else if (key == "node_problem")
       status->node_problem = value;
     return true;  // a newer supervisor may say more
@@ -198,18 +206,31 @@ int ReadWholeFile(const std::string& path, std::string* out) {
   }
 }
 
-int WriteFileAtomically(const std::string& directory, const std::string& name,
-                        const std::string& data) {
+namespace {
+
+int Replace(const std::string& directory, const std::string& name, const std::string& data,
+            bool sync) {
   const std::string path = directory + "/" + name;
   const std::string temporary = path + ".tmp";
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return errno;
   int error = WriteAll(fd, data);
-  if (error == 0 && fsync(fd) != 0) error = errno;
+  if (error == 0 && sync && fsync(fd) != 0) error = errno;
   if (close(fd) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  return error != 0 ? error : SyncDirectory(directory);
+  return error != 0 || !sync ? error : SyncDirectory(directory);
+}
+
+}  // namespace
+
+int WriteFileAtomically(const std::string& directory, const std::string& name,
+                        const std::string& data) {
+  return Replace(directory, name, data, true);
+}
+
+int ReplaceFile(const std::string& directory, const std::string& name, const std::string& data) {
+  return Replace(directory, name, data, false);
 }
 
 int64_t BoottimeNs() {

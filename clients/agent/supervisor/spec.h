@@ -5,8 +5,8 @@
 //   TASK_DIR/spec      written by the agent before it spawns the supervisor
 //   TASK_DIR/lock      flock held as long as the supervisor lives; taken by the agent, handed over
 //   as fd 3 TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task TASK_DIR/status
-//   replaced atomically, synced: first running or refused, then exited TASK_DIR/stdout.OFFSET,
-//   stderr.OFFSET, order.RECORD   see log_writer.h
+//   replaced atomically, synced: first beginning, then running or refused, then exited
+//   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 
@@ -46,10 +46,15 @@ struct SupervisorSpec {
   // itself. exec_argv: what runs a command inside, before the command's own arguments.
   bool container = false;
   std::vector<std::string> exec_argv, exec_tty_argv;
+  // The supervisor says so before it starts the command (SupervisorStatus::kBeginning): where no
+  // status is, nothing of the command ran.
+  bool marks_beginning = false;
 };
 
 struct SupervisorStatus {
-  enum Phase : int64_t { kNone = 0, kRunning = 1, kRefused = 2, kExited = 3 };
+  // kBeginning is not synced, and need not be: what it tells apart is told only while the machine
+  // has not booted since.
+  enum Phase : int64_t { kNone = 0, kRunning = 1, kRefused = 2, kExited = 3, kBeginning = 4 };
   int64_t phase = kNone;
   int64_t supervisor_pid = 0;
   int64_t pid = 0;  // of the command, and its process group
@@ -57,6 +62,8 @@ struct SupervisorStatus {
   int64_t exit_signal = 0;
   int64_t cause = 0;  // berth.v1.TaskReport.Cause
   std::string message;
+  bool own_fault = false;    // kRefused: for what the job brought along
+  bool has_output = false;   // kRefused: a prolog wrote something
   std::string node_problem;  // what the task's end tells of the node: the epilog failed
 };
 
@@ -70,6 +77,8 @@ int ReadWholeFile(const std::string& path, std::string* out);
 // Temporary file, fsync, rename, fsync of the directory.
 int WriteFileAtomically(const std::string& directory, const std::string& name,
                         const std::string& data);
+// The same without the two fsyncs: whoever reads it sees it, as long as the machine does not boot.
+int ReplaceFile(const std::string& directory, const std::string& name, const std::string& data);
 
 // Nanoseconds of CLOCK_BOOTTIME.
 int64_t BoottimeNs();

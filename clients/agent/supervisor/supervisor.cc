@@ -106,6 +106,7 @@ bool Supervisor::MakePipes() {
 
 void Supervisor::Begin() {
   if (spec_.prolog.empty()) return StartTask();
+  ReplaceFile(directory_, "status", EncodeStatus(status_));  // an epilog is due from here on
   if (StartHook(spec_.prolog, spec_.prolog_ms, Phase::kProlog)) return;
   end_phase_ = SupervisorStatus::kRefused;
   Clean(Phase::kCleaning);
@@ -124,11 +125,25 @@ bool Supervisor::StartHook(const std::vector<std::string>& argv, int64_t timeout
   return true;
 }
 
+// From here on the command may have run: whoever finds this supervisor dead must know. Without room
+// for that it is not started.
+bool Supervisor::MarkBeginning() {
+  status_.phase = SupervisorStatus::kBeginning;
+  const int error = ReplaceFile(directory_, "status", EncodeStatus(status_));
+  if (error == 0) return true;
+  Note(std::string("cannot write the task's status: ") + std::strerror(error));
+  end_phase_ = SupervisorStatus::kRefused;
+  Clean(Phase::kCleaning);
+  return false;
+}
+
 void Supervisor::StartTask() {
+  if (!MarkBeginning()) return;
   const ChildResult child = StartChild(spec_, output_ends_[0], output_ends_[1]);
   if (!child.message.empty()) Note(child.message);
   if (child.pid <= 0) {
     status_.exit_code = child.exit_code;
+    status_.own_fault = child.own_fault;
     end_phase_ = child.refused ? SupervisorStatus::kRefused : SupervisorStatus::kExited;
     return Clean(Phase::kCleaning);
   }
@@ -176,6 +191,7 @@ void Supervisor::Finish() {
   group_.Remove();
   RemoveDirectories();
   status_.phase = end_phase_;
+  status_.has_output = log_->written();
   WriteStatus();
 }
 

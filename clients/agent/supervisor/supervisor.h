@@ -37,6 +37,7 @@ class Supervisor {
   bool OpenFiles();
   bool MakePipes();
   void Begin();
+  bool MarkBeginning();
   void StartTask();
   bool StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase);
   void OnPrologExit(int wait_status);

@@ -224,6 +224,7 @@ TEST_CASE("Start and Kill of an unknown task are answered") {
   const auto reports = SentReports(agent);
   REQUIRE(reports.size() == 2);
   CHECK(reports[0].state() == TaskReport::REFUSED);
+  CHECK(reports[0].fault() == TaskReport::NODE);
   CHECK(reports[1].state() == TaskReport::EXITED);
   CHECK(reports[1].cause() == TaskReport::KILLED);
   agent.Prepare(Key(2));  // it must not start after its end was reported
@@ -290,7 +291,8 @@ TEST_CASE("a lapsed lease kills strict tasks only, and nothing strict starts unt
   CHECK(agent.runner.Take() == Calls{"prepare 5-0-1 port"});
   bool refused = false;
   for (const auto& report : SentReports(agent)) {
-    refused |= ToTaskId(report.key()) == Id(4) && report.state() == TaskReport::REFUSED;
+    refused |= ToTaskId(report.key()) == Id(4) && report.state() == TaskReport::REFUSED &&
+               report.fault() == TaskReport::NODE;
   }
   CHECK(refused);
 }
@@ -442,6 +444,8 @@ TEST_CASE("devices: unknown and held ones are refused, those of a dying task are
   auto reports = SentReports(agent);
   REQUIRE(reports.size() == 2);
   CHECK(reports[0].message() == "device gpu-9 is not on this node");
+  CHECK(reports[0].fault() == TaskReport::NODE);
+  CHECK(reports[1].fault() == TaskReport::NODE);
   CHECK(reports[1].message() == "device gpu-0 is held by task 1-0-1");
   agent.Kill(Key(1));
   agent.runner.Take();
@@ -529,6 +533,7 @@ TEST_CASE(
   const auto reports = SentReports(agent);
   REQUIRE(reports.size() == 2);
   CHECK(reports[0].state() == TaskReport::REFUSED);
+  CHECK(reports[0].fault() == TaskReport::NODE);
   CHECK(reports[1].state() == TaskReport::EXITED);
   agent.journal.next_error = absl::OkStatus();
   agent.Advance(absl::Seconds(2));

@@ -48,8 +48,7 @@ TEST_CASE("death by a signal is told") {
   CHECK(exited.exit_code == 128 + SIGSEGV);
 }
 
-TEST_CASE(
-    "a command that is not there is the task's failure, a directory that is not there the node's") {
+TEST_CASE("a command that is not there is an end of its own, a directory that is not there none") {
   Fixture f;
   f.launch.add_command("berth-no-such-program");
   f.StartLaunch(kTask);

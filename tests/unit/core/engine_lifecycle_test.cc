@@ -60,7 +60,7 @@ TEST_CASE("a refusal sends the gang back without a retry, and its node backs off
   cluster.Settle();
   CHECK(cluster.StateOf(job) == "Restarting");
   CHECK(cluster.Tasks(job) == "L.");
-  CHECK(cluster.status(job).message == "worker-1 was not prepared on n2");
+  CHECK(cluster.status(job).message == "worker-1: its start was refused (refused by n2)");
   cluster.GoneAll(job);
   CHECK(cluster.StateOf(job) == "Binding");
   CHECK(cluster.Where(job) == "n1 n3");
@@ -68,62 +68,6 @@ TEST_CASE("a refusal sends the gang back without a retry, and its node backs off
   CHECK(cluster.status(job).starts == 2);
   CHECK(cluster.node("n2").status.refusals == 1);
   CHECK(cluster.node("n2").status.backoff_until == cluster.now() + kSecond);
-}
-
-TEST_CASE("back-off doubles with each refusal; one job alone never drains a node") {
-  TestCluster cluster;
-  cluster.AddNode("n1");
-  const JobId job = cluster.Submit("j", Gang(1));
-  const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
-  for (const Duration wait : waits) {
-    cluster.Settle();
-    REQUIRE(cluster.Tasks(job) == "B");
-    cluster.Report(job, 0, ReportState::kRefused);
-    cluster.Settle();
-    CHECK(cluster.Tasks(job) == ".");
-    CHECK(cluster.node("n1").status.backoff_until == cluster.now() + wait);
-    CHECK(PlanCycle(cluster.state(), cluster.policies(), cluster.now(), 1000).wake_at ==
-          cluster.now() + wait);
-    cluster.Advance(wait - absl::Milliseconds(1));
-    CHECK(cluster.Tasks(job) == ".");
-    cluster.Advance(absl::Milliseconds(1));
-  }
-  for (int more = 0; more < 6; ++more) {
-    cluster.Report(job, 0, ReportState::kRefused);
-    cluster.Settle();
-    cluster.Advance(absl::Hours(1));
-  }
-  CHECK_FALSE(cluster.node("n1").status.draining);
-}
-
-TEST_CASE("refusing several jobs in a row drains the node") {
-  TestCluster cluster;
-  cluster.AddNode("n1");
-  for (int number = 1; number <= 5; ++number) {
-    CHECK_FALSE(cluster.node("n1").status.draining);
-    const JobId job = cluster.Submit(absl::StrCat("j", number), Gang(1));
-    cluster.Settle();
-    REQUIRE(cluster.Tasks(job) == "B");
-    cluster.Report(job, 0, ReportState::kRefused);
-    cluster.Settle();
-    cluster.Must(JobCancelled{.id = job, .reason = "enough"});
-    cluster.Settle();
-    cluster.Advance(absl::Hours(1));
-  }
-  CHECK(cluster.node("n1").status.draining);
-  CHECK(cluster.node("n1").status.reason == "refused 5 jobs in a row");
-}
-
-TEST_CASE("a node that prepares a task is trusted again") {
-  TestCluster cluster;
-  cluster.AddNode("n1");
-  const JobId job = cluster.Submit("j", Gang(1));
-  cluster.Settle();
-  cluster.Report(job, 0, ReportState::kRefused);
-  cluster.Settle();
-  cluster.Advance(kSecond);
-  cluster.PrepareAll(job);
-  CHECK(cluster.node("n1").status.refusals == 0);
 }
 
 TEST_CASE("a member that is not prepared in time blames its node") {

@@ -1,6 +1,7 @@
 // From a decision to the agents: Prepare, Start, Kill, with places and ranks; reports and acks.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
 #include "server/convert_cold.h"
@@ -236,6 +237,27 @@ TEST_CASE("dispatch: a member that refuses returns the gang without using a retr
   b.mute = false;
   world.Advance(absl::Minutes(1));  // back-off; both agents fall silent, which is another matter
   CHECK(world.job(job).status.state != JobState::kFailed);
+}
+
+TEST_CASE("dispatch: what the job brought along fails it, and is counted; no node is blamed") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId job = world.Submit("typo");
+  for (int start = 1; start <= 2; ++start) {
+    REQUIRE(world.task(job).state == TaskState::kBound);
+    Agent& agent = world.task(job).node == world.node("n1").id ? a : b;
+    v1::TaskReport refusal =
+        agent.ReportFor(job, 0, static_cast<uint32_t>(start), v1::TaskReport::REFUSED);
+    refusal.set_fault(v1::TaskReport::JOB);
+    refusal.set_message("cannot enter /typo");
+    agent.Report(refusal);
+    world.Run();
+  }
+  CHECK(world.job(job).status.state == JobState::kFailed);
+  CHECK(absl::StrContains(world.job(job).status.message, "(refused by n1 and n2)"));
+  CHECK(world.node("n1").status.refusals + world.node("n2").status.refusals == 0);
 }
 
 TEST_CASE("reports: acked only when durable; repeats are acked and change nothing") {

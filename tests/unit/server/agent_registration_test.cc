@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "server/convert_node.h"
 #include "server/validation/hello.h"
 #include "tests/unit/server/loop_world.h"
@@ -49,6 +50,27 @@ TEST_CASE("registration: the same agent takes over; the old stream is closed") {
   CHECK(old_link->closed);
   world.gateway->OnClosed(old_session);  // the old stream's end does not end the new session
   CHECK(world.gateway->CurrentSession(world.node("n1").id) == agent.session);
+}
+
+TEST_CASE("registration: a reboot takes back the cordon for refused starts, and nobody else's") {
+  for (const bool for_refusals : {true, false}) {
+    for (const bool rebooted : {true, false}) {
+      World world;
+      Agent agent(&world, "n1");
+      agent.Connect();
+      const std::string why = for_refusals ? "5 jobs in a row" : "by an operator";
+      const std::string reason = absl::StrCat(for_refusals ? kCordonedForRefusals : "", why);
+      const NodeId node = world.node("n1").id;
+      const auto cordon = [&](Turn& turn) {
+        REQUIRE(turn.Emit(NodeSteered{node, true, false, reason}).ok());
+      };
+      REQUIRE(world.loop->Post(cordon).ok());
+      world.Run();
+      if (rebooted) agent.boot_id = "boot-2";
+      agent.Connect();
+      CHECK(world.node("n1").status.cordoned == !(for_refusals && rebooted));
+    }
+  }
 }
 
 TEST_CASE("registration: another agent cannot take a name in use") {

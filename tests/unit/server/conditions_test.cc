@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
+
 namespace berth {
 namespace {
 
@@ -57,6 +59,17 @@ TEST_CASE("an operator's word stands against the agent's") {
   const auto full = Conditions({{"disk-space", v1::NodeCondition::DRAIN}});
   CHECK_FALSE(SteeringFor(node, full).has_value());
   CHECK_FALSE(SteeringFor(node, {}).has_value());
+}
+
+TEST_CASE(
+    "a cordon for refused starts gives way to the agent's, and is not the agent's to take back") {
+  Node node;
+  node.status.cordoned = true;
+  node.status.reason = absl::StrCat(kCordonedForRefusals, "5 jobs in a row");
+  CHECK_FALSE(SteeringFor(node, {}).has_value());
+  const auto drained = SteeringFor(node, Conditions({{"disk-space", v1::NodeCondition::DRAIN}}));
+  REQUIRE(drained.has_value());
+  CHECK(drained->draining);
 }
 
 TEST_CASE("conditions are bounded") {

@@ -54,7 +54,10 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"limits: {jobsPerCall: 1001}", "limits.jobs_per_call: must be 1..1000, is 1001"},
       {"limits: {tasksPerJob: -1}", "limits.tasks_per_job: must be 1..30000, is -1"},
       {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
-      {"drainAfterRefusals: -2", "drain_after_refusals: must be 1..1000, is -2"},
+      {"cordonAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
+      {"drainAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
+      {"drainAfterRefusals: 3\ncordonAfterRefusals: 4",
+       "drain_after_refusals: is the older name of cordon_after_refusals: say one of them"},
       {"lese: 3s", "lease"},
       {"log: {level: loud}", "log.level: must be trace, debug, info, warn or error, is \"loud\""},
       {"scheduling: {actions: [allocate, conquer]}", "scheduling: unknown action \"conquer\""},
@@ -74,6 +77,10 @@ TEST_CASE("config: each wrong value is refused with its reason") {
   INFO(status);
   CHECK(absl::IsInvalidArgument(status));
   CHECK(status.message().find(words) != absl::string_view::npos);
+}
+
+TEST_CASE("config: the older name of cordonAfterRefusals is still read") {
+  CHECK(Complete("drainAfterRefusals: 3").ok());
 }
 
 TEST_CASE("config: all violations at once") {

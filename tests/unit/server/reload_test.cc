@@ -37,7 +37,7 @@ scheduling:
   eviction: {minRuntime: 1m, cooldown: 2m, minGain: 3m, maxVictims: 5, gangGrace: 6m}
   preemptibleBelowPriority: 7
   topology: {gangs: {highestTier: 2, patience: 8m}}
-drainAfterRefusals: 8
+cordonAfterRefusals: 8
 finishedJobTtl: 9h
 history: 10h
 log: {level: error}
@@ -60,7 +60,7 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(policies.eviction.min_gain == absl::Minutes(3));
   CHECK(policies.eviction.max_victims == 5);
   CHECK(policies.eviction.gang_grace == absl::Minutes(6));
-  CHECK(policies.lifecycle.drain_after_refusals == 8);
+  CHECK(policies.lifecycle.cordon_after_refusals == 8);
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).preemptible_below_priority == 7);
   CHECK_FALSE(JobDefaultsFrom(ConfigOf("").value()).preemptible_below_priority.has_value());
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).gangs.highest_tier == 2);
@@ -79,7 +79,7 @@ TEST_CASE("reload: what the log keeps makes the same policies again") {
   REQUIRE(record.ParseFromString(PolicyRecordFrom(ConfigOf(kLiveYaml).value())));
   const PolicyConfig policies = PolicyConfigFrom(record);
   CHECK(policies.backfill.conservative_depth == 4);
-  CHECK(policies.lifecycle.drain_after_refusals == 8);
+  CHECK(policies.lifecycle.cordon_after_refusals == 8);
   CHECK(policies.filters == PolicyConfig{}.filters);
   CHECK(record.listen().empty());
 }

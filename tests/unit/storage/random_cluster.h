@@ -237,7 +237,7 @@ class RandomCluster {
         return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text()};
       case 4:
         return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20)),
-                           JobId{random_.Below(3)}};
+                           JobId{random_.Below(3)}, random_.Text()};
       case 5:
         return NodeDeleted{node->id};
       default:
@@ -416,6 +416,7 @@ class RandomCluster {
         report.cause = random_.Any(ExitCause::kGone);
         report.port = static_cast<uint16_t>(random_.Below(65536));
         report.message = random_.Text();
+        report.own_fault = random_.Coin();
         return report;
       }
     }

@@ -172,7 +172,8 @@ class RandomValues {
             .refusals = Count(1 << 30),
             .refused_jobs = Count(1 << 30),
             .last_refused = JobId{Uint64()},
-            .backoff_until = AnyTime()};
+            .backoff_until = AnyTime(),
+            .refusal = Text()};
   }
 
   HyperNodeSpec AnyHyperNodeSpec() {
@@ -309,7 +310,21 @@ class RandomValues {
                          .reason = Any(ReleaseReason::kGangExpired),
                          .beneficiary = JobId{Uint64()},
                          .tasks = Int32(),
-                         .detail = Text()}};
+                         .detail = Text()},
+            .refusals = AnyRefusals()};
+  }
+  Refusals AnyRefusals() {
+    if (Coin()) return {};
+    Refusals refusals{.own = Count(1 << 30),
+                      .starts = Count(1 << 30),
+                      .spare = Count(1 << 30),
+                      .nodes = {},
+                      .until = AnyTime(),
+                      .rests = Coin()};
+    for (uint32_t node = 0; Coin() && node < kMaxRefusingNodes; ++node) {
+      refusals.nodes.push_back(NodeId{node});
+    }
+    return refusals;
   }
   Placement AnyPlacement() { return {Uint32(), NodeId{Uint32()}, Devices()}; }
   std::vector<Placement> Placements() {
@@ -327,6 +342,7 @@ class RandomValues {
             .end_cause = Any(EndCause::kNodeLost),
             .exit_signal = static_cast<uint8_t>(Uint32()),
             .requeue = Coin(),
+            .own_fault = Coin(),
             .rank = static_cast<uint16_t>(Uint32()),
             .exit_code = Int32(),
             .attempt = Uint32(),
@@ -362,7 +378,7 @@ class RandomValues {
       case 7:
         return NodeSteered{node, Coin(), Coin(), Text()};
       case 8:
-        return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}};
+        return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}, Text()};
       case 9:
         return NodeDeleted{node};
       case 10:
@@ -376,10 +392,15 @@ class RandomValues {
       case 14:
         return JobDeleted{job};
       case 15:
-        return TaskReported{TaskKey{job, Uint32()},          Uint32(),
-                            Any(ReportState::kExited),       Int32(),
-                            static_cast<uint8_t>(Uint32()),  Any(ExitCause::kGone),
-                            static_cast<uint16_t>(Uint32()), Text()};
+        return TaskReported{TaskKey{job, Uint32()},
+                            Uint32(),
+                            Any(ReportState::kExited),
+                            Int32(),
+                            static_cast<uint8_t>(Uint32()),
+                            Any(ExitCause::kGone),
+                            static_cast<uint16_t>(Uint32()),
+                            Text(),
+                            Coin()};
       case 16:
         return TasksBound{job, Coin(), Placements()};
       case 17:

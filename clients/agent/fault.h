@@ -1,0 +1,27 @@
+// Whose fault it is that a task cannot be started: the node's, unless a status says that it is what
+// the job brought along. docs/agent.md has the table of causes.
+#ifndef BERTH_CLIENTS_AGENT_FAULT_H_
+#define BERTH_CLIENTS_AGENT_FAULT_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "berth/v1/agent.pb.h"
+
+namespace berth {
+
+inline constexpr absl::string_view kJobsFault = "berth/jobs-fault";
+
+// The same error, as the job's fault. OK stays OK.
+inline absl::Status JobsFault(absl::Status status) {
+  status.SetPayload(kJobsFault, absl::Cord());
+  return status;
+}
+
+inline v1::TaskReport::Fault FaultOf(const absl::Status& status) {
+  return status.GetPayload(kJobsFault).has_value() ? v1::TaskReport::JOB : v1::TaskReport::NODE;
+}
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_FAULT_H_

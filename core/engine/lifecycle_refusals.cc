@@ -1,0 +1,270 @@
+// Starts that were refused, or not prepared in time: whose fault that was, and what follows.
+//
+// By the node's fault (no disk space, no process, a failed prolog, no answer in time) the node
+// backs off, twice as long each time, and is cordoned once several jobs in a row met that: nothing
+// new goes there, and what runs there goes on. Refusals while a node backs off are of the same
+// incident: they were sent there before. The job uses no retry and is tried elsewhere, from the
+// third time on after a wait that doubles; after kMaxRefusedStarts in a row it fails.
+//
+// What the job brought along (a directory, a user, an image) counts against no node. The job alone
+// avoids the node for a moment, so that another one is tried first; it fails with the second
+// incident, or at once if two nodes refused the gang for it.
+//
+//   worker-0 refused by n1, own fault   n1 avoided until now + 5 s, the gang starts again without
+//   it worker-0 refused by n2, own fault   Failed "worker-0: cannot enter /typo (refused by n1 and
+//   n2)"
+//
+// Refusals of tasks beyond the minimum never end a job: it asks for no more places for a while.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/engine/lifecycle_steps.h"
+
+namespace berth {
+namespace {
+
+constexpr Duration kAvoidNode = absl::Seconds(5);  // that refused what the job brought along
+constexpr int32_t kStartsWithoutWait = 2;          // by faults of nodes
+
+bool Refused(const Task& task) {
+  return task.state == TaskState::kFailed && task.end_cause == EndCause::kRefused;
+}
+
+bool PrepareTimedOut(const Look& look, const Task& task) {
+  return task.state == TaskState::kBound && task.since + look.job.prepare_timeout <= look.now;
+}
+
+// Doubles with each refusal in a row.
+Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
+  Duration wait = parameters.refusal_backoff;
+  for (int32_t i = 1; i < refusals && wait < parameters.refusal_backoff_max; ++i) wait *= 2;
+  return std::min(wait, parameters.refusal_backoff_max);
+}
+
+// One incident of a job.
+struct Incident {
+  TaskList tasks;             // refused, or not prepared in time
+  std::vector<NodeId> own;    // nodes that refused what the job brought along, ascending
+  std::vector<NodeId> nodes;  // whose own fault it was, ascending
+  uint32_t first = 0;         // the task that the message tells of
+  bool spare = false;         // the job keeps its minimum without them
+};
+
+void SortOnce(std::vector<NodeId>& nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+}
+
+std::string NodeNames(const Look& look, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (NodeId id : nodes) {
+    const Node* node = look.state.nodes().Find(id);
+    if (node != nullptr) names.push_back(node->spec.name);
+  }
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+  }
+  return text;
+}
+
+std::string TextOf(const Look& look, uint32_t task) {
+  return std::string(look.state.TaskMessage({look.job.id, task}));
+}
+
+// "worker-0: cannot enter /typo (refused by n1 and n2)"
+std::string Message(const Look& look, const Incident& incident, const std::vector<NodeId>& nodes) {
+  const uint32_t task = incident.first;
+  const std::string label = TaskLabel(look.job, task);
+  if (!Refused(look.job.tasks[task])) {
+    return absl::StrCat(label, " was not prepared within ",
+                        absl::FormatDuration(look.job.prepare_timeout), OnNode(look, task));
+  }
+  const std::string text = TextOf(look, task);
+  const std::string by = NodeNames(look, nodes);
+  return absl::StrCat(label, ": ", text.empty() ? "its start was refused" : text,
+                      by.empty() ? "" : absl::StrCat(" (refused by ", by, ")"));
+}
+
+Incident IncidentOf(const Look& look, TaskList tasks) {
+  Incident incident;
+  incident.tasks = std::move(tasks);
+  incident.first = incident.tasks[0];
+  for (uint32_t task : incident.tasks) {
+    const Task& value = look.job.tasks[task];
+    const bool own = Refused(value) && value.own_fault;
+    if (own && incident.own.empty()) incident.first = task;
+    (own ? incident.own : incident.nodes).push_back(value.node);
+  }
+  SortOnce(incident.own);
+  SortOnce(incident.nodes);
+  return incident;
+}
+
+// Members of a group that began later than the job and cannot start without those that leave.
+void AddBrokenGroups(const Job& job, TaskList* leaving) {
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    const GroupTally& tally = job.tallies[g];
+    const auto in_group = [&](uint32_t task) { return GroupOf(job, task) == g; };
+    const bool started = tally.In(TaskState::kStarting) + tally.In(TaskState::kRunning) > 0;
+    if (started || std::none_of(leaving->begin(), leaving->end(), in_group)) continue;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
+      if (Holds(job.tasks[group.first_task + i])) leaving->push_back(group.first_task + i);
+    }
+  }
+  std::sort(leaving->begin(), leaving->end());
+  leaving->erase(std::unique(leaving->begin(), leaving->end()), leaving->end());
+}
+
+// ---- The node's side
+
+std::string WhyRefused(const Look& look, const Incident& incident, NodeId node) {
+  for (uint32_t task : incident.tasks) {
+    const Task& value = look.job.tasks[task];
+    if (value.node != node || (Refused(value) && value.own_fault)) continue;
+    if (!Refused(value)) return "a task was not prepared in time";
+    return TextOf(look, task);
+  }
+  return "";
+}
+
+// One refusal a node, however many members it turned away at once.
+void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
+  const Node* node = look.state.nodes().Find(id);
+  if (node == nullptr) return;
+  const bool again = node->status.backoff_until > look.now;
+  if (again && node->status.last_refused == look.job.id) return;
+  const int32_t refusals = node->status.refusals + (again ? 0 : 1);
+  const std::string why = WhyRefused(look, incident, id);
+  step->push_back(NodeRefused{.id = id,
+                              .refusals = refusals,
+                              .backoff_until = again
+                                                   ? node->status.backoff_until
+                                                   : look.now + Backoff(look.parameters, refusals),
+                              .job = look.job.id,
+                              .message = why});
+  if (again) return;
+  // Different jobs: one that is refused everywhere must not take the cluster away.
+  const int32_t jobs = RefusedJobs(node->status, look.job.id);
+  const int32_t bound = look.parameters.cordon_after_refusals;
+  if (bound == 0 || jobs < bound || node->status.cordoned) return;
+  step->push_back(NodeSteered{.id = id,
+                              .cordoned = true,
+                              .draining = node->status.draining,
+                              .reason = absl::StrCat(kCordonedForRefusals, jobs, " jobs in a row",
+                                                     why.empty() ? "" : ", the last: ", why)});
+}
+
+// ---- The job's side
+
+void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
+  refusals->nodes.insert(refusals->nodes.end(), nodes.begin(), nodes.end());
+  SortOnce(refusals->nodes);
+  if (refusals->nodes.size() <= kMaxRefusingNodes) return;
+  refusals->nodes = nodes;  // the latest
+  refusals->nodes.resize(std::min(refusals->nodes.size(), kMaxRefusingNodes));
+}
+
+Refusals Counted(const Look& look, const Incident& incident) {
+  Refusals refusals = look.job.status.refusals;
+  Remember(incident.own, &refusals);
+  const bool running = look.job.status.state == JobState::kRunning;
+  if (incident.spare) {
+    ++refusals.spare;
+    refusals.rests = true;
+    refusals.until = look.now + Backoff(look.parameters, refusals.spare);
+  } else if (!incident.own.empty()) {
+    ++refusals.own;
+    refusals.until = look.now + kAvoidNode;
+  } else {
+    ++refusals.starts;
+    refusals.rests = running && refusals.starts > kStartsWithoutWait;
+    if (!refusals.rests) return refusals;
+    refusals.until = look.now + Backoff(look.parameters, refusals.starts - kStartsWithoutWait);
+  }
+  return refusals;
+}
+
+// Why the job is not tried again; empty if it is.
+std::string WhyGivenUp(const Look& look, const Incident& incident, const Refusals& refusals) {
+  if (incident.spare) return "";
+  const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
+  if (own && !incident.own.empty()) return Message(look, incident, refusals.nodes);
+  if (refusals.starts < kMaxRefusedStarts) return "";
+  return absl::StrCat(Message(look, incident, incident.nodes), "; ", refusals.starts,
+                      " starts in a row were refused");
+}
+
+Time HoldUntil(const Look& look, const Incident& incident, const Refusals& refusals) {
+  const int32_t waits = refusals.starts - kStartsWithoutWait;
+  if (!incident.own.empty() || waits <= 0) return absl::InfinitePast();
+  return look.now + Backoff(look.parameters, waits);
+}
+
+// What cannot start without these tasks goes back to the queue with them.
+void TakeBack(const Look& look, const Incident& incident, const Refusals& refusals, Step* step) {
+  const auto told = [&](JobStatus& status) {
+    status.refusals = refusals;
+    status.message = Message(look, incident, incident.own.empty() ? incident.nodes : incident.own);
+  };
+  TaskList leaving = incident.tasks;
+  const bool timed_out = look.job.tasks[leaving[0]].state == TaskState::kBound;
+  const ReleaseReason reason =
+      timed_out ? ReleaseReason::kPrepareTimeout : ReleaseReason::kGangBroken;
+  if (look.job.status.state == JobState::kBinding && !incident.spare) {
+    JobStatus status = look.job.status;
+    told(status);
+    Step restart = RestartJob(look, reason, status.message, HoldUntil(look, incident, refusals),
+                              status.retries, /*rerun_all=*/false);
+    std::get<JobStatusChanged>(restart.back()).status.refusals = refusals;
+    std::move(restart.begin(), restart.end(), std::back_inserter(*step));
+    return;
+  }
+  if (look.job.status.state == JobState::kRunning) AddBrokenGroups(look.job, &leaving);
+  Requeue(look, leaving, reason, step);
+  step->push_back(WithStatus(look, told));
+}
+
+}  // namespace
+
+Step AnswerRefusals(const Look& look) {
+  const GroupTally tally = TallyOf(look.job);
+  if (tally.In(TaskState::kFailed) + tally.In(TaskState::kBound) == 0) return {};
+  TaskList tasks = TasksWhere(
+      look.job, [&](const Task& task) { return Refused(task) || PrepareTimedOut(look, task); });
+  if (tasks.empty()) return {};
+  Incident incident = IncidentOf(look, std::move(tasks));
+  incident.spare = KeepsMinimum(look.job, incident.tasks);
+  Step step;
+  for (NodeId node : incident.nodes) Blame(look, incident, node, &step);
+  const Refusals refusals = Counted(look, incident);
+  if (const std::string why = WhyGivenUp(look, incident, refusals); !why.empty()) {
+    Step end = Conclude(look, JobState::kFailed, why);
+    std::get<JobStatusChanged>(end.back()).status.refusals = refusals;
+    std::move(end.begin(), end.end(), std::back_inserter(step));
+    return step;
+  }
+  TakeBack(look, incident, refusals, &step);
+  return step;
+}
+
+Step EndRefusals(const Look& look) {
+  const Refusals& refusals = look.job.status.refusals;
+  if (refusals == Refusals{}) return {};
+  const GroupTally tally = TallyOf(look.job);
+  const int32_t runs = tally.In(TaskState::kRunning) + tally.In(TaskState::kSucceeded);
+  if (look.job.status.state == JobState::kRunning &&
+      runs == static_cast<int32_t>(look.job.tasks.size())) {
+    return {WithStatus(look, [](JobStatus& status) { status.refusals = {}; })};
+  }
+  if (refusals.until == absl::InfinitePast() || refusals.until > look.now) return {};
+  return {WithStatus(look, [](JobStatus& status) {
+    status.refusals.until = absl::InfinitePast();
+    status.refusals.rests = false;
+  })};
+}
+
+}  // namespace berth

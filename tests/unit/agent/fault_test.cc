@@ -1,0 +1,253 @@
+// Whose fault a refused start is: a test for each row of the table in docs/agent.md, "Whose fault".
+// What only the book of tasks can refuse is in logic_test.cc; images that do not unpack are in
+// tests/unit/images.
+#include "clients/agent/fault.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "clients/agent/images.h"
+#include "clients/agent/supervisor/child.h"
+#include "clients/agent/task_users.h"
+#include "tests/unit/agent/logic_world.h"
+#include "tests/unit/agent/process_world.h"
+
+namespace berth {
+namespace {
+
+using namespace testing;  // NOLINT
+using v1::TaskReport;
+
+constexpr auto kJob = v1::TaskReport::JOB;
+constexpr auto kNode = v1::TaskReport::NODE;
+
+std::string DirectoryOf(const Fixture& f, const TaskId& id) {
+  return absl::StrCat(f.state.path(), "/tasks/", ToString(id));
+}
+
+// ---- The job's
+
+TEST_CASE("fault: a working directory that is not there, or may not be entered, is the job's") {
+  Fixture f;
+  f.launch.add_command("true");
+  f.launch.set_working_dir("/no/such/directory");
+  f.StartLaunch(kTask);
+  const TaskEvent missing = f.Await(kTask, Kind::kRefused);
+  CHECK(missing.fault == kJob);
+  CHECK(missing.message == "cannot enter directory /no/such/directory: No such file or directory");
+  CHECK_FALSE(missing.has_output);
+  f.launch.set_working_dir("/etc/passwd");
+  f.StartLaunch({2, 0, 1});
+  CHECK(f.Await({2, 0, 1}, Kind::kRefused).fault == kJob);
+}
+
+TEST_CASE("fault: a user that the job asks for is the job's, the node's own user the node's") {
+  const TaskUsers users("berth-no-such-user", {{"x", "berth-no-such-user"}}, false);
+  CHECK(FaultOf(users.Find("x").status()) == kJob);
+  CHECK(FaultOf(users.Find("stranger").status()) == kJob);
+  CHECK(FaultOf(users.Find("").status()) == kNode);
+}
+
+TEST_CASE("fault: the name of an image is the job's") {
+  TemporaryDirectory store("/tmp");
+  for (const char* name : {"team/tyop", "team/tyop:1", "../etc", ""}) {
+    CHECK(FaultOf(FindImage(store.path(), name).status()) == kJob);
+  }
+  CHECK(FaultOf(FindImage("", "any").status()) == kJob);  // this node has no images
+  Fixture f;
+  f.launch.set_image("team/tyop");
+  f.runner->Prepare(kTask, f.launch, false);
+  CHECK(f.Await(kTask, Kind::kRefused).fault == kJob);
+  CHECK_FALSE(std::filesystem::exists(DirectoryOf(f, kTask)));
+}
+
+TEST_CASE("fault: an image that berth-image finds wrong is the job's, want of room the node's") {
+  Fixture f;
+  if (geteuid() != 0) return;
+  TemporaryDirectory store("/tmp");
+  std::filesystem::create_directories(store.path() + "/broken");
+  std::ofstream(store.path() + "/broken/oci-layout") << R"({"imageLayoutVersion":"1.0.0"})";
+  f.config.mutable_images()->set_directory(store.path());
+  f.Restart();
+  f.launch.set_image("broken");
+  f.runner->Prepare(kTask, f.launch, false);
+  const TaskEvent refused = f.Await(kTask, Kind::kRefused);
+  INFO(refused.message);
+  CHECK(refused.fault == kJob);
+}
+
+TEST_CASE("fault: a command that is not there, or cannot run, is its own end, and no refusal") {
+  Fixture f;
+  f.launch.add_command("berth-no-such-program");
+  f.StartLaunch(kTask);
+  CHECK(f.Await(kTask, Kind::kExited).exit_code == 127);
+  f.launch.set_command(0, "/etc/passwd");
+  f.StartLaunch({2, 0, 1});
+  CHECK(f.Await({2, 0, 1}, Kind::kExited).exit_code == 126);
+}
+
+TEST_CASE("fault: limits too small for the program are its own end, and no refusal") {
+  config::v1::Agent config;
+  config.mutable_cgroups()->set_mode(config::v1::ControlGroups::OFF);
+  Fixture f("/tmp", config);
+  f.launch.set_memory_bytes(4096);  // as RLIMIT_DATA
+  f.Start(kTask, "true");
+  const TaskEvent exited = f.Await(kTask, Kind::kExited);
+  CHECK(exited.exit_code != 0);
+}
+
+// ---- The node's
+
+TEST_CASE("fault: a directory that cannot be made (a full or broken disk) is the node's") {
+  Fixture f;
+  std::filesystem::remove_all(f.state.path() + "/tasks");
+  std::ofstream(f.state.path() + "/tasks") << "no directory";
+  f.runner->Prepare(kTask, f.launch, false);
+  const TaskEvent refused = f.Await(kTask, Kind::kRefused);
+  CHECK(refused.fault == kNode);
+  CHECK(absl::StartsWith(refused.message, "create "));
+}
+
+TEST_CASE("fault: no process for the supervisor is the node's") {
+  Fixture f;
+  TemporaryDirectory programs("/tmp");
+  const std::string supervisor = programs.path() + "/supervisor";
+  std::filesystem::create_symlink("/bin/true", supervisor);
+  ProcessRunner::Options options = f.Options();
+  options.supervisor = supervisor;
+  f.runner = *ProcessRunner::Create(std::move(options));
+  std::filesystem::remove(supervisor);
+  f.Start(kTask, "true");
+  const TaskEvent refused = f.Await(kTask, Kind::kRefused);
+  CHECK(refused.fault == kNode);
+  CHECK(absl::StartsWith(refused.message, "spawn "));
+}
+
+TEST_CASE("fault: no port is the node's") {
+  Fixture f;
+  ProcessRunner::Options options = f.Options();
+  options.first_port = options.last_port = 26500;
+  f.runner = *ProcessRunner::Create(std::move(options));
+  f.runner->Prepare(kTask, f.launch, true);
+  f.Await(kTask, Kind::kPrepared);
+  f.runner->Prepare({2, 0, 1}, f.launch, true);
+  CHECK(f.Await({2, 0, 1}, Kind::kRefused).fault == kNode);
+}
+
+TEST_CASE("fault: a prolog that failed is the node's, and what it wrote is kept") {
+  config::v1::Agent config;
+  for (const char* word : {"/bin/sh", "-c", "echo no disk; exit 1"})
+    config.mutable_hooks()->add_prolog(word);
+  Fixture f("/tmp", config);
+  f.Start(kTask, "true");
+  const TaskEvent refused = f.Await(kTask, Kind::kRefused);
+  CHECK(refused.fault == kNode);
+  CHECK(refused.has_output);
+  CHECK(f.Log(kTask, v1::STDERR) == "no disk\n");
+}
+
+TEST_CASE("fault: a supervisor that ends before the command begins is the node's") {
+  Fixture f;
+  ProcessRunner::Options options = f.Options();
+  options.supervisor = "/bin/true";
+  f.runner = *ProcessRunner::Create(std::move(options));
+  f.Start(kTask, "true");
+  const TaskEvent refused = f.Await(kTask, Kind::kRefused);
+  CHECK(refused.fault == kNode);
+  CHECK(absl::StrContains(refused.message, "before the command began"));
+}
+
+// An agent that is killed after it journaled STARTING leaves what the sections say.
+TEST_CASE("fault: an agent that was killed before the command began; after that, it may have run") {
+  Fixture f;
+  f.launch.add_command("true");
+  f.runner->Prepare(kTask, f.launch, true);
+  f.port = f.Await(kTask, Kind::kPrepared).port;
+  f.Restart();
+  const auto record = f.Record(kTask, agent::v1::TaskRecord::STARTING);
+  const std::string directory = DirectoryOf(f, kTask);
+  SupervisorSpec spec;
+  spec.marks_beginning = true;
+  const auto refused = [&] {
+    f.runner->Adopt(record);
+    const TaskEvent event = f.Await(kTask, Kind::kRefused);
+    CHECK(event.fault == kNode);
+    CHECK_FALSE(absl::StrContains(event.node_problem, "epilog"));
+  };
+  const auto lost = [&](const agent::v1::TaskRecord& of) {
+    f.runner->Adopt(of);
+    CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::SUPERVISOR_LOST);
+  };
+  SECTION("nothing") { refused(); }
+  SECTION("not even a directory") {
+    std::filesystem::remove_all(directory);
+    refused();
+  }
+  SECTION("a spec, whole or torn, with an epilog that is not due") {
+    spec.epilog = {"/bin/false"};
+    std::string text = EncodeSpec(spec);
+    if (GENERATE(false, true)) text.pop_back();
+    std::ofstream(directory + "/spec", std::ios::binary) << text;
+    refused();
+  }
+  SECTION("a supervisor that had not begun") {
+    std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec(spec);
+    SupervisorStatus status;
+    status.supervisor_pid = 1 << 22;  // nobody
+    REQUIRE(ReplaceFile(directory, "status", EncodeStatus(status)) == 0);
+    refused();
+  }
+  SECTION("one that had begun") {
+    std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec(spec);
+    SupervisorStatus status;
+    status.phase = SupervisorStatus::kBeginning;
+    REQUIRE(ReplaceFile(directory, "status", EncodeStatus(status)) == 0);
+    lost(record);
+  }
+  SECTION("one of an older version, which did not say that it begins") {
+    std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec({});
+    lost(record);
+  }
+  SECTION("a task that was running already, whatever is left of it") {
+    lost(f.Record(kTask, agent::v1::TaskRecord::RUNNING));
+  }
+}
+
+TEST_CASE("a supervisor says that it begins before the command does") {
+  Fixture f;
+  f.Start(kTask, absl::StrCat("tr '\\0' '\\n' < ", DirectoryOf(f, kTask), "/status | grep phase; ",
+                              "sleep 0.2"));
+  f.Await(kTask, Kind::kExited);
+  const std::string seen = f.Log(kTask);
+  CHECK((seen == "phase=4\n" || seen == "phase=1\n"));
+  CHECK(f.Status(kTask).phase == SupervisorStatus::kExited);
+}
+
+TEST_CASE("whose fault a refusal is goes to the server, and no directory is left of it") {
+  Agent agent;
+  agent.Register();
+  for (uint64_t uid = 1; uid <= 2; ++uid) {
+    agent.Prepare(Key(uid), true);
+    agent.Event(Id(uid), TaskEvent::Kind::kPrepared);
+    agent.runner.Take();
+    SentReports(agent);
+    TaskEvent refused;
+    refused.id = Id(uid);
+    refused.kind = TaskEvent::Kind::kRefused;
+    refused.fault = uid == 1 ? TaskReport::JOB : TaskReport::NODE;
+    refused.has_output = uid == 2;  // of a prolog: kept, as of a task that ran
+    agent.logic->OnTaskEvent(agent.Now(), refused);
+    const auto reports = SentReports(agent);
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].state() == TaskReport::REFUSED);
+    CHECK(reports[0].fault() == refused.fault);
+    CHECK(agent.journal.state.tasks.at(Id(uid)).report().fault() == refused.fault);
+    CHECK(agent.runner.Take() ==
+          (uid == 1 ? std::vector<std::string>{"remove 1-0-1"} : std::vector<std::string>{}));
+  }
+}
+
+}  // namespace
+}  // namespace berth
