@@ -36,6 +36,8 @@ inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(2
 // And no more than half the lease, which counts from Hello: a Welcome that comes later brings next
 // to nothing of it.
 inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
+// No server is away for longer: whatever one grants, this is what the agent takes.
+inline constexpr absl::Duration kLongestLease = absl::Hours(24);
 
 class AgentLogic {
  public:
@@ -98,10 +100,15 @@ class AgentLogic {
   void Connect(Instant now);
   void OnWelcome(Instant now, const v1::Welcome& welcome);
   void OnRefused(Instant now, const v1::Refused& refused);
-  void OnHeartbeatAck(const v1::HeartbeatAck& ack);
+  void OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack);
   void OnTaskMessage(Instant now, const v1::ServerMessage& message);
   void SendHeartbeat(Instant now);
-  void ExtendLease(absl::Duration deadline);
+  // The lease that the server granted last, of this length, from when that message was sent. False:
+  // it is shorter than what the agent holds, and could not be told to the supervisors, or was over
+  // when it came: then the longer one holds.
+  bool TakeLease(Instant now, absl::Duration from, absl::Duration length);
+  // Older supervisors look at the near end of a long lease only: moves it on.
+  void StepLease(Instant now);
   void CheckLease(Instant now);
   bool LeaseHolds(Instant now) const;
   void Retry(Instant now, absl::Duration at_least, absl::string_view reason);
@@ -132,7 +139,10 @@ class AgentLogic {
   absl::Duration hello_sent_;
   uint64_t heartbeat_sequence_ = 0;
   std::deque<Sent> unacked_heartbeats_;
+  Sent last_acked_{0, absl::ZeroDuration()};      // sequence 0: Hello, by Welcome
   std::optional<absl::Duration> lease_deadline_;  // of the last lease
+  absl::Duration held_ = absl::Seconds(15);       // its length
+  absl::Duration told_soon_;                      // what older supervisors go by
   bool fenced_ = false;                           // what the last lapse demands was done
 };
 

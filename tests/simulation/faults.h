@@ -46,6 +46,7 @@ class Faults {
   void Clog(bool up, bool down, absl::Duration how_long, bool many);
   void Partition();
   void KillServer();
+  void StopServer();
   void KillAgent();
   void PowerOff();
   void Pause();
