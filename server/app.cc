@@ -30,6 +30,8 @@ constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // then /healthz say
 constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
 constexpr absl::Duration kSignOfLife = absl::Seconds(1);
 constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
+// Connections are cut so long before gRPC cancels the calls on them.
+constexpr absl::Duration kBeforeCancel = absl::Milliseconds(100);
 constexpr absl::Duration kGiveUp = absl::Seconds(1);
 
 LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
@@ -38,7 +40,7 @@ LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
   return options;
 }
 
-LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, absl::Duration granted_before) {
+LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease granted_before) {
   return {.lease = DurationFrom(config.lease()),
           .fence_margin = DurationFrom(config.fence_margin()),
           .brake_share = config.silent_brake(),
@@ -47,17 +49,20 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, absl::Duration g
 
 }  // namespace
 
-App::App(const config::v1::Server& config, Reloader::Read reread)
+App::App(const config::v1::Server& config, Reloader::Read reread,
+         std::shared_ptr<StoreHealth> health)
     : config_(config),
       job_defaults_(JobDefaultsFrom(config)),
       history_(DurationFrom(config.history())),
       reloader_(config, Holdable(std::move(reread)),
-                [this](const config::v1::Server& changed) { Adopt(changed); }) {}
+                [this](const config::v1::Server& changed) { Adopt(changed); }),
+      health_(std::move(health)) {}
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
                                                 const StoreOpener& open_store,
-                                                Reloader::Read reread) {
-  std::unique_ptr<App> app(new App(config, std::move(reread)));
+                                                Reloader::Read reread,
+                                                std::shared_ptr<StoreHealth> health) {
+  std::unique_ptr<App> app(new App(config, std::move(reread), std::move(health)));
   if (absl::Status status = app->StartHttp(); !status.ok()) return status;
   if (absl::Status status = app->Load(open_store); !status.ok()) return status;
   app->Wire();
@@ -104,13 +109,17 @@ absl::Status App::Load(const StoreOpener& open_store) {
       },
       &preserved_);
   if (!loaded.ok()) return loaded;
-  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
+  const absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
   if (!granted.ok()) return granted.status();
   granted_lease_ = *granted;
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
-  committer_ = std::make_unique<GroupCommitter>(store_.get());
+  CommitterOptions committing;
+  if (health_ != nullptr) {
+    committing.low_space = [health = health_] { return health->reserve().LowSpace(); };
+  }
+  committer_ = std::make_unique<GroupCommitter>(store_.get(), std::move(committing));
   const LoopDeps deps{.clock = &SystemClock(),
                       .committer = committer_.get(),
                       .policies = &policies_,
@@ -145,6 +154,10 @@ void App::Wire() {
       std::make_unique<WatchHub>(store_.get(), watch_executor_.get(), store_->LastSequence(),
                                  WatchOptions{.watchers = static_cast<size_t>(limits.watchers()),
                                               .patience = 4 * DurationFrom(config_.lease())});
+  maintenance_ = std::make_unique<Maintenance>(
+      loop_.get(), leases_.get(), gateway_.get(),
+      MaintenanceOptions{.stop_lease = DurationFrom(config_.stop_lease()),
+                         .longest = DurationFrom(config_.longest_lease())});
   loop_->AddObserver(dispatcher_.get());
   price_executor_ = std::make_unique<ThreadExecutor>();
   const RequestMix known =
@@ -157,7 +170,7 @@ void App::Wire() {
   loop_->AddListener(&event_log_);
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
-                    logs_.get(), watches_.get(), migs_.get(), start_},
+                    logs_.get(), watches_.get(), migs_.get(), health_.get(), start_},
       &progress_);
   context_ = {.loop = loop_.get(),
               .store = store_.get(),
@@ -173,10 +186,11 @@ void App::Wire() {
   node_service_ = std::make_unique<NodeService>(&context_);
   watch_service_ = std::make_unique<WatchService>(watches_.get());
   cluster_service_ = std::make_unique<ClusterService>(
-      &context_, start_, &reloader_,
+      &context_, start_, &reloader_, maintenance_.get(),
       ClusterService::Backups{.store = store_.get(),
                               .executor = log_executor_.get(),
-                              .directory = config_.backup_directory()});
+                              .directory = config_.backup_directory(),
+                              .health = health_.get()});
   agent_service_ = std::make_unique<AgentService>(gateway_.get());
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
@@ -270,17 +284,29 @@ HttpAnswer App::Readiness() const {
   if (!ready_.load()) return {503, stopped_.load() ? "stopping\n" : "loading the store\n"};
   const std::string paused = loop_->PausedReason();
   if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
-  return {200, "ready\n"};
+  const std::string damage = health_ != nullptr ? health_->Damage() : "";
+  return {200, damage.empty() ? "ready\n" : absl::StrCat("ready, but ", damage, "\n")};
 }
 
 // Loop thread, about once a second.
 void App::Housekeeping() {
   loop_seen_nanos_ = absl::ToInt64Nanoseconds(SystemClock().Steady());
+  TendReserve();
   const bool paused = !loop_->PausedReason().empty();
   if (paused == told_paused_ || !ready_.load()) return;
   told_paused_ = paused;
   // The server as a whole serves on: reads work, agents are heard.
   server_->GetHealthCheckService()->SetServingStatus(v1::JobService::service_full_name(), !paused);
+}
+
+// Looking for room may wait for the disk: not here.
+void App::TendReserve() {
+  if (health_ == nullptr || health_->reserve().bytes() >= SpaceReserve::kBytes) return;
+  if (tending_.exchange(true)) return;
+  log_executor_->Run([this] {
+    health_->reserve().Fill();
+    tending_ = false;
+  });
 }
 
 // Waits until the loop has done what it was asked to so far and the disk has it: then those who
@@ -308,6 +334,9 @@ void App::StopCalls() {
     server_->Shutdown(absl::ToChronoTime(absl::Now() + kFarewell));
     ended.Notify();
   });
+  if (!ended.WaitForNotificationWithTimeout(kFarewell - kBeforeCancel)) {
+    acceptor_->CutConnections();
+  }
   if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
     LogWarn("calls are still waiting for the disk; they are given up");
     loop_thread_->Stop();

@@ -25,6 +25,7 @@
 #include "server/controllers/executor.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
+#include "server/controllers/maintenance.h"
 #include "server/controllers/mig_keeper.h"
 #include "server/controllers/mix_keeper.h"
 #include "server/event_log.h"
@@ -44,6 +45,7 @@
 #include "server/services/watch_service.h"
 #include "server/watch_hub.h"
 #include "storage/preserved.h"
+#include "storage/store_health.h"
 #include "support/http/http_server.h"
 
 namespace berth {
@@ -54,13 +56,18 @@ class App {
  public:
   // `config` is completed (CompleteConfig). The health pages answer from the beginning, "loading"
   // until the store is open and loaded. Returns when calls are taken.
-  // `reread` reads and completes the configuration anew, for Reload; null: it cannot.
+  // `reread` reads and completes the configuration anew, for Reload; null: it cannot. `health` is
+  // the store's; null: it has none.
   static absl::StatusOr<std::unique_ptr<App>> Start(const config::v1::Server& config,
                                                     const StoreOpener& open_store,
-                                                    Reloader::Read reread = nullptr);
+                                                    Reloader::Read reread = nullptr,
+                                                    std::shared_ptr<StoreHealth> health = nullptr);
   // Stop().
   ~App();
 
+  // Before a planned stop: agents get a longer lease, so that their tasks outlast it. A fraction of
+  // a second; a few seconds if an agent or the disk does not answer.
+  void GrantStopLease() { maintenance_->GrantStopLease(); }
   // Closes the streams of agents and watchers, answers the calls in progress once the disk has what
   // they wait for (for up to kStopPatience), takes no more, writes what is pending, and closes the
   // store. A fraction of a second, unless the disk is slow or full. Idempotent.
@@ -76,7 +83,7 @@ class App {
   WatchHub& watch_hub() { return *watches_; }
 
  private:
-  App(const config::v1::Server& config, Reloader::Read reread);
+  App(const config::v1::Server& config, Reloader::Read reread, std::shared_ptr<StoreHealth> health);
   // Refuses what the store cannot hold yet.
   Reloader::Read Holdable(Reloader::Read reread) const;
 
@@ -90,6 +97,7 @@ class App {
   HttpAnswer Health() const;
   HttpAnswer Readiness() const;
   void Housekeeping();
+  void TendReserve();
   void StopCalls();
   bool AwaitAnswers();
 
@@ -102,9 +110,10 @@ class App {
   std::atomic<bool> ready_{false};
   std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last sign of life
   std::unique_ptr<HttpServer> http_;
+  const std::shared_ptr<StoreHealth> health_;  // may be null
   std::unique_ptr<Store> store_;
   Preserved preserved_;
-  absl::Duration granted_lease_;  // by earlier processes; LeaseOptions::granted_before
+  GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;
   TurnEdits edits_;
   Policies policies_;
@@ -118,6 +127,7 @@ class App {
   std::unique_ptr<MixKeeper> mixes_;
   std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_: it runs for it
   std::unique_ptr<AgentGateway> gateway_;
+  std::unique_ptr<Maintenance> maintenance_;
   std::unique_ptr<LogRelay> logs_;
   std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
@@ -139,6 +149,7 @@ class App {
   int port_ = 0;
   std::atomic<bool> stopped_{false};
   bool told_paused_ = false;
+  std::atomic<bool> tending_{false};
 };
 
 }  // namespace berth

@@ -15,6 +15,9 @@ NodeTotals SumNodes(ReadView& view) {
       const Node& node = state.nodes().At(*id);
       ++totals.by_state[static_cast<size_t>(node.status.state)];
       if (node.status.cordoned) ++totals.cordoned;
+      if (node.status.state == NodeState::kReady && !TakesTasks(node.status)) {
+        ++(node.status.draining ? totals.ready_draining : totals.ready_cordoned);
+      }
       if (TakesTasks(node.status)) totals.capacity += node.capacity;
     }
     return true;

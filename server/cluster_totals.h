@@ -13,7 +13,9 @@ namespace berth {
 struct NodeTotals {
   std::array<int64_t, 3> by_state{};  // NodeState
   int64_t cordoned = 0;               // draining ones included
-  Resources capacity;                 // of nodes that take tasks: ready and not cordoned
+  int64_t ready_cordoned = 0;         // of the ready ones: cordoned, and not draining
+  int64_t ready_draining = 0;
+  Resources capacity;  // of nodes that take tasks: ready and not cordoned
 };
 
 // Looks at all nodes, in steps.

@@ -67,8 +67,11 @@ size_t GroupCommitter::Backlog() const {
 }
 
 std::string GroupCommitter::PausedReason() const {
-  absl::MutexLock lock(&mutex_);
-  return paused_reason_;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!paused_reason_.empty()) return paused_reason_;
+  }
+  return options_.low_space == nullptr ? "" : options_.low_space();
 }
 
 void GroupCommitter::Run() {

@@ -38,6 +38,8 @@ inline constexpr size_t kMaxGroupBatches = 256;
 inline constexpr size_t kMaxGroupBytes = size_t{32} << 20;
 
 struct CommitterOptions {
+  // Why new work must wait although batches can be written; "" = it need not. Any thread.
+  std::function<std::string()> low_space = nullptr;
   absl::Duration retry_delay = absl::Milliseconds(500);  // between tries on a full disk
   FatalHandler on_fatal = ExitOnStoreFailure;            // on the writing thread
 };

@@ -1,6 +1,8 @@
 #include "server/config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,7 +12,6 @@
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 #include "support/log.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 using config::v1::Limits;
 using config::v1::Server;
 using google::protobuf::Duration;
+
+constexpr absl::Duration kDefaultStopLease = absl::Minutes(5);
+constexpr absl::Duration kDefaultLongestLease = absl::Hours(1);
 
 void Default(std::string* field, absl::string_view value) {
   if (field->empty()) *field = std::string(value);
@@ -36,6 +40,12 @@ void FillDurations(Server& config) {
     ToProto(absl::Seconds(5), config.mutable_heartbeat_interval());
   }
   if (!config.has_fence_margin()) ToProto(absl::Seconds(5), config.mutable_fence_margin());
+  if (!config.has_stop_lease()) ToProto(kDefaultStopLease, config.mutable_stop_lease());
+  if (!config.has_longest_lease()) {
+    ToProto(std::max({kDefaultLongestLease, DurationFrom(config.lease()),
+                      DurationFrom(config.stop_lease())}),
+            config.mutable_longest_lease());
+  }
   if (!config.has_finished_job_ttl()) ToProto(absl::Hours(24), config.mutable_finished_job_ttl());
   if (!config.has_coalescing_window()) {
     ToProto(absl::Milliseconds(1), config.mutable_coalescing_window());
@@ -84,6 +94,9 @@ void CheckDurations(const FieldPath& root, const Server& config, Findings& findi
                      absl::StrCat("must be at most a third of lease (", absl::FormatDuration(lease),
                                   "), so that one lost heartbeat does no harm"));
   }
+  CheckDuration({root, "longest_lease"}, config.longest_lease(), lease, absl::Hours(24), findings);
+  CheckDuration({root, "stop_lease"}, config.stop_lease(), absl::ZeroDuration(),
+                DurationFrom(config.longest_lease()), findings);
   CheckDuration({root, "fence_margin"}, config.fence_margin(), absl::ZeroDuration(), absl::Hours(1),
                 findings);
   CheckDuration({root, "finished_job_ttl"}, config.finished_job_ttl(), absl::ZeroDuration(),
@@ -127,6 +140,14 @@ void CheckListen(const FieldPath& root, const Server& config, Findings& findings
   }
 }
 
+void CheckPaths(const FieldPath& root, const Server& config, Findings& findings) {
+  for (const auto& [field, path] : {std::pair{"data_directory", &config.data_directory()},
+                                    {"backup_directory", &config.backup_directory()}}) {
+    const absl::Status status = CheckAbsolutePath(*path);
+    if (!status.ok()) findings.Invalid({root, field}, std::string(status.message()));
+  }
+}
+
 void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings) {
   for (int i = 0; i < config.run_as_size(); ++i) {
     const config::v1::RunAs& rule = config.run_as(i);
@@ -150,10 +171,12 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
 
 }  // namespace
 
-absl::StatusOr<Server> ReadConfig(const std::string& path) {
+absl::StatusOr<Server> ReadConfig(const std::string& path, ConfigPlaces* places) {
   Server config;
   if (path.empty()) return config;
-  if (absl::Status status = ReadYamlFile(path, &config); !status.ok()) return status;
+  ConfigPlaces unwanted;
+  ConfigPlaces* const found = places != nullptr ? places : &unwanted;
+  if (absl::Status status = ReadConfigFile(path, &config, found); !status.ok()) return status;
   return config;
 }
 
@@ -165,6 +188,7 @@ absl::Status CompleteConfig(Server& config) {
   Findings findings;
   const FieldPath root;
   CheckListen(root, config, findings);
+  CheckPaths(root, config, findings);
   CheckDurations(root, config, findings);
   CheckLimits(root, config.limits(), findings);
   CheckRunAs(root, config, findings);

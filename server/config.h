@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
+#include "support/config_file.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -20,8 +21,10 @@ inline constexpr char kDefaultDataDirectory[] = "/var/lib/berth";
 inline constexpr char kNoHttp[] = "off";
 
 // Reads the file; an empty path gives an empty configuration. Not yet completed: command line flags
-// come in between.
-absl::StatusOr<config::v1::Server> ReadConfig(const std::string& path);
+// come in between. INVALID_ARGUMENT for a file that is missing or wrong. `places`, if given, is
+// filled for Located.
+absl::StatusOr<config::v1::Server> ReadConfig(const std::string& path,
+                                              ConfigPlaces* places = nullptr);
 
 // Fills defaults in, then checks. INVALID_ARGUMENT with every violation.
 absl::Status CompleteConfig(config::v1::Server& config);

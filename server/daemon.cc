@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +57,7 @@ void RaiseFileLimit() {
 // Before any thread starts, so that all inherit it and only the main thread waits for these.
 sigset_t BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file fails: as on a full disk
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -67,13 +69,24 @@ sigset_t BlockSignals() {
 
 // Flags win over the file.
 absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
-  absl::StatusOr<config::v1::Server> config = ReadConfig(flags.config);
+  ConfigPlaces places;
+  absl::StatusOr<config::v1::Server> config = ReadConfig(flags.config, &places);
   if (!config.ok()) return config.status();
-  if (!flags.listen.empty()) config->set_listen(flags.listen);
-  if (!flags.http.empty()) config->set_http_listen(flags.http);
-  if (!flags.data.empty()) config->set_data_directory(flags.data);
-  if (!flags.log_level.empty()) config->mutable_log()->set_level(flags.log_level);
-  if (absl::Status status = CompleteConfig(*config); !status.ok()) return status;
+  // What a flag says does not stand in the file.
+  const auto take = [&places](const std::string& value, const char* field, std::string* out) {
+    if (value.empty()) return;
+    *out = value;
+    places.positions.erase(field);
+  };
+  take(flags.listen, "listen", config->mutable_listen());
+  take(flags.http, "http_listen", config->mutable_http_listen());
+  if (!flags.data.empty()) {  // as the shell that it was written in means it
+    take(std::filesystem::absolute(flags.data), "data_directory", config->mutable_data_directory());
+  }
+  if (!flags.log_level.empty()) {
+    take(flags.log_level, "log.level", config->mutable_log()->mutable_level());
+  }
+  if (absl::Status status = CompleteConfig(*config); !status.ok()) return Located(status, places);
   return config;
 }
 
@@ -95,12 +108,13 @@ int Serve(const Flags& flags) {
     return Fail(log);
   }
   LogInfo("berthd starts", {{"version", kBerthVersion}, {"data", config->data_directory()}});
+  const auto health = std::make_shared<StoreHealth>(config->data_directory());
   const auto open_store = [&]() -> absl::StatusOr<std::unique_ptr<Store>> {
-    return RocksDbStore::Open({.directory = config->data_directory()});
+    return RocksDbStore::Open({.directory = config->data_directory(), .health = health});
   };
   const Reloader::Read reread =
       flags.config.empty() ? Reloader::Read() : [&flags] { return ConfigFrom(flags); };
-  absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store, reread);
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(*config, open_store, reread, health);
   if (!app.ok()) return FailOn(config->data_directory(), app.status());
   LogInfo("berthd is ready", {{"listen", config->listen()},
                               {"port", (*app)->port()},
@@ -111,6 +125,7 @@ int Serve(const Flags& flags) {
     (*app)->Reload().IgnoreError();  // it logs what came of it
   }
   LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
+  (*app)->GrantStopLease();
   (*app)->Stop();
   app->reset();
   LogInfo("berthd has stopped");

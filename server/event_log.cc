@@ -13,9 +13,9 @@
 namespace berth {
 namespace {
 
+// A registration is logged where it is decided, with what the agent said.
 bool IsOfNode(const Event& event) {
-  return std::holds_alternative<NodeRegistered>(event.body) ||
-         std::holds_alternative<NodeSilenced>(event.body) ||
+  return std::holds_alternative<NodeSilenced>(event.body) ||
          std::holds_alternative<NodeFenced>(event.body) ||
          std::holds_alternative<NodeRefused>(event.body) ||
          std::holds_alternative<NodeDeleted>(event.body);
@@ -44,7 +44,8 @@ void LogChange(uint64_t revision, const v1::ChangeEvent& change) {
               {"message", change.message()},
               {"revision", revision}});
   } else {
-    LogInfo(Words(change.type()),
+    const bool registered = change.type() == v1::ChangeEvent::NODE_REGISTERED;
+    LogLine(registered ? LogLevel::kDebug : LogLevel::kInfo, Words(change.type()),
             {{"node", change.node()},
              {"state", ShortName(v1::NodeState_Name(change.node_state()), "NODE_")},
              {"message", change.message()},

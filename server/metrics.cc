@@ -253,6 +253,15 @@ void AddCommitter(const GroupCommitter& committer, FamilyList& out) {
             AsDouble(uint64_t{committer.Backlog()}));
 }
 
+void AddStore(const StoreHealth* health, FamilyList& out) {
+  if (health == nullptr) return;
+  out.Counter("store_read_errors", "Reads that met damage in the store's files.",
+              AsDouble(health->read_errors()));
+  out.Gauge("store_reserve_bytes",
+            "Kept for a full disk; less than 33554432: some was given up, or there was no room.",
+            AsDouble(health->reserve().bytes()));
+}
+
 void AddAgents(const MetricSources& sources, FamilyList& out) {
   const AgentCounters& counters = sources.gateway->counters();
   out.Gauge("agent_sessions", "Agents connected.", AsDouble(uint64_t{sources.gateway->sessions()}));
@@ -342,6 +351,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddProgress(progress_, out);
   AddLoop(*sources_.loop, out);
   AddCommitter(*sources_.committer, out);
+  AddStore(sources_.health, out);
   AddAgents(sources_, out);
   AddReaders(sources_, out);
   return out.Take();

@@ -21,6 +21,7 @@
 #include "server/controllers/mig_keeper.h"
 #include "server/loop.h"
 #include "server/watch_hub.h"
+#include "storage/store_health.h"
 
 namespace berth {
 
@@ -34,6 +35,7 @@ struct MetricSources {
   const LogRelay* logs = nullptr;
   const WatchHub* watches = nullptr;
   const MigKeeper* migs = nullptr;
+  const StoreHealth* health = nullptr;  // null: the store has none
   Time start;
 };
 

@@ -59,8 +59,12 @@ absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_vi
 
 // The longest lease that any agent may have been granted. DATA_LOSS also for one that is not
 // positive or infinite.
-std::string EncodeLeaseRecord(Duration longest);
-absl::StatusOr<Duration> DecodeLeaseRecord(absl::string_view value);
+struct GrantedLease {
+  Duration longest;  // that any agent may hold
+  Duration usual;    // what agents hold when nothing was paused; at most `longest`
+};
+std::string EncodeLeaseRecord(GrantedLease granted);
+absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value);
 
 struct StoredQueue {
   QueueId id;

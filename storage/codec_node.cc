@@ -185,13 +185,14 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
 
 }  // namespace codec
 
-std::string EncodeLeaseRecord(Duration longest) {
+std::string EncodeLeaseRecord(GrantedLease granted) {
   codec::pb::LeaseRecord message;
-  codec::SetDuration(longest, message.mutable_longest());
+  codec::SetDuration(granted.longest, message.mutable_longest());
+  if (granted.usual != granted.longest) codec::SetDuration(granted.usual, message.mutable_usual());
   return message.SerializeAsString();
 }
 
-absl::StatusOr<Duration> DecodeLeaseRecord(absl::string_view value) {
+absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value) {
   codec::pb::LeaseRecord message;
   absl::Status status = codec::ParseMessage(value, &message, nullptr);
   if (!status.ok()) return NameRecord(status, RecordKind::kMeta, kLeaseKey);
@@ -201,9 +202,14 @@ absl::StatusOr<Duration> DecodeLeaseRecord(absl::string_view value) {
   if (longest <= absl::ZeroDuration() || longest == absl::InfiniteDuration()) {
     reader.Refuse("a lease that is none");
   }
+  const Duration usual =
+      reader.GetDuration(message.has_usual(), message.usual(), longest, "usual lease");
+  if (usual <= absl::ZeroDuration() || usual > longest) {
+    reader.Refuse("a usual lease that is none, or longer than the longest");
+  }
   status = codec::Verdict(reader, RecordKind::kMeta, kLeaseKey);
   if (!status.ok()) return status;
-  return longest;
+  return GrantedLease{longest, usual};
 }
 
 std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,

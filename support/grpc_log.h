@@ -2,6 +2,8 @@
 #ifndef BERTH_SUPPORT_GRPC_LOG_H_
 #define BERTH_SUPPORT_GRPC_LOG_H_
 
+#include <string>
+
 #include "support/log.h"
 
 namespace berth {
@@ -10,6 +12,9 @@ namespace berth {
 // wants to see them (handshakes that fail, for instance); a client has them in the status of its
 // call, over and over again. Before gRPC is used.
 void LogForGrpc(LogLevel errors);
+
+// What a line about a failed handshake says besides, as "peer": gRPC names nobody. null: nothing.
+void SetHandshakePeers(std::string (*peers)());
 
 // For programs whose standard error belongs to the user.
 void SilenceGrpc();

@@ -144,6 +144,10 @@ std::string ConnectionHint(const TlsFiles& files, absl::string_view error) {
   const bool hung_up =
       absl::StrContains(error, "Socket closed") || absl::StrContains(error, "Connection reset");
   if (!hung_up) return "";
+  // A connection that was made has ended: a crash, or the network. Only where none could be made
+  // may TLS be the reason.
+  const bool making = absl::StrContains(error, "failed to connect");
+  if (!making) return "the connection was closed by the server, or on the way to it";
   if (files.empty()) return "the server hung up: it may want TLS, which takes certificate, key, ca";
   return absl::StrCat("the server hung up: it may not accept ", files.certificate,
                       ", its log says why");

@@ -23,6 +23,7 @@
 #include "absl/strings/str_join.h"
 #include "clients/agent/device_access.h"
 #include "clients/agent/supervisor/spec.h"
+#include "support/config_file.h"
 
 namespace berth {
 namespace {
@@ -96,8 +97,17 @@ void CheckTaskUsers(const config::v1::Agent& config, unsigned uid, Problems* pro
 }
 
 void CheckPath(const char* what, const std::string& path, Problems* problems) {
-  if (path.empty() || path[0] == '/') return;
-  Add(problems, absl::StrCat(what, ": must be an absolute path, is ", path));
+  const absl::Status status = CheckAbsolutePath(path);
+  if (!status.ok()) Add(problems, absl::StrCat(what, ": ", status.message()));
+}
+
+void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
+  const absl::Status server = CheckServerAddress(config.server());
+  if (!server.ok()) Add(problems, absl::StrCat("server: ", server.message()));
+  CheckPath("stateDirectory", config.state_directory(), problems);
+  const std::string& http = config.http_listen();
+  const absl::Status listen = http.empty() ? absl::OkStatus() : CheckServerAddress(http);
+  if (!listen.ok()) Add(problems, absl::StrCat("httpListen: ", listen.message()));
 }
 
 void CheckWithin(const char* what, const google::protobuf::Duration& duration, absl::Duration low,
@@ -225,6 +235,7 @@ void SetAgentDefaults(config::v1::Agent* config) {
 
 absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   Problems problems;
+  CheckPlaces(config, &problems);
   CheckDevices(config, &problems);
   CheckDiscovery(config.discovery(), &problems);
   CheckUser(config, uid, &problems);
@@ -241,8 +252,6 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
           absl::StrCat("devices: MPS serves at most ", kMostMpsTasks, " tasks of a GPU"));
   }
   CheckPorts(config, &problems);
-  if (!config.http_listen().empty() && !absl::StrContains(config.http_listen(), ':'))
-    Add(&problems, absl::StrCat("httpListen: must be HOST:PORT, is ", config.http_listen()));
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0 || config.scratch_bytes() < 0)
     Add(&problems, "cpu, memory, scratch: must not be negative");
   if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: at least 4Ki");

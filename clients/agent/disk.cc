@@ -79,7 +79,9 @@ Disk& SystemDisk() {
 
 absl::Status ErrnoStatus(int error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
+  // EFBIG: the limit of a file's size, which is more room than there is, too.
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    return absl::ResourceExhaustedError(message);
   if (error == ENOENT) return absl::NotFoundError(message);
   return absl::InternalError(message);
 }

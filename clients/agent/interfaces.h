@@ -91,8 +91,10 @@ class TaskRunner {
   virtual void Adopt(const agent::v1::TaskRecord& record) = 0;
   // Removes what an ended task left, logs too.
   virtual void Remove(const TaskId& id) = 0;
-  // Tells the supervisors, too, until when (on the steady clock) strict tasks may run.
-  virtual void SetLease(absl::Duration deadline) = 0;
+  // Tells the supervisors, too, until when (on the steady clock) strict tasks may run: until
+  // `deadline`. Supervisors of versions that know of no longer leases go by `soon`, which is at
+  // most that. False: they could not be told, and go by what they were told before.
+  virtual bool SetLease(absl::Duration soon, absl::Duration deadline) = 0;
 };
 
 // Commands inside running tasks. What they say comes as ExecOutput, later.

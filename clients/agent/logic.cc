@@ -14,6 +14,11 @@ absl::Duration ToDuration(const google::protobuf::Duration& d) {
   return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
 }
 
+void ToProto(absl::Duration duration, google::protobuf::Duration* out) {
+  out->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  out->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+}
+
 std::map<std::string, int> DeviceBounds(const v1::NodeInventory& inventory) {
   std::map<std::string, int> bounds;
   for (const v1::Device& device : inventory.devices()) {
@@ -45,6 +50,8 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
 void AgentLogic::Begin(Instant now, const Recovered& recovered) {
   book_.Recover(now, recovered.journal, recovered.rebooted);
   lease_deadline_ = recovered.lease_deadline;
+  // Whatever is left of it may be of a longer lease, which the first Welcome ends.
+  if (lease_deadline_) held_ = std::max(held_, *lease_deadline_ - now.steady);
   // Strict tasks without a known lease must not run on unbounded.
   if (!lease_deadline_ && book_.live() > 0) lease_deadline_ = now.steady;
   CheckLease(now);
@@ -91,7 +98,7 @@ void AgentLogic::OnServerMessage(Instant now, const v1::ServerMessage& message) 
 void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
   switch (message.message_case()) {
     case v1::ServerMessage::kHeartbeatAck:
-      return OnHeartbeatAck(message.heartbeat_ack());
+      return OnHeartbeatAck(now, message.heartbeat_ack());
     case v1::ServerMessage::kReportAck:
       return book_.Ack(message.report_ack().report_id());
     case v1::ServerMessage::kPrepare:
@@ -128,15 +135,20 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
   if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
   if (!Join(now, welcome)) return;
+  if (welcome.has_lease()) lease_ = ToDuration(welcome.lease());
+  if (!TakeLease(now, hello_sent_, lease_)) {
+    // No message of the new epoch may say that the longer lease is gone.
+    link_.Disconnect();
+    return Retry(now, absl::ZeroDuration(), "the lease of a Welcome could not be taken");
+  }
+  last_acked_ = {0, hello_sent_};
   state_ = State::kRegistered;
   backoff_.Reset();
   epoch_ = welcome.epoch();
-  if (welcome.has_lease()) lease_ = ToDuration(welcome.lease());
   if (welcome.has_heartbeat_interval())
     heartbeat_interval_ = ToDuration(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
   unacked_heartbeats_.clear();
-  ExtendLease(hello_sent_ + lease_);
   // The first beat comes at a random part of the interval: nodes that registered together spread
   // out.
   heartbeat_at_ = now.steady + heartbeat_interval_ * random_.Unit();
@@ -239,19 +251,43 @@ void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view r
   if (execs_ != nullptr) execs_->Clear();
 }
 
-void AgentLogic::OnHeartbeatAck(const v1::HeartbeatAck& ack) {
+// Between two heartbeats the server repeats the last ack with a longer lease: it wants to know that
+// it was heard.
+void AgentLogic::OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack) {
+  const bool repeated = ack.sequence() == last_acked_.sequence;
   while (!unacked_heartbeats_.empty() && unacked_heartbeats_.front().sequence <= ack.sequence()) {
     const Sent sent = unacked_heartbeats_.front();
     unacked_heartbeats_.pop_front();
-    if (sent.sequence == ack.sequence()) ExtendLease(sent.when + lease_);
+    if (sent.sequence == ack.sequence()) last_acked_ = sent;
   }
+  if (ack.sequence() != last_acked_.sequence) return;
+  absl::Duration length = lease_;
+  if (ack.has_lease())
+    length = std::clamp(ToDuration(ack.lease()), lease_, std::max(lease_, kLongestLease));
+  if (repeated && !ack.has_lease() && held_ <= lease_) return;  // again: no longer
+  TakeLease(now, last_acked_.when, length);
+  if (repeated && ack.has_lease()) SendHeartbeat(now);
 }
 
-void AgentLogic::ExtendLease(absl::Duration deadline) {
-  if (lease_deadline_ && deadline <= *lease_deadline_) return;
+bool AgentLogic::TakeLease(Instant now, absl::Duration from, absl::Duration length) {
+  const absl::Duration deadline = from + length;
+  const bool shorter = lease_deadline_ && deadline < *lease_deadline_ && held_ > lease_;
+  if (!shorter && lease_deadline_ && deadline <= *lease_deadline_) return true;
+  if (shorter && deadline <= now.steady) return false;
+  const absl::Duration soon = std::min(deadline, std::max(from, now.steady) + lease_);
+  if (!runner_.SetLease(soon, deadline) && shorter) return false;
   lease_deadline_ = deadline;
+  told_soon_ = soon;
+  held_ = length;
   fenced_ = false;
-  runner_.SetLease(deadline);
+  return true;
+}
+
+void AgentLogic::StepLease(Instant now) {
+  if (fenced_ || !lease_deadline_ || told_soon_ >= *lease_deadline_) return;
+  if (now.steady < told_soon_ - lease_ / 2) return;
+  told_soon_ = std::min(*lease_deadline_, now.steady + lease_);
+  runner_.SetLease(told_soon_, *lease_deadline_);
 }
 
 bool AgentLogic::LeaseHolds(Instant now) const {
@@ -274,7 +310,10 @@ void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
 
 void AgentLogic::SendHeartbeat(Instant now) {
   v1::AgentMessage message;
-  message.mutable_heartbeat()->set_sequence(++heartbeat_sequence_);
+  v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+  heartbeat.set_sequence(++heartbeat_sequence_);
+  heartbeat.set_acked(last_acked_.sequence);
+  ToProto(held_, heartbeat.mutable_lease());
   unacked_heartbeats_.push_back({heartbeat_sequence_, now.steady});
   if (unacked_heartbeats_.size() > kMaxUnackedHeartbeats) unacked_heartbeats_.pop_front();
   heartbeat_at_ = now.steady + heartbeat_interval_;
@@ -283,6 +322,7 @@ void AgentLogic::SendHeartbeat(Instant now) {
 
 void AgentLogic::Tick(Instant now) {
   CheckLease(now);
+  StepLease(now);
   book_.Tick(now);
   switch (state_) {
     case State::kWaiting:
@@ -310,7 +350,10 @@ void AgentLogic::Tick(Instant now) {
 
 absl::Duration AgentLogic::NextWake() const {
   absl::Duration next = book_.NextWake();
-  if (lease_deadline_ && !fenced_) next = std::min(next, *lease_deadline_);
+  if (lease_deadline_ && !fenced_) {
+    next = std::min(next, *lease_deadline_);
+    if (told_soon_ < *lease_deadline_) next = std::min(next, told_soon_ - lease_ / 2);
+  }
   if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
   if (state_ == State::kWaiting && ForeignEnded()) next = absl::ZeroDuration();
   if (state_ == State::kRegistered) next = std::min({next, heartbeat_at_, pump_.NextWake()});

@@ -41,6 +41,8 @@ inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(2
 // to nothing of it.
 inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
 inline constexpr absl::Duration kForeignPatience = absl::Minutes(1);  // twice their grace
+// No server is away for longer: whatever one grants, this is what the agent takes.
+inline constexpr absl::Duration kLongestLease = absl::Hours(24);
 
 class AgentLogic {
  public:
@@ -110,10 +112,15 @@ class AgentLogic {
   bool ForeignEnded() const { return foreign_until_.has_value() && book_.foreign_live() == 0; }
   void RefuseLog(const v1::ReadLog& request);
   void OnRefused(Instant now, const v1::Refused& refused);
-  void OnHeartbeatAck(const v1::HeartbeatAck& ack);
+  void OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack);
   void OnTaskMessage(Instant now, const v1::ServerMessage& message);
   void SendHeartbeat(Instant now);
-  void ExtendLease(absl::Duration deadline);
+  // The lease that the server granted last, of this length, from when that message was sent. False:
+  // it is shorter than what the agent holds, and could not be told to the supervisors, or was over
+  // when it came: then the longer one holds.
+  bool TakeLease(Instant now, absl::Duration from, absl::Duration length);
+  // Older supervisors look at the near end of a long lease only: moves it on.
+  void StepLease(Instant now);
   void CheckLease(Instant now);
   bool LeaseHolds(Instant now) const;
   void Retry(Instant now, absl::Duration at_least, absl::string_view reason);
@@ -144,7 +151,10 @@ class AgentLogic {
   absl::Duration hello_sent_;
   uint64_t heartbeat_sequence_ = 0;
   std::deque<Sent> unacked_heartbeats_;
+  Sent last_acked_{0, absl::ZeroDuration()};      // sequence 0: Hello, by Welcome
   std::optional<absl::Duration> lease_deadline_;  // of the last lease
+  absl::Duration held_ = absl::Seconds(15);       // its length
+  absl::Duration told_soon_;                      // what older supervisors go by
   bool fenced_ = false;                           // what the last lapse demands was done
   std::optional<absl::Duration> foreign_until_;   // foreign tasks are waited for
 };

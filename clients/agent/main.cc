@@ -8,16 +8,17 @@
 #include <iostream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "clients/agent/agent_config.h"
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/discover_command.h"
 #include "clients/agent/simulation.h"
 #include "support/command_line.h"
+#include "support/config_file.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -76,12 +77,24 @@ std::string ProbeOf(const Flags& flags) {
   return flags.probe.empty() ? Beside("berth-probe") : flags.probe;
 }
 
+// What a flag says does not stand in the file.
+void TakeFlag(const std::string& value, const char* field, ConfigPlaces* places, std::string* out) {
+  if (value.empty()) return;
+  *out = value;
+  places->positions.erase(field);
+}
+
 int RunSimulation(const Flags& flags) {
   config::v1::Simulation config;
-  if (absl::Status status = ReadYamlFile(flags.simulate, &config); !status.ok())
+  ConfigPlaces places;
+  if (absl::Status status = ReadConfigFile(flags.simulate, &config, &places); !status.ok())
     return Fail(status);
-  if (!flags.server.empty()) config.set_server(flags.server);
+  TakeFlag(flags.server, "server", &places, config.mutable_server());
   if (config.server().empty()) config.set_server("127.0.0.1:7070");
+  if (absl::Status status = CheckServerAddress(config.server()); !status.ok()) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(places.Of("server"), "server: ", status.message())));
+  }
   auto credentials = MakeChannelCredentials(ToTlsFiles(config.tls()));
   if (!credentials.ok()) return Fail(credentials.status());
   auto simulation = Simulation::Create(config, *credentials);
@@ -102,20 +115,25 @@ int RunSimulation(const Flags& flags) {
   return 0;
 }
 
-absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags) {
+absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags, ConfigPlaces* places) {
   config::v1::Agent config;
   if (!flags.config.empty()) {
-    if (absl::Status status = ReadYamlFile(flags.config, &config); !status.ok()) return status;
+    if (absl::Status status = ReadConfigFile(flags.config, &config, places); !status.ok())
+      return status;
   }
-  if (!flags.server.empty()) config.set_server(flags.server);
-  if (!flags.node_name.empty()) config.set_node_name(flags.node_name);
-  if (!flags.state_directory.empty()) config.set_state_directory(flags.state_directory);
+  TakeFlag(flags.server, "server", places, config.mutable_server());
+  TakeFlag(flags.node_name, "node_name", places, config.mutable_node_name());
+  if (!flags.state_directory.empty()) {  // as the shell that it was written in means it
+    TakeFlag(std::filesystem::absolute(flags.state_directory), "state_directory", places,
+             config.mutable_state_directory());
+  }
   if (!flags.topology.empty()) config.mutable_discovery()->set_topology_file(flags.topology);
   return config;
 }
 
 int RunDiscover(const Flags& flags) {
-  const absl::StatusOr<config::v1::Agent> config = ReadConfig(flags);
+  ConfigPlaces places;
+  const absl::StatusOr<config::v1::Agent> config = ReadConfig(flags, &places);
   if (!config.ok()) return Fail(config.status());
   const absl::StatusOr<std::string> text =
       DiscoverText(ProbeOf(flags), flags.discovery, config->discovery());
@@ -136,12 +154,14 @@ DiscoveredDevices FindDevices(const Flags& flags, bool memory_declared, config::
 }
 
 int RunAgent(const Flags& flags) {
-  absl::StatusOr<config::v1::Agent> read = ReadConfig(flags);
+  ConfigPlaces places;
+  absl::StatusOr<config::v1::Agent> read = ReadConfig(flags, &places);
   if (!read.ok()) return Fail(read.status());
   config::v1::Agent config = *std::move(read);
   const bool memory_declared = config.memory_bytes() != 0;
   SetAgentDefaults(&config);
-  if (absl::Status status = CheckAgentConfig(config, geteuid()); !status.ok()) return Fail(status);
+  if (absl::Status status = CheckAgentConfig(config, geteuid()); !status.ok())
+    return Fail(Located(status, places));
   if (absl::Status status = StartLog(config.log().level(), config.log().file()); !status.ok())
     return Fail(status);
   AgentDevices devices;
@@ -215,6 +235,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = runs_tasks ? AgentSignals() : StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file fails: as on a full disk
   if (flags.discover) return RunDiscover(flags);
   return flags.simulate.empty() ? RunAgent(flags) : RunSimulation(flags);
 }

@@ -128,6 +128,9 @@ absl::Status ProcessRunner::Init() {
   const std::string lease = options_.state_directory + "/lease";
   lease_fd_ = open(lease.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lease_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", lease));
+  const std::string longer = lease + kLongerLeaseSuffix;
+  longer_fd_ = open(longer.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (longer_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", longer));
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   inotify_fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (epoll_fd_ < 0 || inotify_fd_ < 0) return ErrnoStatus(errno, "epoll or inotify");
@@ -148,7 +151,7 @@ ProcessRunner::~ProcessRunner() {
     Unpin(live);
     if (live.control_fd >= 0) close(live.control_fd);
   }
-  for (const int fd : {epoll_fd_, inotify_fd_, lease_fd_}) {
+  for (const int fd : {epoll_fd_, inotify_fd_, lease_fd_, longer_fd_}) {
     if (fd >= 0) close(fd);
   }
 }
@@ -391,19 +394,30 @@ void ProcessRunner::Kill(const TaskId& id, const std::string& signal, absl::Dura
 
 void ProcessRunner::Remove(const TaskId& id) { RemoveAll(id); }
 
-void ProcessRunner::SetLease(absl::Duration deadline) {
-  const int64_t ns = absl::ToInt64Nanoseconds(deadline);
-  // Eight aligned bytes of one page: readers see the old or the new value.
-  if (pwrite(lease_fd_, &ns, sizeof ns, 0) != sizeof ns)
-    return;  // the supervisors then see an older, safer one
+// Eight aligned bytes of one page: readers see the old or the new value. A supervisor reads the
+// longer one first, so that it finds one of the two whichever is written meanwhile.
+bool ProcessRunner::SetLease(absl::Duration soon, absl::Duration deadline) {
+  const int64_t soon_ns = absl::ToInt64Nanoseconds(soon);
+  const int64_t longer_ns = deadline > soon ? absl::ToInt64Nanoseconds(deadline) : 0;
+  if (pwrite(lease_fd_, &soon_ns, sizeof soon_ns, 0) != sizeof soon_ns) return false;
+  if (longer_ns == longer_lease_ns_) return true;
+  if (pwrite(longer_fd_, &longer_ns, sizeof longer_ns, 0) != sizeof longer_ns) return false;
+  longer_lease_ns_ = longer_ns;
+  return true;
+}
+
+static int64_t ReadLeaseFile(const std::string& path) {
+  std::string text;
+  int64_t ns = 0;
+  if (ReadWholeFile(path, &text) != 0 || text.size() != sizeof ns) return 0;
+  std::memcpy(&ns, text.data(), sizeof ns);
+  return ns;
 }
 
 std::optional<absl::Duration> ProcessRunner::ReadLease(const std::string& state_directory) {
-  std::string text;
-  int64_t ns = 0;
-  if (ReadWholeFile(state_directory + "/lease", &text) != 0 || text.size() != sizeof ns)
-    return std::nullopt;
-  std::memcpy(&ns, text.data(), sizeof ns);
+  const std::string path = state_directory + "/lease";
+  const int64_t ns = std::max(ReadLeaseFile(path), ReadLeaseFile(path + kLongerLeaseSuffix));
+  if (ns == 0) return std::nullopt;
   return absl::Nanoseconds(ns);
 }
 

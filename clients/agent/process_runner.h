@@ -3,6 +3,8 @@
 //   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
 //                                   order.*, and what isolation.h makes
 //   STATE/lease                     until when strict tasks may run; supervisors watch it
+//   STATE/lease.longer              the same for a lease that is longer than usual; 0 or absent:
+//   none
 //
 // The runner watches an epoll descriptor (pidfds of supervisors, inotify for their status files)
 // and never polls. Adoption after a restart of the agent: a held lock means that the supervisor
@@ -59,7 +61,7 @@ class ProcessRunner final : public TaskRunner {
   void Remove(const TaskId& id) override;
   // After all that an earlier agent left was adopted: images are kept for these tasks only.
   void CleanImages(const std::set<TaskId>& tasks);
-  void SetLease(absl::Duration deadline) override;
+  bool SetLease(absl::Duration soon, absl::Duration deadline) override;
   // Whether tasks that start from now on are told that they have no GPU.
   void SetHasGpus(bool has_gpus) { options_.context.has_gpus = has_gpus; }
 
@@ -113,6 +115,8 @@ class ProcessRunner final : public TaskRunner {
   int epoll_fd_ = -1;
   int inotify_fd_ = -1;
   int lease_fd_ = -1;
+  int longer_fd_ = -1;
+  int64_t longer_lease_ns_ = -1;  // as written; -1: not by this process
   std::map<TaskId, Live> live_;
   std::map<int, TaskId> by_watch_;
   std::map<int, TaskId> by_pid_fd_;

@@ -53,7 +53,7 @@ class SimRunner final : public TaskRunner {
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
-  void SetLease(absl::Duration) override {}
+  bool SetLease(absl::Duration, absl::Duration) override { return true; }
 
   // Whether a delayed event is still to happen: a killed task does not end twice.
   bool Accept(const TaskEvent& event);

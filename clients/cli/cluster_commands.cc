@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "clients/cli/command.h"
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
@@ -11,6 +12,9 @@
 
 namespace berth {
 namespace {
+
+constexpr absl::Duration kConfirmWithin = absl::Seconds(5);
+constexpr absl::Duration kConfirmLook = absl::Milliseconds(50);
 
 absl::StatusOr<v1::ClusterInfo> GetInfo(Session& session) {
   return session.Call(&v1::ClusterService::StubInterface::GetClusterInfo,
@@ -28,6 +32,24 @@ std::string Counts(const google::protobuf::Map<std::string, int64_t>& counts) {
   return text.empty() ? "none" : text;
 }
 
+absl::Duration LeftOf(const v1::ClusterPause& pause) {
+  return absl::Seconds(pause.left().seconds()) + absl::Nanoseconds(pause.left().nanos());
+}
+
+// "12 nodes hold the longer lease; 2 do not: n3, n7".
+std::string HoldersText(const v1::ClusterPause& pause) {
+  std::string text =
+      absl::StrCat(pause.nodes_holding(), pause.nodes_holding() == 1 ? " node" : " nodes", " hold",
+                   pause.nodes_holding() == 1 ? "s" : "", " the longer lease");
+  if (pause.nodes_not_holding() == 0) return text;
+  const int more = pause.nodes_not_holding() - pause.not_holding_size();
+  absl::StrAppend(&text, "; ", pause.nodes_not_holding(),
+                  pause.nodes_not_holding() == 1 ? " does" : " do",
+                  " not: ", absl::StrJoin(pause.not_holding(), ", "),
+                  more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  return text;
+}
+
 std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
   Page page;
   page.Add("Cluster", info.cluster_id());
@@ -39,6 +61,13 @@ std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
                              : Word{absl::StrCat("no: ", info.not_accepting_reason()), Color::kRed};
   page.Add("Accepts work", Paint(accepting, session.colors()));
   const bool newest = info.store_format() == info.newest_store_format();
+  if (info.has_pause()) {
+    page.Add("Paused", absl::StrCat("berthd may be away for ", HumanDuration(LeftOf(info.pause())),
+                                    "; ", HoldersText(info.pause())));
+  }
+  for (const std::string& problem : info.problems()) {
+    page.Add("Problem", Paint({problem, Color::kRed}, session.colors()));
+  }
   page.Add("Store format", absl::StrCat(info.store_format(),
                                         newest ? ""
                                                : absl::StrCat(", of ", info.newest_store_format(),
@@ -140,6 +169,50 @@ ExitCode Backup(Session& session, const std::string& name) {
   return ExitCode::kOk;
 }
 
+// Agents confirm within milliseconds; those that are away never do.
+absl::StatusOr<v1::ClusterPause> AwaitHolders(Session& session) {
+  const absl::Time end = session.Now() + kConfirmWithin;
+  for (;;) {
+    const absl::StatusOr<v1::ClusterInfo> info = GetInfo(session);
+    if (!info.ok()) return info.status();
+    if (info->pause().nodes_not_holding() == 0 || session.Now() >= end) return info->pause();
+    session.io().environment.sleeper->Sleep(kConfirmLook);
+  }
+}
+
+ExitCode Pause(Session& session, const std::string& length) {
+  v1::PauseClusterRequest request;
+  if (!length.empty()) {
+    const absl::Duration duration = DurationFrom(length);
+    google::protobuf::Duration& out = *request.mutable_duration();
+    out.set_seconds(absl::ToInt64Seconds(duration));
+    out.set_nanos(
+        static_cast<int32_t>(absl::ToInt64Nanoseconds(duration - absl::Seconds(out.seconds()))));
+  }
+  const absl::StatusOr<v1::PauseClusterResponse> response =
+      session.Call(&v1::ClusterService::StubInterface::PauseCluster, request);
+  if (!response.ok()) return session.Finish(response.status());
+  const absl::StatusOr<v1::ClusterPause> pause = AwaitHolders(session);
+  if (!pause.ok()) return session.Finish(pause.status());
+  if (session.options.format == Format::kJson) {
+    session.out() << JsonOf(*pause) << "\n";
+  } else if (session.options.format == Format::kYaml) {
+    session.out() << WriteYaml(*pause);
+  } else {
+    session.out() << "paused: berthd may be away for " << HumanDuration(LeftOf(response->pause()))
+                  << "; " << HoldersText(*pause) << "\n";
+  }
+  return ExitCode::kOk;
+}
+
+ExitCode Resume(Session& session) {
+  const absl::StatusOr<v1::ResumeClusterResponse> response =
+      session.Call(&v1::ClusterService::StubInterface::ResumeCluster, v1::ResumeClusterRequest());
+  if (response.ok())
+    session.out() << "resumed: agents get the usual lease with their next heartbeat\n";
+  return session.Finish(response.status());
+}
+
 ExitCode Version(Session& session, bool client_only) {
   session.out() << "berth " << kBerthVersion << "\n";
   if (client_only) return ExitCode::kOk;
@@ -170,6 +243,14 @@ void AddClusterCommands(CLI::App& app, Session& session) {
                                 [backup_name](Session& s) { return Backup(s, *backup_name); });
   backup->alias("snapshot");  // what berth-sim whatif begins with
   backup->add_option("name", *backup_name, "of the backup; default: the time");
+  auto pause_length = std::make_shared<std::string>();
+  CLI::App* pause = AddCommand(noun, session, "pause",
+                               "before berthd is stopped: let tasks run on for longer without it",
+                               [pause_length](Session& s) { return Pause(s, *pause_length); });
+  pause->alias("maintenance");
+  pause->add_option("--for", *pause_length, "how long it may be away; default 30m")
+      ->check(kIsDuration);
+  AddCommand(noun, session, "resume", "end a pause before its time", Resume);
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
                                  [client_only](Session& s) { return Version(s, *client_only); });

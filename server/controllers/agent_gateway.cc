@@ -127,7 +127,8 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
   LogInfo("node registered", {{"node", hello.node()},
                               {"epoch", registration->epoch},
                               {"tasks", hello.tasks_size()},
-                              {"forget", registration->forget.size()}});
+                              {"forget", registration->forget.size()},
+                              {"changed", registration->changed}});
   turn.OnDurable([this, id, link, registration = *std::move(registration)]() mutable {
     Activate(id, link, std::move(registration));
   });
@@ -188,13 +189,36 @@ void AgentGateway::Confirm(SessionId id) {
 
 void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat) {
   ++counters_.heartbeats;
-  if (!leases_->Heartbeat(session.node, session.epoch)) {
+  const Beat beat{heartbeat.sequence(), heartbeat.acked(),
+                  heartbeat.has_lease() ? DurationFrom(heartbeat.lease()) : absl::ZeroDuration()};
+  const std::optional<absl::Duration> longer =
+      leases_->Heartbeat(session.node, session.epoch, beat);
+  if (!longer) {
     ++counters_.stale_epochs;
     return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
   }
+  SendHeartbeatAck(session.link, heartbeat.sequence(), *longer);
+}
+
+void AgentGateway::SendHeartbeatAck(const Link& link, uint64_t sequence, absl::Duration longer) {
   v1::ServerMessage message;
-  message.mutable_heartbeat_ack()->set_sequence(heartbeat.sequence());
-  session.link->Send(std::move(message));
+  message.mutable_heartbeat_ack()->set_sequence(sequence);
+  if (longer > absl::ZeroDuration()) {
+    ToProto(longer, message.mutable_heartbeat_ack()->mutable_lease());
+  }
+  link->Send(std::move(message));
+}
+
+void AgentGateway::GrantLongerLeases() {
+  std::vector<Session> sessions;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [node, id] : by_node_) sessions.push_back(sessions_.at(id));
+  }
+  for (const Session& session : sessions) {
+    const std::optional<LeaseKeeper::Grant> grant = leases_->GrantNow(session.node, session.epoch);
+    if (grant) SendHeartbeatAck(session.link, grant->sequence, grant->lease);
+  }
 }
 
 void AgentGateway::OnReport(const Session& session, v1::TaskReport report) {

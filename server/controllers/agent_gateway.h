@@ -89,6 +89,9 @@ class AgentGateway {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job can never be launched.
   void CancelJob(JobId job, absl::string_view why);
+  // Tells all connected agents that have not confirmed it the longer lease of a pause, without
+  // waiting for their heartbeats.
+  void GrantLongerLeases() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends all sessions, and those that begin later; for the server's end.
   void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -128,6 +131,7 @@ class AgentGateway {
   void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);
+  void SendHeartbeatAck(const Link& link, uint64_t sequence, absl::Duration longer);
   void Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,
               absl::Duration retry_after = absl::ZeroDuration());
 

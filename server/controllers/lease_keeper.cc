@@ -20,15 +20,11 @@ absl::Duration LongestGrace(const ClusterState& state, const Node& node) {
   return longest;
 }
 
-Record LeaseRecord(absl::Duration longest) {
-  return {RecordKind::kMeta, std::string(kLeaseKey), EncodeLeaseRecord(longest)};
-}
-
 }  // namespace
 
-absl::StatusOr<absl::Duration> ReadGrantedLease(const Store& store) {
+absl::StatusOr<GrantedLease> ReadGrantedLease(const Store& store) {
   const absl::StatusOr<std::string> value = store.Read(RecordKind::kMeta, kLeaseKey);
-  if (absl::IsNotFound(value.status())) return absl::ZeroDuration();
+  if (absl::IsNotFound(value.status())) return GrantedLease{};
   if (!value.ok()) return value.status();
   return DecodeLeaseRecord(*value);
 }
@@ -40,6 +36,8 @@ LeaseKeeper::LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options)
 
 void LeaseKeeper::Start() {
   const absl::Duration now = clock_->Steady();
+  const GrantedLease& before = options_.granted_before;
+  const bool longer = before.longest > before.usual;
   std::map<NodeId, Lease> leases = loop_->Read([&](const ClusterState& state, uint64_t) {
     std::map<NodeId, Lease> found;
     state.nodes().ForEach([&](NodeId id, const Node& node) {
@@ -48,55 +46,165 @@ void LeaseKeeper::Start() {
       found[id] = {.epoch = node.status.epoch,
                    .phase = silent ? Phase::kSilent : Phase::kAlive,
                    .heard = now,
-                   .grace = silent ? LongestGrace(state, node) : absl::ZeroDuration()};
+                   .grace = silent ? LongestGrace(state, node) : absl::ZeroDuration(),
+                   .longer_end = longer ? now + before.longest : absl::ZeroDuration()};
     });
     return found;
   });
   absl::MutexLock lock(&mutex_);
   leases_ = std::move(leases);
   last_tick_ = now;
-  old_leases_end_ = now + options_.granted_before;
+  old_leases_end_ = now + before.usual;
+}
+
+void LeaseKeeper::PutRecord(Turn& turn) {
+  GrantedLease granted;
+  {
+    absl::MutexLock lock(&mutex_);
+    granted = recorded_;
+  }
+  turn.Put({RecordKind::kMeta, std::string(kLeaseKey), EncodeLeaseRecord(granted)});
 }
 
 void LeaseKeeper::RecordGrant(Turn& turn) {
   {
     absl::MutexLock lock(&mutex_);
-    if (recorded_ >= options_.lease) return;
-    recorded_ = options_.lease;
+    if (recorded_.usual >= options_.lease) return;
+    recorded_.usual = options_.lease;
+    recorded_.longest = std::max(recorded_.longest, options_.lease);
   }
-  turn.Put(LeaseRecord(options_.lease));
+  PutRecord(turn);
 }
 
-// What earlier servers granted is over: only our own leases are left.
+bool LeaseKeeper::OnlyUsualLeft(absl::Duration now) const {
+  if (now < old_leases_end_ || starting_pauses_ > 0 || PauseLeft(now) > absl::ZeroDuration()) {
+    return false;
+  }
+  return std::all_of(leases_.begin(), leases_.end(),
+                     [now](const auto& entry) { return entry.second.longer_end <= now; });
+}
+
+// What earlier servers and pauses granted is over: only the usual leases are left.
 void LeaseKeeper::LowerRecord(absl::Duration now) {
-  absl::Duration before;
+  GrantedLease before;
   {
     absl::MutexLock lock(&mutex_);
-    if (recorded_ <= options_.lease || now < old_leases_end_) return;
-    before = std::exchange(recorded_, options_.lease);
+    if (recorded_.longest <= options_.lease || !OnlyUsualLeft(now)) return;
+    before = std::exchange(recorded_, {options_.lease, options_.lease});
   }
-  const absl::Status posted = loop_->Post(
-      [this](Turn& turn) { turn.Put(LeaseRecord(options_.lease)); }, CommandClass::kEssential);
+  const absl::Status posted =
+      loop_->Post([this](Turn& turn) { PutRecord(turn); }, CommandClass::kEssential);
   if (posted.ok()) return;
   absl::MutexLock lock(&mutex_);
-  recorded_ = before;  // at the next tick
+  recorded_ = {std::max(recorded_.longest, before.longest),
+               std::max(recorded_.usual, before.usual)};  // at the next tick
 }
 
-absl::Duration LeaseKeeper::EndOf(const Lease& lease) const {
+absl::Duration LeaseKeeper::SilentAt(const Lease& lease) const {
   return std::max(lease.heard + options_.lease, old_leases_end_);
 }
 
-void LeaseKeeper::Registered(NodeId node, uint64_t epoch) {
-  absl::MutexLock lock(&mutex_);
-  leases_[node] = {.epoch = epoch, .phase = Phase::kAlive, .heard = clock_->Steady(), .grace = {}};
+absl::Duration LeaseKeeper::EndOf(const Lease& lease) const {
+  return std::max(SilentAt(lease), lease.longer_end);
 }
 
-bool LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch) {
+// Until its end is known that its Welcome arrived, the agent may hold what it held before.
+void LeaseKeeper::Registered(NodeId node, uint64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration longer_end = leases_[node].longer_end;
+  leases_[node] = {.epoch = epoch,
+                   .phase = Phase::kAlive,
+                   .heard = clock_->Steady(),
+                   .grace = {},
+                   .longer_end = longer_end};
+}
+
+std::optional<absl::Duration> LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch,
+                                                     const Beat& beat) {
   absl::MutexLock lock(&mutex_);
   Lease* lease = Find(node, epoch);
-  if (lease == nullptr || lease->phase != Phase::kAlive) return false;
+  if (lease == nullptr || lease->phase != Phase::kAlive) return std::nullopt;
   lease->heard = clock_->Steady();
-  return true;
+  lease->sequence = std::max(lease->sequence, beat.sequence);
+  Note(*lease, beat);
+  return GrantLonger(*lease, lease->heard);
+}
+
+// Acks are handled in order, and each replaces the lease of the one before, as a Welcome does. So
+// an agent with the usual lease that has handled all acks that granted more holds no more.
+void LeaseKeeper::Note(Lease& lease, const Beat& beat) {
+  if (beat.lease == absl::ZeroDuration()) return;
+  if (beat.lease > options_.lease) {
+    if (beat.lease >= PauseLeft(lease.heard)) lease.confirmed = true;
+    return;
+  }
+  if (lease.longer_here && beat.acked <= lease.longer_sequence) return;
+  lease.longer_end = absl::ZeroDuration();
+  lease.longer_here = false;
+}
+
+absl::Duration LeaseKeeper::PauseLeft(absl::Duration now) const {
+  return std::max(pause_end_ - now, absl::ZeroDuration());
+}
+
+absl::Duration LeaseKeeper::GrantLonger(Lease& lease, absl::Duration now) {
+  const absl::Duration left = PauseLeft(now);
+  if (left <= options_.lease) return absl::ZeroDuration();
+  lease.longer_end = std::max(lease.longer_end, now + left);
+  lease.longer_here = true;
+  lease.longer_sequence = lease.sequence;
+  return left;
+}
+
+std::optional<LeaseKeeper::Grant> LeaseKeeper::GrantNow(NodeId node, uint64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  Lease* lease = Find(node, epoch);
+  if (lease == nullptr || lease->phase != Phase::kAlive || lease->confirmed) return std::nullopt;
+  const absl::Duration longer = GrantLonger(*lease, clock_->Steady());
+  if (longer == absl::ZeroDuration()) return std::nullopt;
+  return Grant{lease->sequence, longer};
+}
+
+void LeaseKeeper::BeginPause(Turn& turn, absl::Duration how_long, bool extend,
+                             std::function<void()> begun) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++starting_pauses_;
+    recorded_.longest = std::max(recorded_.longest, how_long);
+    recorded_.usual = std::max(recorded_.usual, options_.lease);
+  }
+  PutRecord(turn);
+  turn.OnDurable([this, how_long, extend, begun = std::move(begun)] {
+    {
+      absl::MutexLock lock(&mutex_);
+      --starting_pauses_;
+      const absl::Duration end = clock_->Steady() + how_long;
+      pause_end_ = extend ? std::max(pause_end_, end) : end;
+      for (auto& [node, lease] : leases_) lease.confirmed = false;
+    }
+    begun();
+  });
+}
+
+void LeaseKeeper::EndPause() {
+  absl::MutexLock lock(&mutex_);
+  pause_end_ = absl::ZeroDuration();
+  for (auto& [node, lease] : leases_) lease.confirmed = false;
+}
+
+PauseStatus LeaseKeeper::Pause() const {
+  PauseStatus status;
+  absl::MutexLock lock(&mutex_);
+  status.left = PauseLeft(clock_->Steady());
+  if (status.left == absl::ZeroDuration()) return status;
+  for (const auto& [node, lease] : leases_) {
+    if (lease.confirmed && lease.phase == Phase::kAlive) {
+      ++status.holding;
+    } else {
+      status.not_holding.push_back(node);
+    }
+  }
+  return status;
 }
 
 void LeaseKeeper::Tick() {
@@ -127,7 +235,7 @@ void LeaseKeeper::ForgiveIfLate(absl::Duration now) {
 LeaseKeeper::Due LeaseKeeper::TakeLapsed(absl::Duration now) {
   Due due;
   for (auto& [node, lease] : leases_) {
-    if (lease.phase != Phase::kAlive || now < EndOf(lease)) continue;
+    if (lease.phase != Phase::kAlive || now < SilentAt(lease)) continue;
     lease.phase = Phase::kSilencing;
     due.emplace_back(node, lease.epoch);
   }

@@ -9,8 +9,13 @@
 // tasks had their grace.
 //
 // A lease outlives the server that granted it. So the longest that any agent may hold is on disk
-// (meta record "lease") before it is granted; after a start nobody counts as silent before that
-// time has passed, whatever is configured now; then the record comes down to what is configured.
+// (meta record "lease") before it is granted; after a start nobody counts as silent before the
+// usual lease of that time has passed, and nobody is fenced before the longest has, whatever is
+// configured now; then the record comes down to what is configured.
+//
+// A pause (BeginPause) grants every agent what is left of it, where that is longer than the usual
+// lease. A node that falls silent meanwhile is fenced only when the longer lease is over, unless
+// its agent has said that it holds none: by a message of a later epoch, or after a later ack.
 //
 // The brake: while more than `brake_share` of the nodes that are not lost, and at least
 // kBrakeLeastNodes, are silent together, nothing is fenced: that is a broken network, or a broken
@@ -22,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,6 +38,7 @@
 #include "absl/types/span.h"
 #include "core/model/ids.h"
 #include "server/loop.h"
+#include "storage/codec.h"
 #include "storage/store.h"
 #include "support/clock.h"
 
@@ -41,12 +48,25 @@ struct LeaseOptions {
   absl::Duration lease = absl::Seconds(15);
   absl::Duration fence_margin = absl::Seconds(5);
   double brake_share = 0.2;
-  // What the store's record says (ReadGrantedLease); 0 = nothing was granted yet.
-  absl::Duration granted_before = absl::ZeroDuration();
+  // What the store's record says (ReadGrantedLease).
+  GrantedLease granted_before;
 };
 
-// NOT_FOUND is 0: no record. DATA_LOSS naming a record that is none.
-absl::StatusOr<absl::Duration> ReadGrantedLease(const Store& store);
+// Zeros: no record, nothing was granted yet. DATA_LOSS naming a record that is none.
+absl::StatusOr<GrantedLease> ReadGrantedLease(const Store& store);
+
+// What a heartbeat says of the agent's lease.
+struct Beat {
+  uint64_t sequence = 0;
+  uint64_t acked = 0;                           // handled by the agent; 0 = none but the Welcome
+  absl::Duration lease = absl::ZeroDuration();  // that the agent holds; 0: it does not say
+};
+
+struct PauseStatus {
+  absl::Duration left;              // 0: nothing is paused
+  int32_t holding = 0;              // agents that have confirmed the longer lease
+  std::vector<NodeId> not_holding;  // the others of nodes that are not lost
+};
 
 // Below so many silent nodes the brake stays open: in a cluster of four one dead node is a quarter.
 inline constexpr int64_t kBrakeLeastNodes = 3;
@@ -65,8 +85,24 @@ class LeaseKeeper final : public TurnObserver {
   void RecordGrant(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   // The node registered: a whole lease from now. Called when the registration is durable.
   void Registered(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
-  // False: no lease of that epoch is alive any more; do not answer.
-  bool Heartbeat(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing: no lease of that epoch is alive any more; do not answer. Else the lease to grant,
+  // where it is longer than the usual one, or 0.
+  std::optional<absl::Duration> Heartbeat(NodeId node, uint64_t epoch, const Beat& beat = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // On the loop thread: records the longer lease; once that is durable agents are granted it, and
+  // `begun` is called. A pause that lasts is replaced, or with `extend` never made shorter.
+  void BeginPause(Turn& turn, absl::Duration how_long, bool extend, std::function<void()> begun)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndPause() ABSL_LOCKS_EXCLUDED(mutex_);
+  PauseStatus Pause() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The longer lease for an agent that has not confirmed it, without waiting for its heartbeat:
+  // `sequence` is that of its last one. Nothing: there is none to grant.
+  struct Grant {
+    uint64_t sequence;
+    absl::Duration lease;
+  };
+  std::optional<Grant> GrantNow(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   // Called about every TickPeriod().
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TickPeriod() const { return options_.lease / 16; }
@@ -96,13 +132,29 @@ class LeaseKeeper final : public TurnObserver {
   struct Lease {
     uint64_t epoch = 0;
     Phase phase = Phase::kAlive;
-    absl::Duration heard;  // steady
-    absl::Duration grace;  // while kSilent: longest kill grace of its strict tasks
+    absl::Duration heard;   // steady
+    absl::Duration grace;   // while kSilent: longest kill grace of its strict tasks
+    uint64_t sequence = 0;  // of its last heartbeat in this epoch
+    // Steady; until then it may hold a lease that is longer than the usual one. 0: it does not.
+    absl::Duration longer_end;
+    // Some of it was granted in this epoch, last in an ack of heartbeat `longer_sequence`.
+    bool longer_here = false;
+    uint64_t longer_sequence = 0;
+    bool confirmed = false;  // that it holds the lease of this pause
   };
   using Due = std::vector<std::pair<NodeId, uint64_t>>;  // with epoch
 
-  // When the agent's lease is over, whoever granted it.
+  // When the agent should have been heard, and when its lease is over for certain, whoever granted
+  // it.
+  absl::Duration SilentAt(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration EndOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration PauseLeft(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Note(Lease& lease, const Beat& beat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration GrantLonger(Lease& lease, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool OnlyUsualLeft(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts what is recorded now: later commands may have changed it since the caller was posted.
+  void PutRecord(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void LowerRecord(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -126,8 +178,10 @@ class LeaseKeeper final : public TurnObserver {
   mutable absl::Mutex mutex_;
   std::map<NodeId, Lease> leases_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_tick_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
-  absl::Duration recorded_ ABSL_GUARDED_BY(mutex_);        // longest lease, on disk or on its way
-  absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // of earlier servers; steady
+  GrantedLease recorded_ ABSL_GUARDED_BY(mutex_);          // on disk or on its way
+  absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // usual ones of earlier servers; steady
+  absl::Duration pause_end_ ABSL_GUARDED_BY(mutex_);       // steady; 0 = none was begun
+  int starting_pauses_ ABSL_GUARDED_BY(mutex_) = 0;        // recorded, not durable yet
   bool braking_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/convert_agent.h"
 #include "support/log.h"
 
@@ -25,6 +26,26 @@ bool IsNews(TaskState state, ReportState report) {
       return true;
   }
   return true;
+}
+
+// "devices, labels", for the log: why an agent came again.
+std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello& hello) {
+  std::vector<absl::string_view> names;
+  const auto note = [&names](bool same, absl::string_view name) {
+    if (!same) names.push_back(name);
+  };
+  note(known.status.agent_id == hello.agent_id(), "agent");
+  note(known.status.boot_id == hello.boot_id(), "boot");
+  note(known.status.agent_version == hello.agent_version(), "version");
+  note(known.spec.address == spec.address, "address");
+  note(known.spec.cpu_millis == spec.cpu_millis, "cpu");
+  note(known.spec.memory_bytes == spec.memory_bytes, "memory");
+  note(known.spec.devices == spec.devices, "devices");
+  note(known.spec.topology == spec.topology, "topology");
+  note(known.spec.extended == spec.extended, "extended");
+  note(known.spec.labels == spec.labels, "labels");
+  note(known.spec.taints == spec.taints, "taints");
+  return absl::StrJoin(names, ", ");
 }
 
 // One registration in the making.
@@ -81,8 +102,10 @@ class Registrar {
   absl::Status EmitRegistered(const Node* known) {
     result_.node = known != nullptr ? known->id : turn_.state().next_node_id();
     result_.epoch = known != nullptr ? known->status.epoch + 1 : 1;
+    NodeSpec spec = ToNodeSpec(hello_);
+    if (known != nullptr) result_.changed = Differences(*known, spec, hello_);
     return turn_.Emit(NodeRegistered{.id = result_.node,
-                                     .spec = ToNodeSpec(hello_),
+                                     .spec = std::move(spec),
                                      .epoch = result_.epoch,
                                      .agent_id = hello_.agent_id(),
                                      .boot_id = hello_.boot_id(),

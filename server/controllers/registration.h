@@ -37,6 +37,7 @@ struct MissingTask {
 
 // What to tell the agent once it is durable.
 struct Registration {
+  std::string changed;  // in what the node differs from what it registered before; "" if in nothing
   NodeId node;
   uint64_t epoch = 0;
   std::vector<MissingTask> missing;  // by the Hello

@@ -10,10 +10,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "support/clock.h"
+#include "support/grpc_log.h"
 #include "support/log.h"
 
 namespace berth {
@@ -59,6 +67,50 @@ int ListenOn(const addrinfo& address, bool both_families) {
 }
 
 bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+// "10.0.0.7:41234", "[2001:db8::1]:41234".
+std::string AddressText(const sockaddr_storage& address) {
+  char host[NI_MAXHOST] = "";
+  char port[NI_MAXSERV] = "";
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), sizeof address, host, sizeof host,
+                  port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  absl::string_view name = host;
+  absl::ConsumePrefix(&name, "::ffff:");  // of one socket for both families
+  const bool v6 = absl::StrContains(name, ':');
+  return absl::StrCat(v6 ? "[" : "", name, v6 ? "]:" : ":", port);
+}
+
+// A handshake that fails does so within moments of its connection; gRPC does not say whose it was.
+struct RecentPeers {
+  static constexpr size_t kMost = 4;
+  static constexpr absl::Duration kRecent = absl::Seconds(5);
+
+  void Add(const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex) {
+    std::string name = AddressText(address);
+    absl::MutexLock lock(&mutex);
+    peers.push_front({SystemClock().Steady(), std::move(name)});
+    if (peers.size() > kMost) peers.pop_back();
+  }
+  std::string Text() ABSL_LOCKS_EXCLUDED(mutex) {
+    const absl::Duration now = SystemClock().Steady();
+    std::vector<std::string> names;
+    absl::MutexLock lock(&mutex);
+    for (const auto& [when, name] : peers) {
+      if (now - when <= kRecent) names.push_back(name);
+    }
+    return absl::StrCat(names.size() > 1 ? "one of " : "", absl::StrJoin(names, ", "));
+  }
+
+  absl::Mutex mutex;
+  std::deque<std::pair<absl::Duration, std::string>> peers ABSL_GUARDED_BY(mutex);  // newest first
+};
+
+RecentPeers& Recent() {
+  static auto* const recent = new RecentPeers;  // outlives gRPC's threads
+  return *recent;
+}
 
 }  // namespace
 
@@ -121,6 +173,7 @@ absl::Status Acceptor::Bind(const std::string& host, const std::string& port) {
 
 void Acceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server) {
   server_ = std::move(server);
+  SetHandshakePeers([] { return Recent().Text(); });
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -130,6 +183,8 @@ void Acceptor::Stop() {
   thread_.join();
   for (const int fd : std::exchange(listeners_, {})) close(fd);  // who waits is told at once
 }
+
+void Acceptor::CutConnections() { connections_.CutAll(); }
 
 void Acceptor::Run() {
   std::vector<pollfd> waiting = {{stop_fd_, POLLIN, 0}};
@@ -158,6 +213,7 @@ void Acceptor::Accept(int listener) {
     close(fd);
     return Complain("too many, in all or of one address (limits.connections)", ++refused_);
   }
+  Recent().Add(address);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = fd;

@@ -40,6 +40,9 @@ class Acceptor {
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server);
   // Accepts no more; before gRPC's server is shut down. Idempotent.
   void Stop();
+  // After Stop: closes what is still open. Calls on it end with UNAVAILABLE at the client, where gRPC
+  // would end them with CANCELLED, which clients take for their own doing.
+  void CutConnections();
 
   uint64_t refused() const { return refused_.load(); }
 

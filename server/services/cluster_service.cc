@@ -12,6 +12,7 @@
 #include "server/cluster_totals.h"
 #include "server/convert_node.h"
 #include "server/convert_values.h"
+#include "server/services/caller.h"
 #include "support/log.h"
 #include "support/version.h"
 
@@ -40,6 +41,9 @@ void FillNodes(const ClusterState& state, const NodeTotals& totals, v1::ClusterI
     const std::string name = v1::NodeState_Name(NodeStateToApi(static_cast<NodeState>(i)));
     (*info.mutable_nodes())[ShortName(name, "NODE_")] = totals.by_state[i];
   }
+  (*info.mutable_nodes())["READY"] -= totals.ready_cordoned + totals.ready_draining;
+  (*info.mutable_nodes())["CORDONED"] = totals.ready_cordoned;
+  (*info.mutable_nodes())["DRAINING"] = totals.ready_draining;
   ToProto(totals.capacity, state.interner(), info.mutable_capacity());
 }
 
@@ -84,6 +88,9 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   const std::string paused = context_.loop->PausedReason();
   info.set_accepting_work(paused.empty());
   info.set_not_accepting_reason(paused);
+  FillProblems(info);
+  v1::ClusterPause pause;
+  if (maintenance_.Describe(context_.clock->Now(), &pause)) *info.mutable_pause() = pause;
   ReadView view(*context_.loop);
   const NodeTotals totals = SumNodes(view);
   view.Step([&](const ClusterState& state) {
@@ -104,6 +111,54 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
     reply.Finish(reply.Admits(durable) ? absl::OkStatus() : durable);
   };
   view.Answer(std::move(answer), patience);
+  return reactor;
+}
+
+void ClusterService::FillProblems(v1::ClusterInfo& info) const {
+  if (backups_.health == nullptr) return;
+  const std::string damage = backups_.health->Damage();
+  if (!damage.empty()) info.add_problems(damage);
+  if (backups_.health->reserve().bytes() == 0) {
+    info.add_problems(
+        "the store has no reserve for a full disk: berthd may not start again while it is full");
+  }
+}
+
+// The end is in the answer; who holds the lease shows in ClusterInfo as agents confirm it.
+grpc::ServerUnaryReactor* ClusterService::PauseCluster(grpc::CallbackServerContext* context,
+                                                       const v1::PauseClusterRequest* request,
+                                                       v1::PauseClusterResponse* response) {
+  Reply<v1::PauseClusterResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const absl::Duration how_long =
+      request->has_duration() ? DurationFrom(request->duration()) : maintenance_.DefaultLength();
+  if (absl::Status status = maintenance_.Check(how_long); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  LogInfo("the cluster is paused: agents get a longer lease",
+          {{"for", absl::FormatDuration(how_long)}, {"by", CallerOf(*context)}});
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [this, how_long](Turn& turn, v1::PauseClusterResponse& out) {
+          maintenance_.Begin(turn, how_long);
+          ToProto(context_.clock->Now() + how_long, out.mutable_pause()->mutable_end());
+          ToProto(how_long, out.mutable_pause()->mutable_left());
+          return absl::OkStatus();
+        });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ClusterService::ResumeCluster(grpc::CallbackServerContext* context,
+                                                        const v1::ResumeClusterRequest*,
+                                                        v1::ResumeClusterResponse* response) {
+  Reply<v1::ResumeClusterResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  LogInfo("the pause of the cluster is ended", {{"by", CallerOf(*context)}});
+  Write(context_, std::move(reply), CommandClass::kEssential, 1,
+        [this](Turn&, v1::ResumeClusterResponse&) {
+          maintenance_.End();
+          return absl::OkStatus();
+        });
   return reactor;
 }
 

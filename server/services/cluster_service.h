@@ -10,8 +10,10 @@
 
 #include "berth/v1/cluster.grpc.pb.h"
 #include "server/controllers/executor.h"
+#include "server/controllers/maintenance.h"
 #include "server/reload.h"
 #include "server/services/context.h"
+#include "storage/store_health.h"
 
 namespace berth {
 
@@ -19,12 +21,18 @@ class ClusterService final : public v1::ClusterService::CallbackService {
  public:
   struct Backups {
     Store* store = nullptr;
-    Executor* executor = nullptr;  // which keeps the store's log, too
-    std::string directory = {};    // empty: there are none
+    Executor* executor = nullptr;         // which keeps the store's log, too
+    std::string directory = {};           // empty: there are none
+    const StoreHealth* health = nullptr;  // null: the store has none
   };
   // All but the struct itself outlive the service.
-  ClusterService(const ServiceContext* context, Time start, Reloader* reloader, Backups backups)
-      : context_(*context), start_(start), reloader_(*reloader), backups_(std::move(backups)) {}
+  ClusterService(const ServiceContext* context, Time start, Reloader* reloader,
+                 Maintenance* maintenance, Backups backups)
+      : context_(*context),
+        start_(start),
+        reloader_(*reloader),
+        maintenance_(*maintenance),
+        backups_(std::move(backups)) {}
 
   grpc::ServerUnaryReactor* GetClusterInfo(grpc::CallbackServerContext* context,
                                            const v1::GetClusterInfoRequest* request,
@@ -32,6 +40,12 @@ class ClusterService final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* Backup(grpc::CallbackServerContext* context,
                                    const v1::BackupRequest* request,
                                    v1::BackupResponse* response) override;
+  grpc::ServerUnaryReactor* PauseCluster(grpc::CallbackServerContext* context,
+                                         const v1::PauseClusterRequest* request,
+                                         v1::PauseClusterResponse* response) override;
+  grpc::ServerUnaryReactor* ResumeCluster(grpc::CallbackServerContext* context,
+                                          const v1::ResumeClusterRequest* request,
+                                          v1::ResumeClusterResponse* response) override;
   grpc::ServerUnaryReactor* ReloadConfig(grpc::CallbackServerContext* context,
                                          const v1::ReloadConfigRequest* request,
                                          v1::ReloadConfigResponse* response) override;
@@ -40,11 +54,13 @@ class ClusterService final : public v1::ClusterService::CallbackService {
                                             v1::FinalizeUpgradeResponse* response) override;
 
  private:
+  void FillProblems(v1::ClusterInfo& info) const;
   absl::Status MakeBackup(const std::string& name, v1::BackupResponse& response);
 
   const ServiceContext& context_;
   const Time start_;
   Reloader& reloader_;
+  Maintenance& maintenance_;
   const Backups backups_;
   std::atomic<bool> backing_up_ = false;
 };

@@ -55,6 +55,11 @@ void Connections::Forget(int fd) {
   open_.erase(found);
 }
 
+void Connections::CutAll() {
+  ForgetClosed();
+  for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RDWR);
+}
+
 // A microsecond for each two or three: called only when there seem to be too many.
 void Connections::ForgetClosed() {
   std::vector<int> closed;

@@ -35,6 +35,8 @@ class Connections {
   // Counts an accepted socket, or says no; then the caller closes it.
   bool Admit(int fd, const std::string& peer);
   size_t size() const { return open_.size(); }
+  // Ends those that are still open; whoever waits for an answer on one finds it closed.
+  void CutAll();
 
  private:
   struct Open {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert_values.h"
 #include "server/job_change.h"
+#include "server/services/caller.h"
 #include "server/services/cold_part.h"
 #include "server/services/exec_stream.h"
 #include "server/services/job_list.h"
@@ -55,6 +56,15 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
           if (changed) response.set_etag(absl::StrCat(turn.revision()));
           return absl::OkStatus();
         });
+}
+
+// Who did it, if anything comes of it.
+MaybeEvent Told(const char* what, const Job& job, const std::string& by, const std::string& reason,
+                MaybeEvent event) {
+  if (event.ok() && event->has_value()) {
+    LogInfo(what, {{"job", job.name}, {"uid", job.id.value}, {"by", by}, {"reason", reason}});
+  }
+  return event;
 }
 
 MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
@@ -214,7 +224,10 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request](Turn&, const Job& job) { return CancelOf(job, request->reason()); });
+            [request, by = CallerOf(*context)](Turn&, const Job& job) {
+              return Told("job cancelled", job, by, request->reason(),
+                          CancelOf(job, request->reason()));
+            });
   return reactor;
 }
 
@@ -224,7 +237,9 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [](Turn&, const Job& job) { return SuspensionOf(job, true); });
+            [by = CallerOf(*context)](Turn&, const Job& job) {
+              return Told("job suspended", job, by, "", SuspensionOf(job, true));
+            });
   return reactor;
 }
 
@@ -234,7 +249,9 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
-            [](Turn&, const Job& job) { return SuspensionOf(job, false); });
+            [by = CallerOf(*context)](Turn&, const Job& job) {
+              return Told("job resumed", job, by, "", SuspensionOf(job, false));
+            });
   return reactor;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/convert_node.h"
+#include "server/services/caller.h"
 #include "server/services/name_list.h"
 #include "server/validation/findings.h"
 #include "server/validation/reason.h"
@@ -71,7 +72,7 @@ absl::Status List(ReadView& view, const v1::ListNodesRequest& request,
 }
 
 absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& name,
-                       v1::Node& response) {
+                       const std::string& by, v1::Node& response) {
   const Node* node = turn.state().FindNode(name);
   if (node == nullptr) return NoSuchNode(name);
   const NodeStatus& status = node->status;
@@ -84,14 +85,15 @@ absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& n
     LogInfo("node steered", {{"node", name},
                              {"cordoned", wish.cordoned ? "yes" : "no"},
                              {"draining", wish.draining ? "yes" : "no"},
-                             {"reason", wish.reason}});
+                             {"reason", wish.reason},
+                             {"by", by}});
   }
   RenderNode(turn.state(), turn.state().nodes().At(event.id), true, &response);
   if (changed) response.set_etag(absl::StrCat(turn.revision()));
   return absl::OkStatus();
 }
 
-absl::Status Delete(Turn& turn, const std::string& name) {
+absl::Status Delete(Turn& turn, const std::string& name, const std::string& by) {
   const Node* node = turn.state().FindNode(name);
   if (node == nullptr) return NoSuchNode(name);
   if (node->status.state == NodeState::kReady) {
@@ -102,7 +104,7 @@ absl::Status Delete(Turn& turn, const std::string& name) {
     return absl::FailedPreconditionError(
         absl::StrCat("node ", Quoted(name), " may still run ", node->tasks.size(), " tasks"));
   }
-  LogInfo("node deleted", {{"node", name}});
+  LogInfo("node deleted", {{"node", name}, {"by", by}});
   return turn.Emit(NodeDeleted{node->id});
 }
 
@@ -132,37 +134,39 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
   return reactor;
 }
 
-grpc::ServerUnaryReactor* NodeService::Steer(Reply<v1::Node> reply, const std::string& name,
+grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* context,
+                                             v1::Node* response, const std::string& name,
                                              bool cordoned, bool draining,
                                              const std::string& reason) {
+  Reply<v1::Node> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   if (absl::Status status = ValidateReason(reason); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [wish = NodeSteered{NodeId{}, cordoned, draining, reason}, name](
-            Turn& turn, v1::Node& node) { return SteerNode(turn, wish, name, node); });
+        [wish = NodeSteered{NodeId{}, cordoned, draining, reason}, name, by = CallerOf(*context)](
+            Turn& turn, v1::Node& node) { return SteerNode(turn, wish, name, by, node); });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* context,
                                                   const v1::CordonNodeRequest* request,
                                                   v1::Node* response) {
-  return Steer({context, response}, request->name(), true, false, request->reason());
+  return Steer(context, response, request->name(), true, false, request->reason());
 }
 
 grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext* context,
                                                     const v1::UncordonNodeRequest* request,
                                                     v1::Node* response) {
-  return Steer({context, response}, request->name(), false, false, "");
+  return Steer(context, response, request->name(), false, false, "");
 }
 
 // Cordoned, and its jobs leave; with wait_for_jobs they may end by themselves, which is a cordon.
 grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* context,
                                                  const v1::DrainNodeRequest* request,
                                                  v1::Node* response) {
-  return Steer({context, response}, request->name(), true, !request->wait_for_jobs(),
+  return Steer(context, response, request->name(), true, !request->wait_for_jobs(),
                request->reason());
 }
 
@@ -172,7 +176,9 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
   Reply<v1::DeleteNodeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request](Turn& turn, v1::DeleteNodeResponse&) { return Delete(turn, request->name()); });
+        [request, by = CallerOf(*context)](Turn& turn, v1::DeleteNodeResponse&) {
+          return Delete(turn, request->name(), by);
+        });
   return reactor;
 }
 

@@ -33,8 +33,9 @@ class NodeService final : public v1::NodeService::CallbackService {
 
  private:
   // Sets what the operator wants of the node.
-  grpc::ServerUnaryReactor* Steer(Reply<v1::Node> reply, const std::string& name, bool cordoned,
-                                  bool draining, const std::string& reason);
+  grpc::ServerUnaryReactor* Steer(grpc::CallbackServerContext* context, v1::Node* response,
+                                  const std::string& name, bool cordoned, bool draining,
+                                  const std::string& reason);
 
   const ServiceContext& context_;
 };

@@ -30,18 +30,18 @@ absl::Status CheckFamilies(const DatabasePlace& place, const Families& known) {
   return absl::OkStatus();
 }
 
-bool IsLocked(const rocksdb::Status& status) {
-  const std::string text = status.ToString();
-  return status.IsIOError() && (absl::StrContains(text, "While lock file") ||
-                                absl::StrContains(text, "lock hold by current process"));
-}
-
 absl::Status InUse(const rocksdb::Status& status, const DatabasePlace& place) {
   return absl::UnavailableError(
       absl::StrCat(place.directory, ": in use by another process (", status.ToString(), ")"));
 }
 
 }  // namespace
+
+bool IsLocked(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  return status.IsIOError() && (absl::StrContains(text, "While lock file") ||
+                                absl::StrContains(text, "lock hold by current process"));
+}
 
 absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place) {
   if (status.ok()) return absl::OkStatus();

@@ -30,6 +30,9 @@ struct DatabasePlace {
 // RESOURCE_EXHAUSTED, the rest INTERNAL.
 absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place);
 
+// What locking the directory came to: another process, or this one, has it.
+bool IsLocked(const rocksdb::Status& status);
+
 // No other process has the database open as long as it lives; RocksDB takes the same lock, so that
 // it has to be gone by then. Without a directory there is nothing to lock; with `read_only` the
 // caller has the lock.

@@ -1,12 +1,43 @@
 #include "storage/rocksdb/offline_store.h"
 
+#include <fcntl.h>
 #include <rocksdb/env.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/rocksdb/database.h"
 
 namespace berth {
+namespace {
+
+absl::Status CannotLock(const std::string& path, int error) {
+  return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(error),
+                                                  "; it is needed to see that no berthd uses the "
+                                                  "store: run as the user of berthd, or as root"));
+}
+
+// A lock that excludes berthd's, which is RocksDB's (fcntl, for writing), and needs no permission
+// to write: there is none on a read-only file system. -1: there is no lock file, so that no berthd
+// has opened this copy.
+absl::StatusOr<int> LockForReading(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return -1;
+  if (fd < 0) return CannotLock(path, errno);
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd, F_SETLK, &lock) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  if (error != EACCES && error != EAGAIN) return CannotLock(path, error);
+  return absl::UnavailableError(absl::StrCat(path, ": in use by another process"));
+}
+
+}  // namespace
 
 // A read-only open takes no lock of its own, and would see a live store half changed.
 absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::Open(const std::string& directory) {
@@ -14,13 +45,18 @@ absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::Open(const std::stri
   if (env->FileExists(directory + "/CURRENT").IsNotFound()) {
     return absl::NotFoundError(directory + ": no store there");
   }
-  rocksdb::FileLock* lock = nullptr;
-  const rocksdb::Status locked = env->LockFile(directory + "/LOCK", &lock);
-  if (!locked.ok()) {
+  const std::string path = directory + "/LOCK";
+  std::unique_ptr<OfflineStore> offline(new OfflineStore());
+  const rocksdb::Status locked = env->LockFile(path, &offline->lock_);
+  if (IsLocked(locked)) {
     return absl::UnavailableError(
         absl::StrCat(directory, ": in use by another process (", locked.ToString(), ")"));
   }
-  std::unique_ptr<OfflineStore> offline(new OfflineStore(lock));
+  if (!locked.ok()) {
+    const absl::StatusOr<int> fd = LockForReading(path);
+    if (!fd.ok()) return fd.status();
+    offline->lock_fd_ = *fd;
+  }
   absl::StatusOr<std::unique_ptr<RocksDbStore>> store =
       RocksDbStore::Open({.directory = directory, .read_only = true});
   if (!store.ok()) return store.status();
@@ -30,7 +66,8 @@ absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::Open(const std::stri
 
 OfflineStore::~OfflineStore() {
   store_.reset();
-  rocksdb::Env::Default()->UnlockFile(lock_);
+  if (lock_ != nullptr) rocksdb::Env::Default()->UnlockFile(lock_);
+  if (lock_fd_ >= 0) close(lock_fd_);
 }
 
 }  // namespace berth

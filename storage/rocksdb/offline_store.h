@@ -13,7 +13,8 @@ namespace berth {
 // As long as it lives, nobody else opens the store. Nothing is changed.
 class OfflineStore {
  public:
-  // NOT_FOUND: there is none. UNAVAILABLE: a berthd has it open. Else as RocksDbStore::Open.
+  // NOT_FOUND: there is none. UNAVAILABLE: a berthd has it open. PERMISSION_DENIED: its LOCK cannot
+  // be read. Else as RocksDbStore::Open. Works where nothing can be written.
   static absl::StatusOr<std::unique_ptr<OfflineStore>> Open(const std::string& directory);
   ~OfflineStore();
   OfflineStore(const OfflineStore&) = delete;
@@ -22,9 +23,10 @@ class OfflineStore {
   RocksDbStore& store() { return *store_; }
 
  private:
-  explicit OfflineStore(rocksdb::FileLock* lock) : lock_(lock) {}
+  OfflineStore() = default;
 
-  rocksdb::FileLock* const lock_;
+  rocksdb::FileLock* lock_ = nullptr;
+  int lock_fd_ = -1;  // instead, where nothing can be written
   std::unique_ptr<RocksDbStore> store_;
 };
 

@@ -33,7 +33,8 @@ bool BelongsToStore(const Record& record) {
 // ---- Opening
 
 RocksDbStore::RocksDbStore(RocksDbOptions options)
-    : file_system_(options.file_system != nullptr ? std::move(options.file_system)
+    : health_(std::move(options.health)),
+      file_system_(options.file_system != nullptr ? std::move(options.file_system)
                                                   : rocksdb::FileSystem::Default()),
       troubles_(std::make_shared<DiskTroubles>()),
       wals_(std::make_shared<WalList>(file_system_, options.directory)),
@@ -45,8 +46,19 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
       cluster_id_(std::move(options.cluster_id)) {}
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions options) {
+  const bool writes = options.health != nullptr && !options.read_only;
+  auto store = TryOpen(options);
+  while (writes && absl::IsResourceExhausted(store.status()) &&
+         options.health->reserve().GiveUp(/*keep=*/0)) {
+    store = TryOpen(options);
+  }
+  if (writes && store.ok()) options.health->reserve().Fill();
+  return store;
+}
+
+absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::TryOpen(const RocksDbOptions& options) {
   const bool restored = options.restored;
-  std::unique_ptr<RocksDbStore> store(new RocksDbStore(std::move(options)));
+  std::unique_ptr<RocksDbStore> store(new RocksDbStore(options));
   if (absl::Status status = store->CheckLogs(); !status.ok()) return status;
   auto database = store->OpenDatabase();
   if (!database.ok()) return database.status();
@@ -284,7 +296,7 @@ absl::StatusOr<std::string> RocksDbStore::Read(RecordKind kind, absl::string_vie
   const rocksdb::Status status = (*database)->db().Get(
       rocksdb::ReadOptions(), (*database)->Family(kind), ToSlice(key), &value);
   if (status.ok()) return value;
-  if (!status.IsNotFound()) return ToStatus(status, place_);
+  if (!status.IsNotFound()) return NoteRead(ToStatus(status, place_));
   return absl::NotFoundError(
       absl::StrCat(RecordKindName(kind), " ", PrintableKey(kind, key), ": no such record"));
 }
@@ -299,13 +311,13 @@ absl::StatusOr<std::vector<LogEntry>> RocksDbStore::ReadLog(uint64_t after, size
   for (log->Seek(SequenceKey(after + 1)); log->Valid(); log->Next()) {
     const absl::StatusOr<uint64_t> sequence = ParseSequenceKey(ToView(log->key()));
     const absl::StatusOr<ChainLink> link = ParseChainEntry(ToView(log->value()));
-    if (!sequence.ok() || !link.ok()) return Damaged("log: an entry that is none");
+    if (!sequence.ok() || !link.ok()) return NoteRead(Damaged("log: an entry that is none"));
     if (entries.empty() && *sequence != after + 1) break;
     bytes += link->turn.size();
     if (entries.size() == limit || (!entries.empty() && bytes > kMaxReadLogBytes)) break;
     entries.push_back({.sequence = *sequence, .turn = std::string(link->turn)});
   }
-  if (!log->status().ok()) return ToStatus(log->status(), place_);
+  if (!log->status().ok()) return NoteRead(ToStatus(log->status(), place_));
   if (!entries.empty() || limit == 0) return entries;
   return absl::OutOfRangeError(absl::StrCat("log ", after + 1, ": no longer kept"));
 }
@@ -380,7 +392,7 @@ absl::Status RocksDbStore::Write(const Database& database) {
 // batch at the end of the write-ahead log is dropped by the rules of every restart. Readers keep
 // the old one as long as they need it, and it stays open until there is space.
 absl::Status RocksDbStore::Reopen(size_t bytes) {
-  if (!HasRoom(kSpaceToGoOn + 2 * uint64_t{bytes})) return DiskFull();
+  if (!MakeRoom(kSpaceToGoOn + 2 * uint64_t{bytes})) return DiskFull();
   std::weak_ptr<const Database> old;
   if (auto open = Get(); open.ok()) old = *open;
   Set(nullptr);
@@ -402,6 +414,14 @@ absl::Status RocksDbStore::Reopen(size_t bytes) {
   Set(*std::move(database));
   full_ = false;
   return absl::OkStatus();
+}
+
+bool RocksDbStore::MakeRoom(uint64_t bytes) {
+  while (!HasRoom(bytes)) {
+    if (health_ == nullptr) return false;
+    if (!health_->reserve().GiveUp(SpaceReserve::kKeptForStartsBytes)) return false;
+  }
+  return true;
 }
 
 // What the file system says, and whether it is true for us: it knows nothing of quotas.

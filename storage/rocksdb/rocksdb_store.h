@@ -23,6 +23,7 @@
 #include "storage/rocksdb/database.h"
 #include "storage/rocksdb/watched_file_system.h"
 #include "storage/store.h"
+#include "storage/store_health.h"
 
 namespace berth {
 
@@ -47,6 +48,8 @@ struct RocksDbOptions {
   bool read_only = false;       // for fsck: nothing is made or changed; Append fails
   std::shared_ptr<rocksdb::FileSystem> file_system =
       {};  // null = the machine's; tests inject faults
+  // Told of reads that failed, and has the reserve; null = none is told, and there is no reserve.
+  std::shared_ptr<StoreHealth> health = {};
 };
 
 class RocksDbStore final : public Store {
@@ -88,6 +91,12 @@ class RocksDbStore final : public Store {
   using LogVisitor = absl::FunctionRef<absl::Status(uint64_t sequence, absl::string_view turn)>;
 
   explicit RocksDbStore(RocksDbOptions options);
+  static absl::StatusOr<std::unique_ptr<RocksDbStore>> TryOpen(const RocksDbOptions& options);
+  // A full disk: what the reserve may give while running is given.
+  bool MakeRoom(uint64_t bytes);
+  absl::Status NoteRead(absl::Status status) const {
+    return health_ == nullptr ? status : health_->NoteRead(std::move(status));
+  }
 
   // The database, kept open as long as the result lives. UNAVAILABLE while a full disk keeps it
   // from being opened again.
@@ -118,6 +127,7 @@ class RocksDbStore final : public Store {
   absl::Status LostBatches() const;
   absl::Status Damaged(absl::string_view reason) const;
 
+  const std::shared_ptr<StoreHealth> health_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const std::shared_ptr<DiskTroubles> troubles_;
   const std::shared_ptr<WalList> wals_;

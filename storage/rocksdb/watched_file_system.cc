@@ -19,11 +19,14 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A used-up quota is a full disk. RocksDB keeps of its errno only the text.
-IOStatus QuotaAsNoSpace(IOStatus status) {
-  static const std::string kQuota = std::strerror(EDQUOT);
-  const bool is_quota = status.IsIOError() && absl::StrContains(status.ToString(), kQuota);
-  return is_quota ? IOStatus::NoSpace(status.getState()) : status;
+// A used-up quota is a full disk, and so is the limit of a file's size (RLIMIT_FSIZE, or the file
+// system's). RocksDB keeps of its errno only the text.
+IOStatus LimitAsNoSpace(IOStatus status) {
+  static const std::string kQuota = std::strerror(EDQUOT), kSize = std::strerror(EFBIG);
+  if (!status.IsIOError()) return status;
+  const std::string text = status.ToString();
+  const bool is_limit = absl::StrContains(text, kQuota) || absl::StrContains(text, kSize);
+  return is_limit ? IOStatus::NoSpace(status.getState()) : status;
 }
 
 // `wals`: null, but for a log file that was made now.
@@ -75,12 +78,12 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
  private:
   IOStatus Wrote(IOStatus status) {
-    status = QuotaAsNoSpace(std::move(status));
+    status = LimitAsNoSpace(std::move(status));
     if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/false);
     return status;
   }
   IOStatus Synced(IOStatus status) {
-    status = QuotaAsNoSpace(std::move(status));
+    status = LimitAsNoSpace(std::move(status));
     if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
     return status;
   }
@@ -157,7 +160,7 @@ std::string DiskTroubles::NoSpace() const {
 IOStatus WatchedFileSystem::Watch(const std::string& name, bool is_new, IOStatus status,
                                   std::unique_ptr<FSWritableFile>* file) {
   if (status.ok() && wals_->Covers(name)) status = wals_->Add(name);
-  status = QuotaAsNoSpace(std::move(status));
+  status = LimitAsNoSpace(std::move(status));
   if (!status.ok()) {
     troubles_->Note(status, name, /*was_sync=*/false);
     return status;

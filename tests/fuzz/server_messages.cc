@@ -32,7 +32,7 @@ class CountingRunner final : public TaskRunner {
     known.push_back(ToTaskId(record.key()));
   }
   void Remove(const TaskId&) override {}
-  void SetLease(absl::Duration) override {}
+  bool SetLease(absl::Duration, absl::Duration) override { return true; }
 
   std::vector<TaskId> known;  // that an event may be about
   std::set<TaskId> started;

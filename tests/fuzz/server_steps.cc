@@ -74,6 +74,8 @@ std::vector<Kind> Calls() {
       Rpc("UpdateHyperNode", &P::hyper_nodes, &HyperNodeService::UpdateHyperNode),
       Rpc("DeleteHyperNode", &P::hyper_nodes, &HyperNodeService::DeleteHyperNode),
       Rpc("ApplyHyperNodes", &P::hyper_nodes, &HyperNodeService::ApplyHyperNodes),
+      Rpc("PauseCluster", &P::cluster, &ClusterService::PauseCluster),
+      Rpc("ResumeCluster", &P::cluster, &ClusterService::ResumeCluster),
   };
 }
 

@@ -155,8 +155,10 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
   jobs = std::make_unique<JobService>(&context, logs.get(), execs.get(), &executor);
   queues = std::make_unique<QueueService>(&context);
   nodes = std::make_unique<NodeService>(&context);
+  maintenance =
+      std::make_unique<Maintenance>(loop.get(), leases.get(), gateway.get(), MaintenanceOptions{});
   cluster = std::make_unique<ClusterService>(
-      &context, world.clock_.Now(), reloader.get(),
+      &context, world.clock_.Now(), reloader.get(), maintenance.get(),
       ClusterService::Backups{.store = &world.store_,
                               .executor = &executor,
                               // Is there; this store makes no backups.

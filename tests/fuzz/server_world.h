@@ -178,6 +178,7 @@ struct ServerWorld::Process {
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<QueueService> queues;
   std::unique_ptr<NodeService> nodes;
+  std::unique_ptr<Maintenance> maintenance;
   std::unique_ptr<ClusterService> cluster;
   std::unique_ptr<ExplainService> explain;
   std::unique_ptr<HyperNodeService> hyper_nodes;

@@ -155,7 +155,7 @@ void Agent::Begin() {
   AgentLogic::Recovered recovered;
   recovered.journal = journal_->state();
   recovered.rebooted = rebooted_;
-  if (!rebooted_) recovered.lease_deadline = processes_->lease;
+  if (!rebooted_) recovered.lease_deadline = std::max(processes_->lease, processes_->longer_lease);
   logic_->Begin(setup_.now(), recovered);
   Settle();
 }

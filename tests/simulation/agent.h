@@ -38,7 +38,11 @@ class Runner final : public TaskRunner {
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override { processes_->Remove(id); }
-  void SetLease(absl::Duration deadline) override { processes_->lease = deadline; }
+  bool SetLease(absl::Duration soon, absl::Duration deadline) override {
+    processes_->lease = soon;
+    processes_->longer_lease = deadline;
+    return true;
+  }
 
   // A supervisor has something to tell.
   void Changed(const TaskId& id);

@@ -117,7 +117,20 @@ void Faults::Partition() {
 
 // ---- Processes and machines
 
+// A planned stop: agents hold a longer lease by then, if they could be reached, and its time away
+// is often longer than the usual one. Or a pause that is ended by its time, or a crash.
+void Faults::StopServer() {
+  target_->server().GrantLongerLease();
+  if (dice_.Chance(0.3)) return;
+  Later(dice_.Around(absl::Seconds(2)), [this] {
+    target_->server().Crash();
+    target_->network().ServerDied(true);
+    Later(dice_.Around(absl::Minutes(1)), [this] { target_->StartServer(); });
+  });
+}
+
 void Faults::KillServer() {
+  if (dice_.Chance(0.3)) return StopServer();
   const bool powered = dice_.Chance(0.7);
   target_->server().Crash();
   target_->network().ServerDied(powered);

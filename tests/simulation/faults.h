@@ -50,6 +50,7 @@ class Faults {
   void Partition();
   void KillServer();
   void GoBack();
+  void StopServer();
   void KillAgent();
   void PowerOff();
   void Pause();

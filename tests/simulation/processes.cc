@@ -12,6 +12,7 @@ namespace {
 
 constexpr absl::Duration kLongestStart = absl::Milliseconds(50);
 constexpr absl::Duration kDefaultRunTime = absl::Seconds(30);
+constexpr absl::Duration kLookAtLonger = absl::Milliseconds(250);  // as the supervisor
 constexpr absl::Duration kMeanObedience = absl::Milliseconds(300);
 
 absl::Duration ToDuration(const google::protobuf::Duration& d) {
@@ -75,9 +76,12 @@ void Processes::Exec(const TaskId& id) {
 void Processes::WatchLease(const TaskId& id) {
   const auto found = processes_.find(id);
   if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
-  const absl::Duration left = lease.value_or(absl::ZeroDuration()) - local_();
+  const absl::Duration near_end = lease.value_or(absl::ZeroDuration());
+  const absl::Duration end = std::max(near_end, longer_lease.value_or(absl::ZeroDuration()));
+  const absl::Duration left = end - local_();
   if (left > absl::ZeroDuration()) {
-    return scheduler_->After(left, machine, [this, id] { WatchLease(id); });
+    const absl::Duration look = end > near_end ? std::min(left, kLookAtLonger) : left;
+    return scheduler_->After(look, machine, [this, id] { WatchLease(id); });
   }
   const absl::Duration grace = ToDuration(found->second.launch.kill_grace()) + left;
   Stop(id, std::max(grace, absl::ZeroDuration()), v1::TaskReport::LEASE_LAPSED);
@@ -133,6 +137,7 @@ void Processes::PowerCut() {
   }
   alive_ = 0;
   lease.reset();
+  longer_lease.reset();
 }
 
 }  // namespace berth::simulation

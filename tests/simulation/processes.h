@@ -45,7 +45,7 @@ class Processes {
   void Remove(const TaskId& id);
 
   // Until when strict tasks may run; on disk, read by supervisors.
-  std::optional<absl::Duration> lease;
+  std::optional<absl::Duration> lease, longer_lease;
 
   // The machine loses its power: nothing runs any more.
   void PowerCut();

@@ -134,7 +134,7 @@ void Server::Start() {
       },
       &p.preserved);
   if (!loaded.ok()) return fail_(absl::StrCat("berthd cannot load: ", loaded.ToString()));
-  const absl::StatusOr<absl::Duration> granted = ReadGrantedLease(*store_);
+  const absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   BERTH_CHECK(granted.ok() && policies.ok());
   p.policies = *std::move(policies);
@@ -176,6 +176,17 @@ void Server::Crash() {
   process_->dispatcher.reset();
   process_->loop.reset();
   process_.reset();
+}
+
+void Server::GrantLongerLease() {
+  if (!up()) return;
+  trace_->Add(scheduler_->now(), "berthd grants a longer lease");
+  const absl::Status posted = process_->loop->Post(
+      [p = process_.get(), how_long = DurationFrom(config_.stop_lease())](berth::Turn& turn) {
+        p->leases->BeginPause(turn, how_long, true, [p] { p->gateway->GrantLongerLeases(); });
+      },
+      CommandClass::kEssential);
+  if (!posted.ok()) trace_->Add(scheduler_->now(), "no longer lease is granted");
 }
 
 void Server::Pause(absl::Duration how_long) {

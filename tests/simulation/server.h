@@ -64,6 +64,9 @@ class Server final : public ServerPort {
   // Some of the batches that were being written are on disk, the others are not.
   void Crash();
   bool up() const { return process_ != nullptr; }
+  // As before a planned stop, or by `berth cluster pause`: agents that can be reached get a longer
+  // lease.
+  void GrantLongerLease();
   void Pause(absl::Duration how_long);
   // Does what it was asked to so far, at once.
   void Settle();

@@ -17,6 +17,7 @@
 namespace berth {
 
 inline constexpr int kSupervisorLockFd = 3;
+inline constexpr char kLongerLeaseSuffix[] = ".longer";
 
 struct SupervisorSpec {
   std::string user;  // empty: stay who the agent is
@@ -25,7 +26,8 @@ struct SupervisorSpec {
   std::vector<std::string> argv;
   std::vector<std::string> env;  // "NAME=value"
   int64_t log_file_bytes = int64_t{16} << 20;
-  int64_t log_files = 4;   // per stream
+  int64_t log_files = 4;  // per stream
+  // And beside it, with kLongerLeaseSuffix, the end of a longer lease.
   std::string lease_file;  // empty: not a strict task. Else i64 CLOCK_BOOTTIME nanoseconds: kill
                            // the task then
   int64_t lapse_signal = 15;

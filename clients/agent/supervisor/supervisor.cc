@@ -26,8 +26,9 @@ namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kSweepIntervalNs =
-    50 * kNsPerMs;                   // between looks for processes that will not die
-constexpr int64_t kLeaseLapsed = 2;  // berth.v1.TaskReport.LEASE_LAPSED
+    50 * kNsPerMs;                                // between looks for processes that will not die
+constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;  // below half of the shortest lease
+constexpr int64_t kLeaseLapsed = 2;               // berth.v1.TaskReport.LEASE_LAPSED
 constexpr size_t kReadBytes = 65536;
 constexpr int kReadsPerTurn = 16;  // of one stream, before the others have their turn
 constexpr size_t kMaxControlLine = 256;
@@ -87,6 +88,8 @@ bool Supervisor::OpenFiles() {
   if (spec_.lease_file.empty()) return true;
   lease_fd_ = open(spec_.lease_file.c_str(), O_RDONLY | O_CLOEXEC);
   if (lease_fd_ < 0) return false;
+  // Not there: of an agent that knows of no longer leases.
+  longer_fd_ = open((spec_.lease_file + kLongerLeaseSuffix).c_str(), O_RDONLY | O_CLOEXEC);
   ReadLease();
   return true;
 }
@@ -205,7 +208,8 @@ void Supervisor::RemoveDirectories() {
 
 int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
-  for (const int64_t at : {kill_at_ns_, lease_end_ns_, next_sweep_ns_, hook_end_ns_}) {
+  const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
+  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -272,16 +276,21 @@ void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }
 
+// The longer one first: the agent writes it last, so that one of the two holds while it writes. A
+// longer lease may end early, so it is looked at again and again.
 void Supervisor::ReadLease() {
+  int64_t longer = 0;
   int64_t end = 0;
+  if (longer_fd_ >= 0 && pread(longer_fd_, &longer, sizeof longer, 0) != sizeof longer) longer = 0;
   if (pread(lease_fd_, &end, sizeof end, 0) != sizeof end) end = 0;
-  lease_end_ns_ = std::max<int64_t>(end, 1);
+  lease_end_ns_ = std::max<int64_t>({end, longer, 1});
+  lease_look_ns_ = longer > end ? std::min(longer, BoottimeNs() + kLeaseLookNs) : lease_end_ns_;
 }
 
 void Supervisor::CheckDeadlines() {
   const int64_t now = BoottimeNs();
-  if (lease_end_ns_ != 0 && now >= lease_end_ns_) {
-    ReadLease();  // the agent may have extended it since
+  if (lease_end_ns_ != 0 && now >= lease_look_ns_) {
+    ReadLease();  // the agent may have extended it since, or a longer one has ended
     if (now >= lease_end_ns_) {
       // The server counts the grace from the lease's end, too: who slept has used it up.
       const int64_t late_ms = (now - lease_end_ns_) / kNsPerMs;

@@ -76,6 +76,7 @@ class Supervisor {
   int timer_fd_ = -1;
   int control_fd_ = -1;
   int lease_fd_ = -1;
+  int longer_fd_ = -1;
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
   std::string control_buffer_;
@@ -83,6 +84,7 @@ class Supervisor {
   int64_t hook_end_ns_ = 0;        // 0 = no hook runs
   int64_t kill_at_ns_ = 0;         // 0 = not stopping
   int64_t lease_end_ns_ = 0;       // 0 = no lease to watch
+  int64_t lease_look_ns_ = 0;      // when to read it again, at its end or before
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
 };

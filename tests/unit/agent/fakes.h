@@ -89,7 +89,12 @@ class FakeRunner final : public TaskRunner {
     calls.push_back("adopt " + ToString(ToTaskId(record.key())));
   }
   void Remove(const TaskId& id) override { calls.push_back("remove " + ToString(id)); }
-  void SetLease(absl::Duration deadline) override { lease = deadline; }
+  bool SetLease(absl::Duration soon, absl::Duration deadline) override {
+    if (lease_fails) return false;
+    soon_lease = soon;
+    lease = deadline;
+    return true;
+  }
 
   std::vector<std::string> Take() { return std::exchange(calls, {}); }
 
@@ -98,7 +103,8 @@ class FakeRunner final : public TaskRunner {
   v1::TaskLaunch last_launch;
   v1::Start last_start;
   bool journaled_before_start = false;
-  absl::Duration lease;
+  absl::Duration lease, soon_lease;
+  bool lease_fails = false;
 };
 
 // Output of one task, given as pieces.

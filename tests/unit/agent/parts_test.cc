@@ -301,6 +301,14 @@ TEST_CASE("configuration: defaults and what cannot work") {
   CHECK(std::string(CheckAgentConfig(config, 0).message()).find("taskUser: required") == 0);
   config.set_allow_root_tasks(true);
   CHECK(CheckAgentConfig(config, 0).ok());
+  config.set_server("nope");
+  config.set_state_directory("var/agent");
+  const std::string places(CheckAgentConfig(config, 1000).message());
+  CHECK(places.find("server: must be HOST:PORT, as in nope:7070, is nope") != std::string::npos);
+  CHECK(places.find("stateDirectory: must be an absolute path") != std::string::npos);
+  config.set_server("[::1]:7070");
+  config.set_state_directory("/var/agent");
+  CHECK(CheckAgentConfig(config, 1000).ok());
   config.set_allow_root_tasks(false);
   config.set_task_user("no-such-user");
   config.set_last_port(config.first_port() - 1);

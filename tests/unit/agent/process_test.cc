@@ -25,6 +25,9 @@ namespace {
 
 using namespace testing;  // NOLINT
 
+// As an agent with the usual lease.
+void SetLease(Fixture& f, absl::Duration end) { REQUIRE(f.runner->SetLease(end, end)); }
+
 TEST_CASE("exit codes and output reach the agent") {
   Fixture f;
   f.Start(kTask, "echo out $BERTH_NODE; echo err >&2; pwd; cat; exit 7");
@@ -194,8 +197,8 @@ TEST_CASE("a start that never got a supervisor is reported lost, not started") {
 TEST_CASE("the grace counts from the end of the lease, also for a supervisor that notices late") {
   Fixture f;
   f.launch.set_fence(true);
-  f.launch.mutable_kill_grace()->set_seconds(120);                 // longer than the test waits
-  f.runner->SetLease(SystemClock().Steady() - absl::Minutes(10));  // as after a machine's sleep
+  f.launch.mutable_kill_grace()->set_seconds(120);          // longer than the test waits
+  SetLease(f, SystemClock().Steady() - absl::Minutes(10));  // as after a machine's sleep
   f.Start(kTask, "trap '' TERM; while :; do sleep 0.02; done");
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
   CHECK(exited.exit_signal == SIGKILL);
@@ -207,10 +210,10 @@ TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
   f.launch.set_fence(true);
   f.launch.mutable_kill_grace()->set_seconds(5);
   f.launch.set_kill_signal("SIGUSR1");
-  f.runner->SetLease(SystemClock().Steady() + absl::Milliseconds(600));
+  SetLease(f, SystemClock().Steady() + absl::Milliseconds(600));
   f.Start(kTask, "trap 'exit 3' USR1; while :; do sleep 0.02; done");
   f.Await(kTask, Kind::kRunning);
-  f.runner->SetLease(SystemClock().Steady() + absl::Milliseconds(900));  // extended once
+  SetLease(f, SystemClock().Steady() + absl::Milliseconds(900));  // extended once
   const absl::Time begin = absl::Now();
   f.runner.reset();
   REQUIRE(Eventually([&] {
@@ -226,6 +229,34 @@ TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
   CHECK(exited.exit_code == 3);
   CHECK(exited.cause == v1::TaskReport::LEASE_LAPSED);
+}
+
+TEST_CASE("a supervisor keeps a longer lease, and notices when it ends before its time") {
+  Fixture f;
+  f.launch.set_fence(true);
+  f.launch.mutable_kill_grace()->set_seconds(5);
+  const absl::Duration begin = SystemClock().Steady();
+  REQUIRE(f.runner->SetLease(begin + absl::Milliseconds(300), begin + absl::Minutes(10)));
+  f.Start(kTask, "trap 'exit 3' TERM; while :; do sleep 0.02; done");
+  f.Await(kTask, Kind::kRunning);
+  absl::SleepFor(absl::Milliseconds(1200));  // four usual leases
+  std::string text;
+  SupervisorStatus status;
+  ReadWholeFile(f.state.path() + "/tasks/1-0-1/status", &text);
+  REQUIRE(DecodeStatus(text, &status));
+  CHECK(status.phase == SupervisorStatus::kRunning);
+  CHECK(ProcessRunner::ReadLease(f.state.path()) == begin + absl::Minutes(10));
+  SetLease(f, SystemClock().Steady() + absl::Milliseconds(700));  // the usual one again
+  const absl::Time ended = absl::Now() + absl::Milliseconds(700);
+  f.runner.reset();  // no agent looks after it
+  REQUIRE(Eventually([&] {
+    ReadWholeFile(f.state.path() + "/tasks/1-0-1/status", &text);
+    return DecodeStatus(text, &status) && status.phase == SupervisorStatus::kExited;
+  }));
+  CHECK(absl::Now() >= ended - absl::Milliseconds(50));
+  f.Restart();
+  f.runner->Adopt(f.Record(kTask));
+  CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::LEASE_LAPSED);
 }
 
 TEST_CASE("tasks run as the configured user") {

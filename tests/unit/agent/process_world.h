@@ -69,7 +69,8 @@ struct Fixture {
       : state(base), config(std::move(with)) {
     chmod(state.path().c_str(), 0711);
     Restart();
-    runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+    const absl::Duration end = SystemClock().Steady() + absl::Hours(1);
+    runner->SetLease(end, end);
   }
   ~Fixture() {
     runner.reset();

@@ -53,6 +53,11 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"coalescingWindow: 1s", "coalescing_window: must be 0..100ms, is 1s"},
       {"limits: {jobsPerCall: 1001}", "limits.jobs_per_call: must be 1..1000, is 1001"},
       {"limits: {tasksPerJob: -1}", "limits.tasks_per_job: must be 1..30000, is -1"},
+      {"dataDirectory: var/data",
+       "data_directory: must be an absolute path, as in /var/lib/var/data, is var/data"},
+      {"backupDirectory: backups", "backup_directory: must be an absolute path"},
+      {"stopLease: 2h\nlongestLease: 1h", "stop_lease"},
+      {"longestLease: 5s", "longest_lease"},
       {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
       {"cordonAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
       {"drainAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
@@ -90,7 +95,8 @@ TEST_CASE("config: all violations at once") {
 
 TEST_CASE("config: tls lets it listen elsewhere; a missing file is named") {
   CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: c, key: k, ca: a}").ok());
-  CHECK(absl::IsNotFound(ReadConfig("/no/such/berthd.yaml").status()));
+  // Not there is as wrong as wrong: berthd exits with 2, and is not started again.
+  CHECK(absl::IsInvalidArgument(ReadConfig("/no/such/berthd.yaml").status()));
   const auto credentials = MakeServerCredentials({"/no/cert.pem", "/no/key.pem", "/no/ca.pem"});
   CHECK(credentials.status().message() == "cannot read /no/cert.pem: No such file or directory");
 }

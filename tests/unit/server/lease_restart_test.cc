@@ -1,6 +1,7 @@
 // Leases that outlive the server that granted them.
 #include <catch2/catch.hpp>
 
+#include "berth/store/v1/meta.pb.h"
 #include "storage/codec.h"
 #include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
@@ -14,7 +15,9 @@ using testing::World;
 constexpr absl::Duration kLong = absl::Minutes(2);
 constexpr absl::Duration kShort = absl::Seconds(5);
 
-absl::Duration Recorded(const World& world) { return ReadGrantedLease(world.store).value(); }
+absl::Duration Recorded(const World& world) {
+  return ReadGrantedLease(world.store).value().longest;
+}
 
 // Restarted with another lease, as the operator configured it meanwhile.
 void RestartWith(World& world, absl::Duration lease) {
@@ -135,12 +138,18 @@ TEST_CASE("lease restart: a longer lease is recorded before it is granted") {
 
 TEST_CASE("lease restart: a record that is none is refused") {
   for (const absl::Duration none : {absl::ZeroDuration(), -absl::Seconds(1)}) {
-    CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord(none)).status()));
+    CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord({none, none})).status()));
+    CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord({kShort, none})).status()));
   }
   CHECK(absl::IsDataLoss(DecodeLeaseRecord("\xff").status()));
   CHECK(absl::IsDataLoss(DecodeLeaseRecord("").status()));
-  CHECK(DecodeLeaseRecord(EncodeLeaseRecord(absl::Milliseconds(1500))).value() ==
-        absl::Milliseconds(1500));
+  CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord({kShort, kLong})).status()));
+  const auto lease = DecodeLeaseRecord(EncodeLeaseRecord({kLong, absl::Milliseconds(1500)}));
+  CHECK(lease.value().longest == kLong);
+  CHECK(lease.value().usual == absl::Milliseconds(1500));
+  store::v1::LeaseRecord old;  // of a version that knew of the longest only
+  old.mutable_longest()->set_seconds(60);
+  CHECK(DecodeLeaseRecord(old.SerializeAsString()).value().usual == absl::Minutes(1));
 }
 
 }  // namespace

@@ -35,8 +35,15 @@ TEST_CASE("tls: a failed connection is explained as far as it can be") {
         "the certificate that the server shows is not of the authority in ca.pem, or out of date");
   CHECK(ConnectionHint(kFiles, "SSL routines::wrong version number") ==
         "the server does not use TLS");
-  CHECK_THAT(ConnectionHint(kFiles, "UNAVAILABLE: Socket closed"), Contains("not accept me.pem"));
-  CHECK_THAT(ConnectionHint({}, "UNAVAILABLE: Socket closed"), Contains("may want TLS"));
+  const char making[] =
+      "failed to connect to all addresses; last error: UNAVAILABLE: Socket closed";
+  CHECK_THAT(ConnectionHint(kFiles, making), Contains("not accept me.pem"));
+  CHECK_THAT(ConnectionHint({}, making), Contains("may want TLS"));
+  // A berthd that dies says the same of connections that were in use.
+  for (const char* died : {"Socket closed", "recvmsg:Connection reset by peer"}) {
+    CHECK_THAT(ConnectionHint(kFiles, died), Contains("closed by the server"));
+    CHECK_THAT(ConnectionHint({}, died), !Contains("TLS"));
+  }
   CHECK(ConnectionHint(kFiles, "Connection refused").empty());
   CHECK(ConnectionHint({}, "Connection refused").empty());
 }
