@@ -79,7 +79,6 @@ Manifest QuickJob(const SubmitArguments& arguments, const Strings& command) {
   group = arguments.group;
   if (group.name().empty()) group.set_name("worker");
   if (group.replicas() == 0) group.set_replicas(1);
-  if (spec.queue().empty()) spec.set_queue("default");
   group.mutable_command()->Assign(command.begin(), command.end());
   if (!arguments.cpu.empty())
     group.mutable_resources()->set_cpu_millis(*ParseCpuMillis(arguments.cpu));
