@@ -75,7 +75,7 @@ absl::Status BeyondBound(const std::string& whose, absl::string_view verb, int64
 }
 
 // What the job left out, and the queue, one above it or the server says.
-void FillFromDefaults(const ClusterState& state, QueueId queue, QueueDefaults known,
+void FillFromDefaults(const ClusterState& state, QueueId queue, const QueueDefaults& known,
                       JobSpec* spec) {
   QueueDefaults said;
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {

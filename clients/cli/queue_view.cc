@@ -92,15 +92,6 @@ class TreeTable {
   std::map<std::string, std::vector<const v1::Queue*>> children_;
 };
 
-}  // namespace
-
-Shape<v1::Queue> QueueShape() {
-  return {
-      "queue",
-      [](const std::vector<v1::Queue>& queues, const Session&) { return TreeTable(queues).Take(); },
-      [](const v1::Queue& queue) { return WriteManifest(queue); }};
-}
-
 std::string DefaultsText(const v1::QueueDefaults& defaults) {
   std::vector<std::string> parts;
   if (defaults.cpu_millis() != 0)
@@ -110,6 +101,15 @@ std::string DefaultsText(const v1::QueueDefaults& defaults) {
   if (defaults.has_walltime())
     parts.push_back(absl::StrCat("walltime ", HumanDuration(ToDuration(defaults.walltime()))));
   return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace
+
+Shape<v1::Queue> QueueShape() {
+  return {
+      "queue",
+      [](const std::vector<v1::Queue>& queues, const Session&) { return TreeTable(queues).Take(); },
+      [](const v1::Queue& queue) { return WriteManifest(queue); }};
 }
 
 std::string DescribeQueue(const v1::Queue& queue, const Session& session) {

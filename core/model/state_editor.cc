@@ -446,12 +446,9 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
 
   const Resources waiting = WaitingRequest(job);
   job.wanting = true;
-  ChangeQueues(job.queue, QueueChange{.request = &waiting,
-                                      .pending = 1,
-                                      .wanted = 1,
-                                      .jobs = 1,
-                                      .active_jobs = 1,
-                                      .active_tasks = static_cast<int64_t>(tasks)});
+  QueueChange change{.request = &waiting, .pending = 1, .wanted = 1, .jobs = 1, .active_jobs = 1};
+  change.active_tasks = static_cast<int64_t>(tasks);
+  ChangeQueues(job.queue, change);
   ListDependencies(job, true);
   Touch(id);
   if (!facts()) return;
