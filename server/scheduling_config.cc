@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/hyper_node.h"
+#include "server/convert_queue.h"
 #include "server/convert_values.h"
 #include "server/planning/policy_record.h"
 #include "server/validation/job.h"
