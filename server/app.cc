@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "server/config.h"
 #include "server/convert_values.h"
+#include "server/default_queue.h"
 #include "server/history.h"
 #include "server/load.h"
 #include "server/planning/policy_record.h"
@@ -66,6 +67,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config
   if (absl::Status status = app->StartHttp(); !status.ok()) return status;
   if (absl::Status status = app->Load(open_store); !status.ok()) return status;
   app->Wire();
+  if (absl::Status status = MakeDefaultQueue(*app->loop_); !status.ok()) return status;
   app->RunLoop();
   if (absl::Status status = app->Listen(); !status.ok()) return status;
   app->ready_ = true;

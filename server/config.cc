@@ -9,6 +9,7 @@
 #include "server/convert_values.h"
 #include "server/scheduling_config.h"
 #include "server/validation/findings.h"
+#include "server/validation/queue.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 #include "support/log.h"
@@ -65,6 +66,7 @@ void FillNumbers(Server& config) {
   if (limits.jobs_per_call() == 0) limits.set_jobs_per_call(1000);
   if (limits.message_bytes() == 0) limits.set_message_bytes(4 << 20);
   if (limits.active_jobs() == 0) limits.set_active_jobs(2'000'000);
+  if (limits.active_tasks() == 0) limits.set_active_tasks(5'000'000);
   if (limits.pending_commands() == 0) limits.set_pending_commands(65'536);
   if (limits.watchers() == 0) limits.set_watchers(1000);
   if (limits.log_followers() == 0) limits.set_log_followers(256);
@@ -112,6 +114,7 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "jobs_per_call"}, limits.jobs_per_call(), 1, 1000, findings);
   CheckRange({path, "message_bytes"}, limits.message_bytes(), 64 << 10, 64 << 20, findings);
   CheckRange({path, "active_jobs"}, limits.active_jobs(), 1, 100'000'000, findings);
+  CheckRange({path, "active_tasks"}, limits.active_tasks(), 1, 1'000'000'000, findings);
   CheckRange({path, "pending_commands"}, limits.pending_commands(), 1000, 10'000'000, findings);
   CheckRange({path, "watchers"}, limits.watchers(), 1, 100'000, findings);
   CheckRange({path, "log_followers"}, limits.log_followers(), 1, 100'000, findings);
@@ -192,6 +195,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckDurations(root, config, findings);
   CheckLimits(root, config.limits(), findings);
   CheckRunAs(root, config, findings);
+  CheckQueueDefaults({root, "job_defaults"}, config.job_defaults(), findings);
   if (!(config.silent_brake() > 0 && config.silent_brake() <= 1)) {
     findings.Invalid({root, "silent_brake"},
                      absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));

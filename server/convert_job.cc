@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "server/convert_queue.h"
 #include "server/convert_topology.h"
 #include "server/convert_values.h"
 #include "server/validation/resources.h"
@@ -147,7 +148,7 @@ std::vector<uint32_t> GroupIndexes(const v1::JobSpec& spec,
 GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   GroupSpec result;
   result.name = group.name();
-  result.replicas = group.replicas();
+  result.replicas = ReplicasOf(group);
   result.min_available = MinAvailableOf(group);
   result.shape = ShapeFrom(group);
   result.policies = PoliciesFrom(group.policies());
@@ -187,12 +188,21 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
 
 }  // namespace
 
+int32_t ReplicasOf(const v1::TaskGroup& group) {
+  return group.has_replicas() ? group.replicas() : 1;
+}
+
 int32_t MinAvailableOf(const v1::TaskGroup& group) {
   if (group.min_available() > 0) return group.min_available();
   const int64_t partitioned =
       int64_t{group.partition().min_partitions()} * group.partition().size();
-  if (partitioned > 0 && partitioned <= group.replicas()) return static_cast<int32_t>(partitioned);
-  return group.replicas();
+  const int32_t replicas = ReplicasOf(group);
+  if (partitioned > 0 && partitioned <= replicas) return static_cast<int32_t>(partitioned);
+  return replicas;
+}
+
+std::string QueueNameOf(const v1::JobSpec& spec) {
+  return spec.queue().empty() ? std::string(kDefaultQueueName) : spec.queue();
 }
 
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {

@@ -11,6 +11,7 @@
 #include "core/engine/plan.h"
 #include "core/model/cluster_state.h"
 #include "core/model/job.h"
+#include "core/model/queue.h"
 #include "core/topology/gang_topology.h"
 
 namespace berth {
@@ -21,13 +22,20 @@ struct JobDefaults {
   // Jobs of lower priority are preemptible; absent: none are.
   std::optional<int32_t> preemptible_below_priority = std::nullopt;
   GangTopology gangs = {};
+  QueueDefaults of_queues = {};  // where neither the queue nor one above it says it
 };
+
+// What a job's tasks are, or would be; 0 or less if that is what it says.
+int32_t ReplicasOf(const v1::TaskGroup& group);
 
 // Tasks that a group starts with.
 int32_t MinAvailableOf(const v1::TaskGroup& group);
 
 // The hot part, without name, queue and dependencies: these need the state (server/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
+
+// The queue it goes to.
+std::string QueueNameOf(const v1::JobSpec& spec);
 
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
 

@@ -9,6 +9,14 @@
 namespace berth {
 namespace {
 
+void RenderDefaults(const QueueDefaults& defaults, v1::QueueDefaults* out) {
+  out->set_cpu_millis(defaults.cpu_millis);
+  out->set_memory_bytes(defaults.memory_bytes);
+  if (defaults.walltime != absl::InfiniteDuration()) {
+    ToProto(defaults.walltime, out->mutable_walltime());
+  }
+}
+
 void RenderQueueSpec(const ClusterState& state, const Queue& queue, v1::QueueSpec* out) {
   if (queue.spec.parent != kRootQueue) {
     out->set_parent(state.queues().At(queue.spec.parent).spec.name);
@@ -26,6 +34,10 @@ void RenderQueueSpec(const ClusterState& state, const Queue& queue, v1::QueueSpe
   out->set_strategy(StrategyToApi(queue.spec.strategy));
   out->set_max_jobs(queue.spec.max_jobs);
   out->set_max_running_jobs(queue.spec.max_running_jobs);
+  out->set_max_tasks(queue.spec.max_tasks);
+  if (queue.spec.defaults != QueueDefaults{}) {
+    RenderDefaults(queue.spec.defaults, out->mutable_defaults());
+  }
   ToProto(queue.spec.labels, out->mutable_labels());
 }
 
@@ -38,6 +50,7 @@ void RenderQueueStatus(const ClusterState& state, const Queue& queue, v1::QueueS
   out->set_running_jobs(queue.running_jobs);
   out->set_held_jobs(queue.held_jobs);
   out->set_ended_jobs(queue.jobs - queue.active_jobs);
+  out->set_active_tasks(queue.active_tasks);
   constexpr int64_t kUsageScale = 1024;  // Queue::usage
   std::vector<NamedAmount> usage = queue.usage;
   for (NamedAmount& one : usage) one.amount = (one.amount + kUsageScale / 2) / kUsageScale;
@@ -48,6 +61,13 @@ void RenderQueueStatus(const ClusterState& state, const Queue& queue, v1::QueueS
 }
 
 }  // namespace
+
+QueueDefaults QueueDefaultsFrom(const v1::QueueDefaults& defaults) {
+  QueueDefaults result{.cpu_millis = defaults.cpu_millis(),
+                       .memory_bytes = defaults.memory_bytes()};
+  if (defaults.has_walltime()) result.walltime = DurationFrom(defaults.walltime());
+  return result;
+}
 
 QueueSpec QueueSpecFrom(const v1::Queue& queue) {
   QueueSpec result;
@@ -64,6 +84,8 @@ QueueSpec QueueSpecFrom(const v1::Queue& queue) {
   result.strategy = StrategyFrom(spec.strategy());
   result.max_jobs = spec.max_jobs();
   result.max_running_jobs = spec.max_running_jobs();
+  result.max_tasks = spec.max_tasks();
+  result.defaults = QueueDefaultsFrom(spec.defaults());
   result.labels = LabelsFrom(spec.labels());
   return result;
 }
@@ -82,6 +104,8 @@ void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& f
     if (path == "spec.strategy") to.strategy = from.strategy;
     if (path == "spec.max_jobs") to.max_jobs = from.max_jobs;
     if (path == "spec.max_running_jobs") to.max_running_jobs = from.max_running_jobs;
+    if (path == "spec.max_tasks") to.max_tasks = from.max_tasks;
+    if (path == "spec.defaults") to.defaults = from.defaults;
     if (path == "spec.labels") to.labels = from.labels;
   }
 }

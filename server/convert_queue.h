@@ -11,7 +11,12 @@ namespace berth {
 // The root, as ClusterState names it: the parent of queues that name none.
 inline constexpr absl::string_view kRootQueueName = "root";
 
+// Where jobs go that name no queue. A new store gets one; after that it is a queue like any other.
+inline constexpr absl::string_view kDefaultQueueName = "default";
+
 // All but the parent, which needs the state. Only validated queues.
+QueueDefaults QueueDefaultsFrom(const v1::QueueDefaults& defaults);
+
 QueueSpec QueueSpecFrom(const v1::Queue& queue);
 
 // Copies the fields that `mask` names (validated) from `from`.

@@ -18,7 +18,7 @@ using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
 constexpr absl::string_view kLive[] = {"scheduling", "cordon_after_refusals", "finished_job_ttl",
-                                       "history", "log.level"};
+                                       "history", "log.level", "job_defaults"};
 
 bool IsLive(absl::string_view path) {
   return std::any_of(std::begin(kLive), std::end(kLive), [&](absl::string_view key) {
@@ -114,6 +114,8 @@ config::v1::Server WithLiveKeys(const config::v1::Server& in_force,
   mixed.set_cordon_after_refusals(wanted.cordon_after_refusals());
   *mixed.mutable_finished_job_ttl() = wanted.finished_job_ttl();
   *mixed.mutable_history() = wanted.history();
+  mixed.clear_job_defaults();
+  if (wanted.has_job_defaults()) *mixed.mutable_job_defaults() = wanted.job_defaults();
   mixed.mutable_log()->set_level(wanted.log().level());
   return mixed;
 }

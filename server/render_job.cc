@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/verdict.h"
 #include "server/convert_job.h"
 #include "server/convert_topology.h"
 #include "server/convert_values.h"
@@ -381,6 +382,7 @@ void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitR
     if (reason.queue != kRootQueue) out->set_queue(queue->spec.name);
   }
   if (reason.job != JobId{}) out->set_job(JobNameOf(state, reason.job));
+  out->set_never(CanNeverStart(reason));
   out->set_detail(reason.detail);
   if (reason.until != absl::InfinitePast() && reason.until != absl::InfiniteFuture()) {
     ToProto(reason.until, out->mutable_until());

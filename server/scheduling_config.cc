@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/hyper_node.h"
+#include "server/convert_queue.h"
 #include "server/convert_values.h"
 #include "server/planning/policy_record.h"
 #include "server/validation/job.h"
@@ -165,6 +166,7 @@ JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   if (config.scheduling().has_preemptible_below_priority()) {
     defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
   }
+  defaults.of_queues = QueueDefaultsFrom(config.job_defaults());
   const config::v1::GangTopology& gangs = config.scheduling().topology().gangs();
   defaults.gangs = {.highest_tier = gangs.highest_tier(),
                     .patience = DurationFrom(gangs.patience())};

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/verdict.h"
 #include "core/model/interner.h"
 #include "server/convert_cold.h"
 #include "server/validation/graph.h"
@@ -56,6 +57,66 @@ void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t format, Finding
   }
 }
 
+int64_t TasksOf(const JobSpec& spec) {
+  int64_t tasks = 0;
+  for (const GroupSpec& group : spec.groups) tasks += group.replicas;
+  return tasks;
+}
+
+absl::Status BeyondBound(const std::string& whose, absl::string_view verb, int64_t most,
+                         absl::string_view what, absl::string_view limit, int64_t there,
+                         int64_t more) {
+  return RetryLaterError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat(whose, " ", verb, " at most ", most, " ", what, " that have not ended (", limit,
+                   "), has ", there, ", and this call brings ", more),
+      kFullQueueRetry);
+}
+
+// What the job left out, and the queue, one above it or the server says.
+void FillFromDefaults(const ClusterState& state, QueueId queue, const QueueDefaults& known,
+                      JobSpec* spec) {
+  QueueDefaults said;
+  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
+    const bool root = id == kRootQueue;
+    const QueueDefaults& here = root ? known : state.queues().At(id).spec.defaults;
+    if (said.cpu_millis == 0) said.cpu_millis = here.cpu_millis;
+    if (said.memory_bytes == 0) said.memory_bytes = here.memory_bytes;
+    if (said.walltime == absl::InfiniteDuration()) said.walltime = here.walltime;
+    if (root) break;
+  }
+  if (spec->walltime == absl::InfiniteDuration()) spec->walltime = said.walltime;
+  for (GroupSpec& group : spec->groups) {
+    if (group.shape.cpu_millis == 0) group.shape.cpu_millis = said.cpu_millis;
+    if (group.shape.memory_bytes == 0) group.shape.memory_bytes = said.memory_bytes;
+  }
+}
+
+bool AnyLimitAbove(const ClusterState& state, QueueId queue) {
+  for (QueueId id = queue; id != kRootQueue; id = state.queues().At(id).spec.parent) {
+    if (!state.queues().At(id).spec.limit.empty()) return true;
+  }
+  return false;
+}
+
+// That it can never start, if a limit alone says so.
+void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
+  const Job* job = state.jobs().Find(id);
+  if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
+  const JobNeeds needs = NeedsOf(*job);
+  if (needs.empty()) return;
+  const auto beyond = BeyondLimitVerdict(state, job->queue, RequestOf(state, *job, needs));
+  if (!beyond.has_value()) return;
+  WaitReason reason;
+  reason.code = static_cast<WaitCode>(beyond->code);
+  reason.resource = beyond->resource;
+  reason.needed = beyond->needed;
+  reason.free = beyond->free;
+  reason.limit = beyond->limit;
+  reason.queue = beyond->queue;
+  RenderReason(state, reason, out->mutable_never());
+}
+
 }  // namespace
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
@@ -75,7 +136,11 @@ absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& reques
 
 Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
-    : request_(&request), active_jobs_limit_(limits.active_jobs()), gangs_(defaults.gangs) {
+    : request_(&request),
+      active_jobs_limit_(limits.active_jobs()),
+      active_tasks_limit_(limits.active_tasks()),
+      of_queues_(defaults.of_queues),
+      gangs_(defaults.gangs) {
   if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
   const auto jobs = static_cast<size_t>(request.jobs_size());
   specs_.reserve(jobs);
@@ -86,7 +151,7 @@ Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::L
     specs_.push_back(JobSpecFrom(spec, defaults));
     specs_.back().name = request.jobs(i).name();
     colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));
-    queue_of_.push_back(QueueIndex(spec.queue()));
+    queue_of_.push_back(QueueIndex(QueueNameOf(spec), TasksOf(specs_.back())));
     NoteKinds(specs_.back());
   }
   if (HasDependencies(request)) OrderByDependencies();
@@ -99,15 +164,16 @@ void Submission::OrderByDependencies() {
   for (size_t p = 0; p < order_.size(); ++p) position_[static_cast<size_t>(order_[p])] = p;
 }
 
-size_t Submission::QueueIndex(const std::string& name) {
+size_t Submission::QueueIndex(const std::string& name, int64_t tasks) {
   // Nearly always the same as the job's before.
   size_t i = queues_.size();
   while (i > 0 && queues_[i - 1].name != name) --i;
   if (i == 0) {
-    queues_.push_back({name, 0});
+    queues_.push_back({.name = name});
     i = queues_.size();
   }
   ++queues_[i - 1].jobs;
+  queues_[i - 1].tasks += tasks;
   return i - 1;
 }
 
@@ -135,27 +201,48 @@ absl::Status Submission::CheckNames(const ClusterState& state) const {
   return ViolationsError(absl::StatusCode::kAlreadyExists, taken);
 }
 
-absl::Status Submission::CheckBounds(const ClusterState& state) const {
-  const int64_t active = state.queues().At(kRootQueue).active_jobs;
-  if (active + static_cast<int64_t>(specs_.size()) > active_jobs_limit_) {
-    return RetryLaterError(
-        absl::StatusCode::kResourceExhausted,
-        absl::StrCat("the cluster has ", active, " jobs that have not ended, at most ",
-                     active_jobs_limit_, " (limits.active_jobs)"),
-        kFullQueueRetry);
+absl::Status Submission::CheckClusterBounds(const ClusterState& state) const {
+  const Queue& root = state.queues().At(kRootQueue);
+  QueueUse all;
+  for (const QueueUse& use : queues_) {
+    all.jobs += use.jobs;
+    all.tasks += use.tasks;
   }
-  absl::flat_hash_map<QueueId, int64_t> added;
+  if (root.active_jobs + all.jobs > active_jobs_limit_) {
+    return BeyondBound("the cluster", "holds", active_jobs_limit_, "jobs", "limits.active_jobs",
+                       root.active_jobs, all.jobs);
+  }
+  if (root.active_tasks + all.tasks > active_tasks_limit_) {
+    return BeyondBound("the cluster", "holds", active_tasks_limit_, "tasks of jobs",
+                       "limits.active_tasks", root.active_tasks, all.tasks);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Submission::CheckQueueBounds(const Queue& queue, const QueueUse& more) const {
+  const std::string whose = absl::StrCat("queue ", Quoted(queue.spec.name));
+  if (queue.spec.max_jobs > 0 && queue.active_jobs + more.jobs > queue.spec.max_jobs) {
+    return BeyondBound(whose, "takes", queue.spec.max_jobs, "jobs", "max_jobs", queue.active_jobs,
+                       more.jobs);
+  }
+  if (queue.spec.max_tasks > 0 && queue.active_tasks + more.tasks > queue.spec.max_tasks) {
+    return BeyondBound(whose, "takes", queue.spec.max_tasks, "tasks of jobs", "max_tasks",
+                       queue.active_tasks, more.tasks);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Submission::CheckBounds(const ClusterState& state) const {
+  if (absl::Status status = CheckClusterBounds(state); !status.ok()) return status;
+  absl::flat_hash_map<QueueId, QueueUse> added;
   for (const QueueUse& use : queues_) {
     for (QueueId id = state.FindQueue(use.name)->id; id != kRootQueue;
          id = state.queues().At(id).spec.parent) {
-      const Queue& queue = state.queues().At(id);
-      const int64_t jobs = queue.active_jobs + (added[id] += use.jobs);
-      if (queue.spec.max_jobs == 0 || jobs <= queue.spec.max_jobs) continue;
-      return RetryLaterError(
-          absl::StatusCode::kResourceExhausted,
-          absl::StrCat("queue ", Quoted(queue.spec.name), " takes at most ", queue.spec.max_jobs,
-                       " jobs that have not ended (max_jobs) and has ", queue.active_jobs),
-          kFullQueueRetry);
+      QueueUse& more = added[id];
+      more.jobs += use.jobs;
+      more.tasks += use.tasks;
+      absl::Status status = CheckQueueBounds(state.queues().At(id), more);
+      if (!status.ok()) return status;
     }
   }
   return state.interner().CanAddKinds({kinds_.begin(), kinds_.end()});
@@ -191,6 +278,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
   JobSpec spec = std::move(specs_[job]);
   shares->Count(&spec);
   spec.queue = queue;
+  FillFromDefaults(state, queue, of_queues_, &spec);
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
   if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
   AskForTopology(state, gangs_, &spec);
@@ -221,7 +309,8 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
   return absl::OkStatus();
 }
 
-void Submission::Fill(JobId first, v1::SubmitJobsResponse& response) const {
+void Submission::Fill(const ClusterState& state, JobId first,
+                      v1::SubmitJobsResponse& response) const {
   response.Clear();
   response.mutable_jobs()->Reserve(request_->jobs_size());
   for (int i = 0; i < request_->jobs_size(); ++i) {
@@ -230,6 +319,7 @@ void Submission::Fill(JobId first, v1::SubmitJobsResponse& response) const {
     const std::string& name = request_->jobs(i).name();
     job->set_name(name.empty() ? GivenJobName(id) : name);
     job->set_uid(id.value);
+    TellNever(state, id, job);
   }
 }
 
@@ -240,14 +330,14 @@ absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_
     absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
     if (!known.ok()) return known.status();
     if (*known != nullptr) {
-      Fill(FirstIdFrom(**known), response);
+      Fill(turn.state(), FirstIdFrom(**known), response);
       return absl::OkStatus();
     }
   }
   if (absl::Status status = Check(turn.state()); !status.ok()) return status;
   const JobId first = std::max(turn.state().next_job_id(), first_job);
   if (absl::Status status = Emit(turn, first); !status.ok()) return status;
-  Fill(first, response);
+  Fill(turn.state(), first, response);
   if (!request_id.empty()) {
     requests.Remember(turn, {request_id, fingerprint_, turn.now(), AnswerOf(first)});
   }

@@ -53,23 +53,28 @@ class Submission {
   struct QueueUse {
     std::string name;
     int64_t jobs = 0;
+    int64_t tasks = 0;
   };
 
-  size_t QueueIndex(const std::string& name);
+  size_t QueueIndex(const std::string& name, int64_t tasks);
   void NoteKinds(const JobSpec& spec);
   void OrderByDependencies();
   absl::Status CheckNames(const ClusterState& state) const;
   absl::Status CheckBounds(const ClusterState& state) const;
+  absl::Status CheckClusterBounds(const ClusterState& state) const;
+  absl::Status CheckQueueBounds(const Queue& queue, const QueueUse& more) const;
   std::vector<JobDependency> ResolveDependencies(const ClusterState& state, size_t job,
                                                  JobId first) const;
   JobId IdOf(size_t job, JobId first) const;
   JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
                ShareCounter* shares);
   absl::Status Emit(Turn& turn, JobId first);
-  void Fill(JobId first, v1::SubmitJobsResponse& response) const;
+  void Fill(const ClusterState& state, JobId first, v1::SubmitJobsResponse& response) const;
 
   const v1::SubmitJobsRequest* request_;
   int64_t active_jobs_limit_;
+  int64_t active_tasks_limit_;
+  QueueDefaults of_queues_;
   GangTopology gangs_;
   std::string fingerprint_;     // if there is a request id
   std::vector<JobSpec> specs_;  // parallel to the request's jobs, as the next two

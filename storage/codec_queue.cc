@@ -38,6 +38,12 @@ void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out) {
   out->set_order(static_cast<pb::QueueOrder>(spec.order));
   out->set_user_fairness(static_cast<pb::UserFairness>(spec.user_fairness));
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
+  out->set_max_tasks(spec.max_tasks);
+  out->set_default_cpu_millis(spec.defaults.cpu_millis);
+  out->set_default_memory_bytes(spec.defaults.memory_bytes);
+  if (spec.defaults.walltime != absl::InfiniteDuration()) {
+    SetDuration(spec.defaults.walltime, out->mutable_default_walltime());
+  }
 }
 
 QueueSpec GetQueueSpec(const pb::QueueSpec& message, Reader& reader) {
@@ -57,6 +63,12 @@ QueueSpec GetQueueSpec(const pb::QueueSpec& message, Reader& reader) {
           .strategy = GetStrategy(message.strategy(), reader),
           .max_jobs = message.max_jobs(),
           .max_running_jobs = message.max_running_jobs(),
+          .max_tasks = message.max_tasks(),
+          .defaults = {.cpu_millis = message.default_cpu_millis(),
+                       .memory_bytes = message.default_memory_bytes(),
+                       .walltime = reader.GetDuration(message.has_default_walltime(),
+                                                      message.default_walltime(),
+                                                      absl::InfiniteDuration(), "walltime")},
           .labels = GetLabels(message.labels())};
 }
 

@@ -34,6 +34,15 @@ NextIds IdsOf(const ClusterState& state) {
           .hyper_node = state.next_hyper_node_id()};
 }
 
+// Those that have a record: no event brings a task back to its initial state.
+std::vector<uint32_t> RecordedTasks(const Job& job) {
+  std::vector<uint32_t> recorded;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (!(job.tasks[i] == Task{})) recorded.push_back(i);
+  }
+  return recorded;
+}
+
 }  // namespace
 
 struct TurnRecorder::Scratch {
@@ -66,11 +75,12 @@ absl::Status TurnRecorder::Apply(const Event& event) {
   const LabelsBefore labels = LookBefore(state_, event.body);
   const auto* deleted = std::get_if<JobDeleted>(&event.body);
   const Job* job = deleted == nullptr ? nullptr : state_.jobs().Find(deleted->id);
-  const size_t tasks = job == nullptr ? 0 : job->tasks.size();
+  const std::vector<uint32_t> recorded =
+      job == nullptr ? std::vector<uint32_t>() : RecordedTasks(*job);
 
   if (absl::Status status = berth::Apply(state_, event); !status.ok()) return status;
   Append(event, labels);
-  if (deleted != nullptr) DeleteJob(deleted->id, tasks);
+  if (deleted != nullptr) DeleteJob(deleted->id, recorded);
   return absl::OkStatus();
 }
 
@@ -310,10 +320,10 @@ void TurnRecorder::PutNextIds() {
   written_ids_ = ids;
 }
 
-void TurnRecorder::DeleteJob(JobId id, size_t tasks) {
+void TurnRecorder::DeleteJob(JobId id, const std::vector<uint32_t>& recorded) {
   PutDelete(RecordKind::kJobSpec, JobKey(id));
   PutDelete(RecordKind::kJobStatus, JobKey(id));
-  for (uint32_t task = 0; task < tasks; ++task) {
+  for (uint32_t task : recorded) {
     PutDelete(RecordKind::kTask, TaskRecordKey({.job = id, .task = task}));
   }
 }

@@ -103,7 +103,7 @@ class TurnRecorder {
   void PutJob(JobId id);
   void PutTask(TaskKey key);
   void PutNextIds();
-  void DeleteJob(JobId id, size_t tasks);
+  void DeleteJob(JobId id, const std::vector<uint32_t>& recorded);
   void PutValue(RecordKind kind, std::string key, std::string value);
   void PutDelete(RecordKind kind, std::string key);
 

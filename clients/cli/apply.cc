@@ -217,6 +217,14 @@ absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests&
   return (*client)->Submit(request);
 }
 
+// Says on standard error which of them can never start as things are.
+void WarnOfNever(Session& session, const v1::SubmitJobsResponse& response) {
+  for (const auto& job : response.jobs()) {
+    if (!job.has_never()) continue;
+    session.Warn(absl::StrCat("job/", job.name(), " ", HumanReason(job.never())));
+  }
+}
+
 // A job that is there already: unchanged, updated, or refused.
 ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::Job& current) {
   static const std::set<std::string> kMayChange = {"priority", "labels"};
@@ -286,6 +294,7 @@ ExitCode SubmitAndSay(Session& session, const Manifests& jobs, const SubmitOptio
     if (!as_json) Say(session, "job", job.name(), "submitted");
     names->push_back(job.name());
   }
+  WarnOfNever(session, *response);
   return ExitCode::kOk;
 }
 
@@ -294,6 +303,7 @@ ExitCode ApplyJobs(Session& session, const Manifests& jobs) {
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, SubmitOptions());
   if (response.ok()) {
     for (const auto& job : response->jobs()) Say(session, "job", job.name(), "submitted");
+    WarnOfNever(session, *response);
     return ExitCode::kOk;
   }
   if (!absl::IsAlreadyExists(response.status()))

@@ -63,11 +63,19 @@ std::string Needs(const v1::WaitReason& reason) {
                       " free");
 }
 
+std::string BeyondLimit(const v1::WaitReason& reason) {
+  const std::string& unit = reason.resource();
+  return absl::StrCat("can never start: asks for ", unit, " ", HumanAmount(unit, reason.needed()),
+                      ", the limit of queue ", reason.queue(), " is ",
+                      HumanAmount(unit, reason.limit()));
+}
+
 std::string ReasonText(const v1::WaitReason& reason) {
   switch (reason.code()) {
     case v1::WaitReason::INSUFFICIENT_RESOURCES:
       return Needs(reason);
     case v1::WaitReason::QUEUE_LIMIT:
+      if (reason.never()) return BeyondLimit(reason);
       return absl::StrCat("limit of queue ", reason.queue(), ": ", reason.resource(), " ",
                           HumanAmount(reason.resource(), reason.limit()), " (", Needs(reason), ")");
     case v1::WaitReason::QUEUE_CLOSED:

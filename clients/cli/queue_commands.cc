@@ -76,6 +76,8 @@ constexpr ValueOption kValueOptions[] = {
      "true or false: what it borrowed may be taken back; default true"},
     {"--order", "order", "order", "fifo-skip or fifo-strict"},
     {"--user-fairness", "userFairness", "user_fairness", "none or drf"},
+    {"--defaults", "defaults", "defaults",
+     "of jobs that do not say it: '{cpu: 1, memory: 2Gi, walltime: 1h}', each left out if unset"},
     {"--strategy", "strategy", "strategy", "of its jobs: binpack, spread or colocate"}};
 
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
@@ -194,6 +196,8 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
          &v1::QueueSpec::set_max_jobs);
   number("--max-running-jobs", "spec.max_running_jobs", "jobs that hold resources; 0 = no bound",
          &v1::QueueSpec::set_max_running_jobs);
+  number("--max-tasks", "spec.max_tasks", "tasks of jobs that have not ended; 0 = no bound",
+         &v1::QueueSpec::set_max_tasks);
   command->add_option("--label,-l", arguments->labels, "all its labels; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);

@@ -29,6 +29,7 @@ class TreeTable {
                 {"ENDED", Column::kRight | Column::kWide},
                 {"MAX JOBS", Column::kRight | Column::kWide},
                 {"MAX RUNNING", Column::kRight | Column::kWide},
+                {"MAX TASKS", Column::kRight | Column::kWide},
                 {"ALLOCATED"},
                 {"PENDING NEEDS", Column::kWide},
                 {"LIMIT"},
@@ -72,6 +73,7 @@ class TreeTable {
             {absl::StrCat(status.ended_jobs())},
             {Bound(queue.spec().max_jobs())},
             {Bound(queue.spec().max_running_jobs())},
+            {Bound(queue.spec().max_tasks())},
             {HumanResources(status.allocated())},
             {HumanResources(status.pending())},
             {HumanResources(queue.spec().limit())},
@@ -89,6 +91,17 @@ class TreeTable {
   Table table_;
   std::map<std::string, std::vector<const v1::Queue*>> children_;
 };
+
+std::string DefaultsText(const v1::QueueDefaults& defaults) {
+  std::vector<std::string> parts;
+  if (defaults.cpu_millis() != 0)
+    parts.push_back(absl::StrCat("cpu ", HumanCpu(defaults.cpu_millis())));
+  if (defaults.memory_bytes() != 0)
+    parts.push_back(absl::StrCat("memory ", HumanBytes(defaults.memory_bytes())));
+  if (defaults.has_walltime())
+    parts.push_back(absl::StrCat("walltime ", HumanDuration(ToDuration(defaults.walltime()))));
+  return absl::StrJoin(parts, ", ");
+}
 
 }  // namespace
 
@@ -112,6 +125,9 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
                         status.held_jobs(), " held, ", status.ended_jobs(), " ended"));
   if (spec.max_jobs() != 0) page.Add("Max jobs", absl::StrCat(spec.max_jobs()));
   if (spec.max_running_jobs() != 0) page.Add("Max running", absl::StrCat(spec.max_running_jobs()));
+  page.Add("Tasks", absl::StrCat(status.active_tasks(), " of jobs that have not ended"));
+  if (spec.max_tasks() != 0) page.Add("Max tasks", absl::StrCat(spec.max_tasks()));
+  page.Add("Defaults", DefaultsText(spec.defaults()));
   page.Add("Limit", HumanResources(spec.limit()));
   page.Add("Deserved", HumanResources(spec.deserved()));
   page.Add("Guarantee", HumanResources(spec.guarantee()));

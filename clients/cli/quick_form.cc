@@ -178,7 +178,7 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
   v1::TaskGroup& group = *spec.add_groups();
   group = form.group;
   if (group.name().empty()) group.set_name("worker");
-  if (group.replicas() == 0) group.set_replicas(1);
+  if (!group.has_replicas()) group.set_replicas(1);
   if (spec.queue().empty()) spec.set_queue("default");
   SetCommand(command, &group);
   SetResources(form, &manifest);

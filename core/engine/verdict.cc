@@ -148,6 +148,37 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
   }
 }
 
+namespace {
+
+BlockedVerdict LimitOf(const ClusterState& state, const Queue& at, ResourceKind kind,
+                       const Resources& request, const Resources& held) {
+  BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
+  verdict.queue = at.id;
+  verdict.resource = state.interner().KindName(kind);
+  verdict.needed = request[kind];
+  verdict.limit = at.limit[kind];
+  verdict.free = std::max<int64_t>(at.limit[kind] - held[kind], 0);
+  return verdict;
+}
+
+}  // namespace
+
+bool CanNeverStart(const WaitReason& reason) {
+  if (reason.code == WaitCode::kQueueLimit) return reason.needed > reason.limit;
+  return reason.code == WaitCode::kNoMatchingNode || reason.code == WaitCode::kNeverFits;
+}
+
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, QueueId queue,
+                                                 const Resources& request) {
+  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& at = state.queues().At(id);
+    const auto kind =
+        FirstKind(state.interner(), request, [&](ResourceKind k) { return at.limit[k]; });
+    if (kind.has_value()) return LimitOf(state, at, *kind, request, at.allocated);
+    if (id == kRootQueue) return std::nullopt;
+  }
+}
+
 std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
                                            const Resources& request, Use use) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
@@ -156,13 +187,8 @@ std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId qu
     const auto kind =
         FirstKind(state.interner(), request, [&](ResourceKind k) { return at.limit[k] - held[k]; });
     if (kind.has_value()) {
-      BlockedVerdict verdict = Verdict(WaitCode::kQueueLimit, WakeOn::kQueue);
-      verdict.queue = id;
-      verdict.resource = state.interner().KindName(*kind);
-      verdict.needed = request[*kind];
-      verdict.limit = at.limit[*kind];
-      verdict.free = std::max<int64_t>(at.limit[*kind] - held[*kind], 0);
-      return verdict;
+      const auto never = BeyondLimitVerdict(state, queue, request);
+      return never.has_value() ? *never : LimitOf(state, at, *kind, request, held);
     }
     if (id == kRootQueue) return std::nullopt;
   }

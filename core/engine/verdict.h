@@ -26,8 +26,15 @@ Resources LeastOf(const ClusterState& state, const Job& job, const JobNeeds& nee
 std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job,
                                            Use use = Use::kNow);
 
-// The first queue, from the job's own upward, whose limit the request would break; nullopt if there
-// is none.
+// The request alone is larger than the limit of the queue or of one above it, so that it can never
+// be met while the limit is as it is: the first such queue, from `queue` upward. nullopt if none.
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, QueueId queue,
+                                                 const Resources& request);
+// True of what that says, and of what even empty nodes cannot hold.
+bool CanNeverStart(const WaitReason& reason);
+
+// What BeyondLimitVerdict says; else the first queue, from the job's own upward, whose limit the
+// request would break with what the queue holds; nullopt if there is none.
 std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
                                            const Resources& request, Use use = Use::kNow);
 

@@ -136,6 +136,8 @@ absl::Status CheckGroups(const JobSpec& spec) {
 }
 
 absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {
+  int64_t tasks = 0;
+  for (const GroupSpec& group : spec.groups) tasks += group.replicas;
   const Queue* leaf = state.queues().Find(spec.queue);
   if (leaf == nullptr) return NotFound("job ", spec.name, ": no queue ", spec.queue.value);
   if (!leaf->children.empty()) return Refused(NameOf(*leaf), " has children: only a leaf has jobs");
@@ -145,6 +147,11 @@ absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {
     if (queue.spec.max_jobs > 0 && queue.active_jobs >= queue.spec.max_jobs) {
       return absl::ResourceExhaustedError(
           absl::StrCat(NameOf(queue), " has as many jobs as it may: ", queue.spec.max_jobs));
+    }
+    if (queue.spec.max_tasks > 0 && queue.active_tasks + tasks > queue.spec.max_tasks) {
+      return absl::ResourceExhaustedError(absl::StrCat(NameOf(queue), " has ", queue.active_tasks,
+                                                       " tasks; at most ", queue.spec.max_tasks,
+                                                       ", and job ", spec.name, " has ", tasks));
     }
     if (id == kRootQueue) return absl::OkStatus();
   }

@@ -13,8 +13,15 @@ absl::Status CheckSpec(const ClusterState& state, const QueueSpec& spec) {
   if (spec.weight < 0 || spec.weight > kMaxQueueWeight) {
     return Invalid(whose, ": weight must be 0 to ", kMaxQueueWeight, ", not ", spec.weight);
   }
-  if (spec.max_jobs < 0 || spec.max_running_jobs < 0) {
-    return Invalid(whose, ": max_jobs and max_running_jobs must not be negative");
+  if (spec.max_jobs < 0 || spec.max_running_jobs < 0 || spec.max_tasks < 0) {
+    return Invalid(whose, ": max_jobs, max_running_jobs and max_tasks must not be negative");
+  }
+  if (spec.defaults.cpu_millis < 0 || spec.defaults.memory_bytes < 0 ||
+      spec.defaults.cpu_millis > kMaxDefaultAmount ||
+      spec.defaults.memory_bytes > kMaxDefaultAmount ||
+      spec.defaults.walltime <= absl::ZeroDuration()) {
+    return Invalid(whose, ": defaults of cpu and memory must be 0 to ", kMaxDefaultAmount,
+                   ", and of walltime more than 0");
   }
   std::vector<absl::string_view> names;
   for (const auto* amounts : {&spec.limit, &spec.deserved, &spec.guarantee}) {

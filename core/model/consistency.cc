@@ -30,7 +30,8 @@ struct Sums {
         nonpreemptible_leaving;
     std::set<OrderKey> occupying_jobs;
     std::map<std::string, Resources> users;
-    int64_t jobs = 0, active_jobs = 0, running_jobs = 0, held_jobs = 0, leaving_jobs = 0;
+    int64_t jobs = 0, active_jobs = 0, active_tasks = 0, running_jobs = 0, held_jobs = 0,
+            leaving_jobs = 0;
   };
   std::map<NodeId, OfNode> nodes;
   std::map<QueueId, OfQueue> queues;
@@ -150,6 +151,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   Sums::OfQueue own;
   own.jobs = 1;
   own.active_jobs = Ended(job.status.state) ? 0 : 1;
+  own.active_tasks = own.active_jobs * static_cast<int64_t>(job.tasks.size());
   const JobState s = job.status.state;
   own.held_jobs = s == JobState::kHeld || s == JobState::kSuspended ? 1 : 0;
   const PendingClass* c = state.pending().FindClass(job.pending_class);
@@ -178,6 +180,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
     queue.leaving_jobs += own.leaving_jobs;
     queue.jobs += own.jobs;
     queue.active_jobs += own.active_jobs;
+    queue.active_tasks += own.active_tasks;
     queue.running_jobs += own.running_jobs;
     queue.held_jobs += own.held_jobs;
     if (id == kRootQueue) return absl::OkStatus();
@@ -202,7 +205,8 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   }
   if (queue.user_allocated != sums.users) return Differs("users of ", name);
   if (queue.jobs != sums.jobs || queue.active_jobs != sums.active_jobs ||
-      queue.running_jobs != sums.running_jobs || queue.held_jobs != sums.held_jobs) {
+      queue.active_tasks != sums.active_tasks || queue.running_jobs != sums.running_jobs ||
+      queue.held_jobs != sums.held_jobs) {
     return Differs("job counts of ", name);
   }
   std::vector<QueueId> children;

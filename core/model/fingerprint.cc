@@ -110,6 +110,8 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
       .Add(queue.spec.strategy)
       .Add(queue.usage);
   h.Add(queue.spec.max_jobs).Add(queue.spec.max_running_jobs).Add(queue.spec.labels);
+  h.Add(queue.spec.max_tasks).Add(queue.spec.defaults.cpu_millis);
+  h.Add(queue.spec.defaults.memory_bytes).Add(queue.spec.defaults.walltime);
   h.Add(queue.open).Add(queue.revision);
   AddResources(h, interner, queue.allocated);
   AddResources(h, interner, queue.pending);

@@ -23,6 +23,18 @@ enum class QueueOrder : uint8_t {
 };
 enum class UserFairness : uint8_t { kNone, kDrf };
 
+// So that a job's sum over all its tasks stays in int64 when the defaults fill in what it left out.
+inline constexpr int64_t kMaxDefaultAmount = int64_t{1} << 46;
+
+// What a job asks for if it does not say it itself; applied when it is submitted. Unset: the queue
+// above says it.
+struct QueueDefaults {
+  int64_t cpu_millis = 0;                        // of each task; 0 = unset
+  int64_t memory_bytes = 0;                      // likewise
+  Duration walltime = absl::InfiniteDuration();  // infinite = unset
+  bool operator==(const QueueDefaults&) const = default;
+};
+
 struct QueueSpec {
   std::string name;
   QueueId parent = kRootQueue;
@@ -39,6 +51,8 @@ struct QueueSpec {
   Strategy strategy = Strategy::kDefault;
   int32_t max_jobs = 0;          // that have not ended; 0 = no bound
   int32_t max_running_jobs = 0;  // that hold resources; 0 = no bound
+  int32_t max_tasks = 0;         // of jobs that have not ended; 0 = no bound
+  QueueDefaults defaults;
   std::map<std::string, std::string> labels;
   bool operator==(const QueueSpec&) const = default;
 };
@@ -68,6 +82,7 @@ struct Queue {
   Resources pending;         // of tasks that wait and are not nominated, in jobs not ended
   Resources wanted;          // of pending: of jobs that could be placed some time (Job::wanting)
   int64_t active_jobs = 0;   // not ended
+  int64_t active_tasks = 0;  // of those jobs, whatever state they are in
   int64_t running_jobs = 0;  // hold resources
   int64_t held_jobs = 0;     // Held or Suspended
   int64_t jobs = 0;          // all that are not deleted

@@ -25,6 +25,7 @@ struct StateEditor::QueueChange {
   int leaving_jobs = 0;
   int jobs = 0;
   int active_jobs = 0;
+  int64_t active_tasks = 0;  // of those jobs
   int running_jobs = 0;
   int held_jobs = 0;
 };

@@ -130,9 +130,7 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   Job& job = state_.jobs_.At(key.job);
   BERTH_CHECK(key.task < job.tasks.size());
   const uint32_t group = GroupOf(job, key.task);
-  Task& task = job.tasks[key.task];
-  const Task old = task;
-  task = value;
+  const Task old = job.tasks.Set(key.task, value);
   --job.tallies[group].count[static_cast<size_t>(TallyState(old))];
   ++job.tallies[group].count[static_cast<size_t>(TallyState(value))];
   if (old.state != value.state) {
@@ -346,6 +344,7 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   QueueChange change;
   change.held_jobs = (OnHold(now) ? 1 : 0) - (OnHold(old) ? 1 : 0);
   change.active_jobs = (Ended(old) ? 1 : 0) - (Ended(now) ? 1 : 0);
+  change.active_tasks = change.active_jobs * static_cast<int64_t>(job.tasks.size());
   Resources waiting;
   if (change.active_jobs != 0) {
     waiting = WaitingRequest(job);
@@ -439,7 +438,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
     job.tallies.push_back(tally);
     tasks += static_cast<size_t>(group.replicas);
   }
-  job.tasks.resize(tasks);
+  job.tasks.Reset(tasks);
   state_.tasks_by_state_[static_cast<size_t>(TaskState::kPending)] += static_cast<int64_t>(tasks);
   ++state_.jobs_by_state_[static_cast<size_t>(job.status.state)];
   BERTH_CHECK(state_.job_names_.emplace(job.name, id).second);
@@ -447,9 +446,9 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
 
   const Resources waiting = WaitingRequest(job);
   job.wanting = true;
-  ChangeQueues(
-      job.queue,
-      QueueChange{.request = &waiting, .pending = 1, .wanted = 1, .jobs = 1, .active_jobs = 1});
+  QueueChange change{.request = &waiting, .pending = 1, .wanted = 1, .jobs = 1, .active_jobs = 1};
+  change.active_tasks = static_cast<int64_t>(tasks);
+  ChangeQueues(job.queue, change);
   ListDependencies(job, true);
   Touch(id);
   if (!facts()) return;
@@ -471,6 +470,7 @@ void StateEditor::EraseJob(JobId id) {
   const Resources waiting = active ? WaitingRequest(job) : Resources{};
   QueueChange change{.request = &waiting, .pending = -1, .jobs = -1};
   change.active_jobs = active ? -1 : 0;
+  change.active_tasks = active ? -static_cast<int64_t>(job.tasks.size()) : 0;
   change.wanted = job.wanting ? -1 : 0;
   change.held_jobs = OnHold(job.status.state) ? -1 : 0;
   ChangeQueues(job.queue, change);

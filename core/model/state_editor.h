@@ -77,7 +77,9 @@ class StateEditor {
   void MarkTask(TaskKey key);
   void AdoptTimers(JobId id);
   // Of a task that was just bound; nothing else follows from it.
-  void SetRank(TaskKey key, uint16_t rank) { state_.jobs_.At(key.job).tasks[key.task].rank = rank; }
+  void SetRank(TaskKey key, uint16_t rank) {
+    state_.jobs_.At(key.job).tasks.Changed(key.task).rank = rank;
+  }
   // What the latest attempt that ended said; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
   // Without places: none.

@@ -71,7 +71,10 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     // One by one: read as one vector, what was just written number by number would wait for all
     // writes before it.
     if (change.jobs != 0) queue.jobs += change.jobs;
-    if (change.active_jobs != 0) queue.active_jobs += change.active_jobs;
+    if (change.active_jobs != 0) {
+      queue.active_jobs += change.active_jobs;
+      queue.active_tasks += change.active_tasks;
+    }
     if (change.running_jobs != 0) queue.running_jobs += change.running_jobs;
     if (change.held_jobs != 0) queue.held_jobs += change.held_jobs;
     if (change.leaving_jobs != 0) queue.leaving_jobs += change.leaving_jobs;
@@ -377,9 +380,11 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
     devices = moved;
     if (facts()) state_.dirty_.tasks.push_back(key);
   };
-  for (TaskKey key : node.tasks) move(key, state_.jobs_.At(key.job).tasks[key.task].devices);
+  for (TaskKey key : node.tasks) {
+    move(key, state_.jobs_.At(key.job).tasks.Changed(key.task).devices);
+  }
   for (TaskKey key : node.nominated) {
-    Task& task = state_.jobs_.At(key.job).tasks[key.task];
+    Task& task = state_.jobs_.At(key.job).tasks.Changed(key.task);
     move(key, task.moves ? task.next_devices : task.devices);
   }
   // Their places may not be well any more.

@@ -99,16 +99,16 @@ void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings&
     findings.Invalid({path, "size"}, absl::StrCat("must be at least 1, is ", partition.size()));
     return;
   }
-  for (const auto& [what, tasks] : {std::pair("replicas", group.replicas()),
+  for (const auto& [what, tasks] : {std::pair("replicas", ReplicasOf(group)),
                                     std::pair("min_available", MinAvailableOf(group))}) {
     if (tasks % partition.size() == 0) continue;
     findings.Invalid({path, "size"}, absl::StrCat("must divide ", what, ", which is ", tasks,
                                                   "; is ", partition.size()));
   }
   const int64_t wanted = partition.min_partitions();
-  if (wanted < 0 || wanted * partition.size() > group.replicas()) {
+  if (wanted < 0 || wanted * partition.size() > ReplicasOf(group)) {
     findings.Invalid({path, "min_partitions"},
-                     absl::StrCat("must be 0..", group.replicas() / partition.size(),
+                     absl::StrCat("must be 0..", ReplicasOf(group) / partition.size(),
                                   " (replicas / size), is ", wanted));
   } else if (wanted != 0 && wanted * partition.size() != MinAvailableOf(group)) {
     findings.Unbuilt({path, "min_partitions"}, "min_partitions other than min_available / size");
@@ -230,14 +230,14 @@ void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings
 void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config::v1::Limits& limits,
                 ResourceTotals& totals, Findings& findings) {
   CheckDnsLabel({path, "name"}, group.name(), findings);
-  CheckRange({path, "replicas"}, group.replicas(), 1, limits.tasks_per_job(), findings);
-  if (group.replicas() > 0 &&
-      (group.min_available() < 0 || group.min_available() > group.replicas())) {
+  const int32_t replicas = ReplicasOf(group);
+  CheckRange({path, "replicas"}, replicas, 1, limits.tasks_per_job(), findings);
+  if (replicas > 0 && (group.min_available() < 0 || group.min_available() > replicas)) {
     findings.Invalid({path, "min_available"},
-                     absl::StrCat("must be 1..", group.replicas(), " (replicas), or 0 for all, is ",
+                     absl::StrCat("must be 1..", replicas, " (replicas), or 0 for all, is ",
                                   group.min_available()));
   }
-  CheckRequest({path, "resources"}, group.resources(), group.replicas(), totals, findings);
+  CheckRequest({path, "resources"}, group.resources(), replicas, totals, findings);
   CheckCommand(path, group, findings);
   CheckEnv(path, group, findings);
   CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);

@@ -81,7 +81,7 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
   int64_t tasks = 0;
   int64_t least = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
-    tasks += group.replicas();
+    tasks += ReplicasOf(group);
     least += MinAvailableOf(group);
   }
   if (tasks > limits.tasks_per_job()) {
@@ -139,7 +139,7 @@ void CheckCheckpoint(const FieldPath& path, const v1::CheckpointPolicy& checkpoi
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
                Findings& findings) {
   const v1::JobSpec& spec = job.spec();
-  CheckDnsLabel({path, "queue"}, spec.queue(), findings);
+  if (!spec.queue().empty()) CheckDnsLabel({path, "queue"}, spec.queue(), findings);
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckTimes(path, spec, findings);
   CheckGroups(path, spec, limits, findings);

@@ -1,17 +1,42 @@
 #include "server/validation/job_state.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/convert_job.h"
 #include "server/validation/job.h"
 #include "server/validation/text.h"
 
 namespace berth {
 namespace {
 
-void CheckQueue(const ClusterState& state, const FieldPath& path, const std::string& name,
+constexpr size_t kQueuesNamed = 8;
+
+// "; queues that take jobs: research, vision"
+std::string LeavesThere(const ClusterState& state) {
+  std::vector<std::string> names;
+  bool more = false;
+  for (auto id = state.queues().NextFrom(QueueId{kRootQueue.value + 1}); id.has_value() && !more;
+       id = state.queues().NextFrom(QueueId{id->value + 1})) {
+    const Queue& queue = state.queues().At(*id);
+    if (!queue.children.empty()) continue;
+    more = names.size() == kQueuesNamed;
+    if (!more) names.push_back(queue.spec.name);
+  }
+  if (names.empty()) return "; there are no queues: make one with `berth queue create NAME`";
+  return absl::StrCat("; queues that take jobs: ", absl::StrJoin(names, ", "),
+                      more ? " and others" : "");
+}
+
+void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobSpec& spec,
                 Findings& findings) {
+  const std::string name = QueueNameOf(spec);
   const Queue* queue = state.FindQueue(name);
   if (queue == nullptr || queue->id == kRootQueue) {
-    findings.Missing(path, absl::StrCat("there is no queue ", Quoted(name)));
+    findings.Missing(path, absl::StrCat(spec.queue().empty() ? "none is given, and " : "",
+                                        "there is no queue ", Quoted(name), LeavesThere(state)));
   } else if (!queue->children.empty()) {
     const Queue& child = state.queues().At(queue->children[0]);
     findings.Invalid(path, absl::StrCat(Quoted(name), " has children, such as ",
@@ -48,11 +73,11 @@ void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& re
   for (int i = 0; i < request.jobs_size(); ++i) {
     const std::string& name = request.jobs(i).spec().queue();
     if (good != nullptr && *good == name) continue;
-    if (!IsDnsLabel(name)) continue;  // found to be wrong already
+    if (!name.empty() && !IsDnsLabel(name)) continue;  // found to be wrong already
     const FieldPath job(root, "jobs", i);
     const FieldPath spec(job, "spec");
     const size_t before = findings.size();
-    CheckQueue(state, {spec, "queue"}, name, findings);
+    CheckQueue(state, {spec, "queue"}, request.jobs(i).spec(), findings);
     if (findings.size() == before) good = &name;
   }
   if (HasDependencies(request)) CheckDependencies(state, request, findings);

@@ -48,15 +48,18 @@ void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& 
   CheckResourceList({path, "limit"}, spec.limit(), findings);
   CheckRange({path, "max_jobs"}, spec.max_jobs(), 0, INT32_MAX, findings);
   CheckRange({path, "max_running_jobs"}, spec.max_running_jobs(), 0, INT32_MAX, findings);
+  CheckRange({path, "max_tasks"}, spec.max_tasks(), 0, INT32_MAX, findings);
+  CheckQueueDefaults({path, "defaults"}, spec.defaults(), findings);
   CheckLabels(path, "labels", spec.labels(), findings);
   CheckShares(path, spec, findings);
 }
 
 constexpr absl::string_view kUpdatable[] = {
-    "spec.limit",    "spec.deserved",         "spec.guarantee",
-    "spec.weight",   "spec.priority",         "spec.reclaimable",
-    "spec.order",    "spec.user_fairness",    "spec.strategy",
-    "spec.max_jobs", "spec.max_running_jobs", "spec.labels"};
+    "spec.limit",     "spec.deserved",         "spec.guarantee",
+    "spec.weight",    "spec.priority",         "spec.reclaimable",
+    "spec.order",     "spec.user_fairness",    "spec.strategy",
+    "spec.max_jobs",  "spec.max_running_jobs", "spec.labels",
+    "spec.max_tasks", "spec.defaults"};
 
 bool Updatable(absl::string_view path) {
   return std::find(std::begin(kUpdatable), std::end(kUpdatable), path) != std::end(kUpdatable);
@@ -112,12 +115,25 @@ absl::Status ValidateCreateQueue(const v1::CreateQueueRequest& request) {
   return findings.ToStatus();
 }
 
+void CheckQueueDefaults(const FieldPath& path, const v1::QueueDefaults& defaults,
+                        Findings& findings) {
+  CheckRange({path, "cpu_millis"}, defaults.cpu_millis(), 0, kMaxDefaultAmount, findings);
+  CheckRange({path, "memory_bytes"}, defaults.memory_bytes(), 0, kMaxDefaultAmount, findings);
+  if (defaults.has_walltime()) {
+    CheckDuration({path, "walltime"}, defaults.walltime(), absl::Milliseconds(1), kMaxDuration,
+                  findings);
+  }
+}
+
 void CheckQueueShares(const QueueSpec& spec, Findings& findings) {
   const FieldPath root;
   const FieldPath queue(root, "queue");
   const FieldPath path(queue, "spec");
   CheckBelowLimit(path, "deserved", spec.deserved, spec.limit, findings);
   CheckBelowLimit(path, "guarantee", spec.guarantee, spec.limit, findings);
+  const std::vector<NamedAmount> task = {{"cpu", spec.defaults.cpu_millis},
+                                         {"memory", spec.defaults.memory_bytes}};
+  CheckBelowLimit(path, "defaults", task, spec.limit, findings);
 }
 
 absl::Status CheckQueueKinds(const ClusterState& state, const v1::QueueSpec& spec) {

@@ -17,6 +17,10 @@ absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request);
 
 // What the shares of a whole spec must be to each other: an update is checked as it would leave the
 // queue.
+// Also of the server's configuration.
+void CheckQueueDefaults(const FieldPath& path, const v1::QueueDefaults& defaults,
+                        Findings& findings);
+
 void CheckQueueShares(const QueueSpec& spec, Findings& findings);
 
 // RESOURCE_EXHAUSTED: the resources that it names are too many kinds.

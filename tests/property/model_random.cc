@@ -100,6 +100,7 @@ EventBody RandomEvents::QueueEvent() {
       spec.name = "q" + std::to_string(Up(8));
       spec.parent = id;
       spec.max_jobs = Chance(4) ? 3 : 0;
+      spec.max_tasks = Chance(4) ? 12 : 0;
       if (Chance(2)) spec.limit = {{"gpu", Up(40) * kWhole}};
       SetShares(spec);
       return QueueCreated{world_.state.next_queue_id(), spec};

@@ -6,6 +6,26 @@
 namespace berth {
 namespace {
 
+TEST_CASE("submit: a job that can never start is submitted, with a warning") {
+  Cli cli;
+  v1::SubmitJobsResponse response = Submitted("n");
+  v1::WaitReason& never = *response.mutable_jobs(0)->mutable_never();
+  never.set_code(v1::WaitReason::QUEUE_LIMIT);
+  never.set_never(true);
+  never.set_resource("gpu");
+  never.set_needed(520);
+  never.set_limit(256);
+  never.set_queue("research");
+  cli.script.Answer("SubmitJobs", response);
+  CHECK(cli.Run({"submit", "--", "true"}) == 0);
+  CHECK(cli.out() == "job/n submitted\n");
+  CHECK(cli.err() ==
+        "berth: warning: job/n can never start: asks for gpu 520, the limit of queue research is "
+        "256\n");
+  const auto request = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
+  CHECK(request.jobs(0).spec().queue().empty());  // the server's default
+}
+
 TEST_CASE("the quick form of submit") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("n"));

@@ -70,6 +70,30 @@ TEST_CASE("the wide list of queues shows how they share") {
   }
 }
 
+TEST_CASE("queue: max tasks and defaults are sent and described") {
+  Cli cli;
+  v1::Queue queue;
+  queue.set_name("q");
+  cli.script.Answer("CreateQueue", queue);
+  CHECK(cli.Run({"queue", "create", "q", "--max-tasks", "500", "--defaults",
+                 "{cpu: 500m, memory: 2Gi, walltime: 1h}"}) == 0);
+  const v1::QueueSpec spec =
+      cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].queue().spec();
+  CHECK(spec.max_tasks() == 500);
+  CHECK(spec.defaults().cpu_millis() == 500);
+  CHECK(spec.defaults().memory_bytes() == int64_t{2} << 30);
+  CHECK(spec.defaults().walltime().seconds() == 3600);
+  *queue.mutable_spec() = spec;
+  queue.mutable_status()->set_active_tasks(37);
+  cli.script.Answer("GetQueue", queue);
+  CHECK(cli.Run({"queue", "describe", "q"}) == 0);
+  INFO(cli.out());
+  for (const char* text :
+       {"37 of jobs that have not ended", "500\n", "cpu 0.5, memory 2Gi, walltime 1h"}) {
+    CHECK(cli.out().find(text) != std::string::npos);
+  }
+}
+
 TEST_CASE("queue create and update send what is given") {
   Cli cli;
   v1::Queue queue;

@@ -46,6 +46,16 @@ TEST_CASE("reasons in a sentence") {
   reason.set_free(500);
   reason.set_group("worker");
   CHECK(HumanReason(reason) == "needs cpu 1.5, 0.5 free, group worker");
+  v1::WaitReason limit;
+  limit.set_code(v1::WaitReason::QUEUE_LIMIT);
+  limit.set_resource("gpu");
+  limit.set_needed(520);
+  limit.set_limit(256);
+  limit.set_queue("research");
+  CHECK(HumanReason(limit) == "limit of queue research: gpu 256 (needs 520 gpu, 0 free)");
+  limit.set_never(true);
+  CHECK(HumanReason(limit) ==
+        "can never start: asks for gpu 520, the limit of queue research is 256");
   for (int code = 1; code <= v1::WaitReason::Code_MAX; ++code) {
     v1::WaitReason any;
     any.set_code(static_cast<v1::WaitReason::Code>(code));

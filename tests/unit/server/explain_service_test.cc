@@ -206,7 +206,8 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
   SECTION("unknown queue") {
     const absl::Status status = Plan(world, SmallJob("a", "nowhere"), &plan);
     CHECK(absl::IsNotFound(status));
-    CHECK(status.message() == "job.spec.queue: there is no queue \"nowhere\"");
+    CHECK(status.message() ==
+          "job.spec.queue: there is no queue \"nowhere\"; queues that take jobs: default, q");
   }
   SECTION("closed queue") {
     v1::CloseQueueRequest close;

@@ -14,11 +14,13 @@ using testing::World;
 
 TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
   Job job;
-  job.tasks.resize(7);
+  job.tasks.Reset(7);
   const auto put = [&](size_t i, TaskState state, uint32_t node, uint16_t rank) {
-    job.tasks[i].state = state;
-    job.tasks[i].node = NodeId{node};
-    job.tasks[i].rank = rank;
+    Task task;
+    task.state = state;
+    task.node = NodeId{node};
+    task.rank = rank;
+    job.tasks.Set(i, task);
   };
   put(0, TaskState::kBound, 7, 3);  // replaced
   put(1, TaskState::kPending, 9, 0);
@@ -46,10 +48,12 @@ TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
 
 TEST_CASE("ranks: of a job without members, and of one whose rank 0 is between two attempts") {
   Job job;
-  job.tasks.resize(2);
+  job.tasks.Reset(2);
   CHECK(ComputeRanks(job).world_size == 0);
-  job.tasks[1].state = TaskState::kRunning;
-  job.tasks[1].rank = 1;
+  Task second;
+  second.state = TaskState::kRunning;
+  second.rank = 1;
+  job.tasks.Set(1, second);
   const Ranks ranks = ComputeRanks(job);
   CHECK(ranks.world_size == 1);
   CHECK(ranks.master == 1);

@@ -107,7 +107,9 @@ TEST_CASE("service: state-dependent refusals come with paths, together with the 
   SECTION("unknown queue") {
     const absl::Status status = world.Submit(RequestOf(SmallJob("a", "nowhere")), &response);
     CHECK(absl::IsNotFound(status));
-    CHECK(status.message() == "jobs[0].spec.queue: there is no queue \"nowhere\"");
+    CHECK(status.message() == 
+          "jobs[0].spec.queue: there is no queue \"nowhere\"; queues that take jobs: default, q, "
+          "leaf");
   }
   SECTION("not a leaf") {
     const absl::Status status = world.Submit(RequestOf(SmallJob("a", "parent")), &response);

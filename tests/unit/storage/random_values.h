@@ -112,6 +112,10 @@ class RandomValues {
             .strategy = Any(Strategy::kColocate),
             .max_jobs = Int32(),
             .max_running_jobs = Int32(),
+            .max_tasks = Int32(),
+            .defaults = {.cpu_millis = Int64(),
+                         .memory_bytes = Int64(),
+                         .walltime = Coin() ? absl::InfiniteDuration() : absl::Seconds(90)},
             .labels = Labels()};
   }
 

@@ -61,6 +61,7 @@ struct QueueShape {
   QueueOrder order = QueueOrder::kFifoSkip;
   UserFairness user_fairness = UserFairness::kNone;
   Strategy strategy = Strategy::kDefault;
+  int max_tasks = 0;
 };
 
 struct GroupShape {
@@ -210,6 +211,7 @@ class TestCluster {
   QueueId AddQueue(const std::string& name, const QueueShape& shape = {}) {
     QueueSpec spec{.name = name, .limit = InThousandths(shape.limit), .max_jobs = shape.max_jobs};
     spec.max_running_jobs = shape.max_running_jobs;
+    spec.max_tasks = shape.max_tasks;
     spec.deserved = InThousandths(shape.deserved);
     spec.guarantee = InThousandths(shape.guarantee);
     spec.weight = shape.weight;
