@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/device_access.h"
+#include "clients/agent/health_checks.h"
 #include "clients/agent/supervisor/spec.h"
 #include "support/config_file.h"
 
@@ -143,6 +144,12 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
   for (const std::string& path : config.images().binds())
     CheckPath("images.binds", path + " ", problems);
   CheckImages(config.images(), problems);
+  if (config.max_scratch_bytes() < 0 || config.max_shared_memory_bytes() < 0)
+    Add(problems, "maxScratch, maxSharedMemory: must not be negative");
+  const bool all_shared = config.shared_tmp() && config.shared_pid() && config.shared_shm();
+  if (config.require_namespaces() && all_shared)
+    Add(problems,
+        "requireNamespaces: nothing is left to require with sharedTmp, sharedPid, sharedShm");
   if (config.cgroups().max_processes() < 0)
     Add(problems, "cgroups.maxProcesses: must not be negative");
 }
@@ -174,7 +181,13 @@ void CheckHealth(const config::v1::Health& health, Problems* problems) {
   if (health.fail_after() < 0 || health.fail_after() > 100 || health.recover_after() < 0 ||
       health.recover_after() > 100)
     Add(problems, "health.failAfter, health.recoverAfter: 1..100");
-  if (health.min_free_bytes() < 0) Add(problems, "health.minFree: must not be negative");
+  if (health.min_free_bytes() < 0 || health.drain_free_bytes() < 0)
+    Add(problems, "health.minFree, health.drainFree: must not be negative");
+  if (health.drain_free_bytes() > MinFreeBytes(health))
+    Add(problems, "health.drainFree: must not be more than health.minFree");
+  if (health.drain_free_bytes() > 0 &&
+      health.disk_space() != config::v1::Health::EFFECT_UNSPECIFIED)
+    Add(problems, "health.drainFree: only without health.diskSpace, which then says what to do");
   if (health.max_nvlink_crc_per_second() < 0)
     Add(problems, "health.maxNvlinkCrcPerSecond: must not be negative");
   using config::v1::Health;

@@ -153,7 +153,8 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
        .log_file_bytes = config_.log_file_bytes(),
        .log_files = config_.log_files(),
        .context = context,
-       .isolation = isolation_});
+       .isolation = isolation_,
+       .min_free_bytes = MinFreeBytes(config_.health())});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
@@ -204,7 +205,7 @@ absl::Status AgentLoop::Run() {
   recovered.rebooted = rebooted_;
   if (!rebooted_) recovered.lease_deadline = ProcessRunner::ReadLease(config_.state_directory());
   logic_->Begin(Now(), recovered);
-  runner_->CleanImages(LiveTasks(recovered));
+  runner_->CleanUp(LiveTasks(recovered));
   StartThreads();
   while (!stopping_ && logic_->fatal().ok()) {
     HandleTasks();
@@ -225,9 +226,11 @@ void AgentLoop::StartThreads() {
     health_.Set(kDevicesCheck, EffectOfCheck(config_.health(), kDevicesCheck),
                 devices_.found.vanished);
   }
-  const HealthChecks::Options options = {.state_directory = config_.state_directory(),
-                                         .probe = devices_.probe,
-                                         .nvml_library = config_.discovery().nvml_library()};
+  const HealthChecks::Options options = {
+      .state_directory = config_.state_directory(),
+      .disk_exhausted = [this] { return runner_->DiskIsExhausted(); },
+      .probe = devices_.probe,
+      .nvml_library = config_.discovery().nvml_library()};
   checks_ = std::make_unique<HealthChecks>(config_.health(), options, [this](HealthRound round) {
     absl::MutexLock lock(&mutex_);
     rounds_.push_back(std::move(round));

@@ -123,26 +123,6 @@ void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) 
   (*env)["TORCHELASTIC_RUN_ID"] = absl::StrCat(launch.job(), "-", id.job_uid);
 }
 
-bool IsNameStart(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool IsNameChar(char c) {
-  return IsNameStart(c) || absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-
-// A reference at `text[at]` == '$': its name and length, or length 0 if it is none.
-struct Reference {
-  std::string name;
-  size_t length = 0;
-};
-Reference ReferenceAt(const std::string& text, size_t at) {
-  const bool braces = at + 1 < text.size() && text[at + 1] == '{';
-  const size_t begin = at + (braces ? 2 : 1);
-  size_t end = begin;
-  if (begin >= text.size() || !IsNameStart(text[begin])) return {};
-  while (end < text.size() && IsNameChar(text[end])) ++end;
-  if (braces && (end >= text.size() || text[end] != '}')) return {};
-  return {text.substr(begin, end - begin), end + (braces ? 1 : 0) - at};
-}
-
 }  // namespace
 
 Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
@@ -179,28 +159,6 @@ std::string HostfileText(const v1::Start& start, const EnvironmentContext& conte
     absl::StrAppend(&text, addressed ? start.node_addresses(i) : start.nodes(i), "\n");
   }
   return text;
-}
-
-std::string ExpandVariables(const std::string& text, const Environment& environment) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    if (text[at] != '$') {
-      out.push_back(text[at++]);
-      continue;
-    }
-    if (at + 1 < text.size() && text[at + 1] == '$') {
-      const Reference escaped = ReferenceAt(text, at + 1);
-      out.append(escaped.length > 0 ? text.substr(at + 1, escaped.length) : "$$");
-      at += escaped.length > 0 ? escaped.length + 1 : 2;
-      continue;
-    }
-    const Reference reference = ReferenceAt(text, at);
-    const auto found = reference.length > 0 ? environment.find(reference.name) : environment.end();
-    const size_t length = std::max<size_t>(reference.length, 1);
-    out.append(found != environment.end() ? found->second : text.substr(at, length));
-    at += length;
-  }
-  return out;
 }
 
 }  // namespace berth

@@ -47,11 +47,6 @@ std::string TaskMarker(const std::string& task_directory);
 // One address a line, by node rank.
 std::string HostfileText(const v1::Start& start, const EnvironmentContext& context);
 
-// $NAME and ${NAME} become the variable's value; names that are not in the environment stay as they
-// are, so that shell scripts keep their own variables. "$$NAME" and "$${NAME}" give "$NAME" and
-// "${NAME}".
-std::string ExpandVariables(const std::string& text, const Environment& environment);
-
 }  // namespace berth
 
 #endif  // BERTH_CLIENTS_AGENT_ENVIRONMENT_H_

@@ -248,9 +248,7 @@ HealthRound HealthChecks::Round() {
   };
   HealthRound round;
   std::vector<CheckResult>& results = round.results;
-  const int64_t min_free =
-      config_.min_free_bytes() > 0 ? config_.min_free_bytes() : kDefaultMinFree;
-  if (wanted(kDiskCheck)) results.push_back(CheckDiskSpace(options_.state_directory, min_free));
+  LookAtDisk(&results);
   if (wanted(kClockCheck))
     results.push_back(CheckClock(Or(config_.max_clock_offset(), absl::Seconds(1))));
   if (wanted(kInfinibandCheck))
@@ -261,6 +259,24 @@ HealthRound HealthChecks::Round() {
   }
   if (!options_.probe.empty() && !no_driver_) AskGpus(&round);
   return round;
+}
+
+// A drain waits until those who fill the disk are ended.
+void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
+  const bool nobodys = !options_.disk_exhausted || options_.disk_exhausted();
+  struct Bound {
+    const char* check;
+    int64_t bytes;
+  };
+  for (const Bound& bound :
+       {Bound{kDiskCheck, MinFreeBytes(config_)}, Bound{kDiskFullCheck, DrainFreeBytes(config_)}}) {
+    const v1::NodeCondition::Effect effect = EffectOfCheck(config_, bound.check);
+    if (effect == v1::NodeCondition::EFFECT_UNSPECIFIED) continue;
+    CheckResult result = CheckDiskSpace(options_.state_directory, bound.bytes);
+    if (effect == v1::NodeCondition::DRAIN && !nobodys) result = Good(bound.check);
+    result.check = bound.check;
+    results->push_back(std::move(result));
+  }
 }
 
 // Whatever is ignored is left out here; the report is for the metrics, too.
@@ -295,7 +311,9 @@ Health::Effect SettingOf(const Health& config, const std::string& check) {
   const auto or_else = [](Health::Effect given, Health::Effect otherwise) {
     return given == Health::EFFECT_UNSPECIFIED ? otherwise : given;
   };
-  if (check == kDiskCheck) return or_else(config.disk_space(), Health::DRAIN);
+  if (check == kDiskCheck) return or_else(config.disk_space(), Health::CORDON);
+  if (check == kDiskFullCheck)
+    return config.disk_space() == Health::EFFECT_UNSPECIFIED ? Health::DRAIN : Health::IGNORE;
   if (check == kClockCheck) return or_else(config.clock(), Health::NOTE);
   if (check == kInfinibandCheck) return or_else(config.infiniband(), Health::NOTE);
   if (check == kCommandCheck) return or_else(config.command_effect(), Health::DRAIN);
@@ -314,6 +332,15 @@ bool IsOfDevices(const std::string& check) {
 }
 
 }  // namespace
+
+int64_t MinFreeBytes(const Health& config) {
+  return config.min_free_bytes() > 0 ? config.min_free_bytes() : kDefaultMinFree;
+}
+
+int64_t DrainFreeBytes(const Health& config) {
+  constexpr int64_t kPart = 4;  // of what must be free
+  return config.drain_free_bytes() > 0 ? config.drain_free_bytes() : MinFreeBytes(config) / kPart;
+}
 
 bool TakesDevice(const Health& config, const std::string& check) {
   if (!IsOfDevices(check)) return false;

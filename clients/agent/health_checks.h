@@ -4,6 +4,7 @@
 #define BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,9 @@ class HealthChecks {
   using Tell = absl::AnyInvocable<void(HealthRound)>;
   struct Options {
     std::string state_directory;
+    // Whether a nearly full disk is nobody's fault who could be ended: only then the node is
+    // drained for it. Empty: it always is. Called on the thread.
+    std::function<bool()> disk_exhausted = {};
     std::string probe = {};         // berth-probe; empty: GPUs are not asked
     std::string nvml_library = {};  // empty: libnvidia-ml.so.1
   };
@@ -74,6 +78,7 @@ class HealthChecks {
   void Run();
   HealthRound Round();
   void AskGpus(HealthRound* round);
+  void LookAtDisk(std::vector<CheckResult>* results) const;
 
   const config::v1::Health config_;
   const Options options_;
@@ -91,6 +96,7 @@ class HealthChecks {
 };
 
 inline constexpr char kDiskCheck[] = "disk-space";
+inline constexpr char kDiskFullCheck[] = "disk-full";  // the same, at a lower bound
 inline constexpr char kClockCheck[] = "clock";
 inline constexpr char kInfinibandCheck[] = "infiniband";
 inline constexpr char kCommandCheck[] = "command";
@@ -100,6 +106,9 @@ inline constexpr char kDiscoveryCheck[] = "discovery";
 
 // Whether the node has the taint health/CHECK while the check's condition holds.
 bool TaintsNode(const config::v1::Health& config, const std::string& check);
+// Bytes that must be free: below the first nothing new comes, below the second the node is drained.
+int64_t MinFreeBytes(const config::v1::Health& config);
+int64_t DrainFreeBytes(const config::v1::Health& config);
 // What a check's condition does by the configuration.
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
 // Whether a device that fails it is not given out.

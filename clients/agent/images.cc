@@ -44,16 +44,16 @@ std::string Mount(absl::string_view destination, absl::string_view type, absl::s
                       ",\"source\":", Quote(source), ",\"options\":", QuoteAll(options), "}");
 }
 
-std::string Mounts(const std::vector<Bind>& binds) {
+std::string Mounts(const ContainerSpec& spec) {
   std::vector<std::string> mounts = {
       Mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
       Mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
       Mount("/dev/pts", "devpts", "devpts",
             {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}),
-      Mount("/dev/shm", "bind", "/dev/shm", {"bind", "rw", "nosuid", "nodev"}),
+      Mount("/dev/shm", "bind", spec.shm, {"bind", "rw", "nosuid", "nodev"}),
       Mount("/sys", "bind", "/sys", {"rbind", "ro", "nosuid", "noexec", "nodev"}),
       Mount("/run", "tmpfs", "tmpfs", {"nosuid", "nodev", "mode=755", "size=65536k"})};
-  for (const Bind& bind : binds) {
+  for (const Bind& bind : spec.binds) {
     mounts.push_back(Mount(bind.destination, "bind", bind.source,
                            {"rbind", bind.writable ? "rw" : "ro", "nosuid"}));
   }
@@ -152,7 +152,7 @@ std::string ContainerConfig(const ContainerSpec& spec) {
       "},\"args\":", QuoteAll(spec.argv), ",\"env\":", QuoteAll(spec.env),
       ",\"cwd\":", Quote(spec.working_directory),
       ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
-      ",\"readonly\":true},\"mounts\":", Mounts(spec.binds),
+      ",\"readonly\":true},\"mounts\":", Mounts(spec),
       ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"
       "[\"/proc/kcore\",\"/proc/keys\",\"/proc/timer_list\",\"/sys/firmware\"],"
       "\"readonlyPaths\":[\"/proc/sys\",\"/proc/sysrq-trigger\",\"/proc/irq\",\"/proc/bus\"]}}\n");

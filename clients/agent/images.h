@@ -50,6 +50,7 @@ struct ContainerSpec {
   std::string working_directory;
   TaskUser user;
   std::vector<Bind> binds;
+  std::string shm = "/dev/shm";  // what is its /dev/shm
 };
 // config.json of the OCI runtime specification.
 std::string ContainerConfig(const ContainerSpec& spec);

@@ -1,13 +1,12 @@
 #include "clients/agent/isolation.h"
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -17,6 +16,10 @@
 #include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
+#include "clients/agent/supervisor/expand.h"
+#include "clients/agent/supervisor/namespaces.h"
+#include "clients/agent/supervisor/project_quota.h"
+#include "clients/agent/supervisor/shared_memory.h"
 
 namespace berth {
 namespace {
@@ -30,6 +33,11 @@ constexpr int64_t kDefaultImageFiles = 4'000'000;
 constexpr int64_t kDefaultImageBytes = int64_t{64} << 30;
 constexpr int64_t kDefaultCacheBytes = int64_t{256} << 30;
 constexpr int64_t kDefaultMinFreeBytes = int64_t{256} << 20;  // of health.minFree
+constexpr int64_t kLeastSharedMemoryBytes = int64_t{64} << 20;
+constexpr int64_t kPidsApart = 2048;  // PIDs of one task before those of the next one of its job
+constexpr int64_t kPidRanges = 14;    // that fit below the least pid_max, 32768
+constexpr uint64_t kFirstProject = 0x42000000;  // project quotas of tasks: so many from here on
+constexpr uint64_t kProjects = 0x01000000;
 
 int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
   const int64_t ms = d.seconds() * 1000 + d.nanos() / 1'000'000;
@@ -69,20 +77,6 @@ std::map<std::string, std::string> ToMap(
 
 }  // namespace
 
-bool CanUnshareMounts() {
-  const pid_t pid = fork();
-  if (pid < 0) return false;
-  if (pid == 0) {
-    const bool done =
-        unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
-    _exit(done ? 0 : 1);
-  }
-  int status = 1;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status == 0;
-}
-
 Isolation::Isolation(const config::v1::Agent& config, std::string state_directory)
     : config_(config),
       state_directory_(std::move(state_directory)),
@@ -98,6 +92,13 @@ absl::StatusOr<std::unique_ptr<Isolation>> Isolation::Create(const config::v1::A
 
 absl::Status Isolation::Init() {
   if (const auto user = users_.Find(""); !user.ok()) return user.status();
+  if (absl::Status status = InitGroups(); !status.ok()) return status;
+  if (absl::Status status = InitNamespaces(); !status.ok()) return status;
+  InitDisk();
+  return absl::OkStatus();
+}
+
+absl::Status Isolation::InitGroups() {
   std::string mountinfo;
   ReadWholeFile("/proc/self/mountinfo", &mountinfo);
   auto groups =
@@ -120,16 +121,38 @@ absl::Status Isolation::Init() {
     warnings_.push_back(absl::StrCat("tasks can open the devices of other tasks, if they try: ",
                                      groups_->why_devices_are_open()));
   }
-  if (config_.shared_tmp()) return absl::OkStatus();
-  // Over a state directory below /tmp a private one would hide the task's own directory.
-  const bool hidden = IsBelow(state_directory_, "/tmp") || IsBelow(state_directory_, "/var/tmp");
-  private_tmp_ = geteuid() == 0 && !hidden && CanUnshareMounts();
-  if (!private_tmp_) {
-    warnings_.push_back(absl::StrCat(
-        "tasks share the machine's /tmp (TMPDIR is their own): ",
-        hidden ? "the state directory is below it" : "this agent may not make mount namespaces"));
-  }
   return absl::OkStatus();
+}
+
+// Over a state directory below /tmp a private /tmp would hide the task's own directory.
+absl::Status Isolation::InitNamespaces() {
+  const std::string shm = state_directory_ + "/shm";
+  const bool hidden = IsBelow(state_directory_, "/tmp") || IsBelow(state_directory_, "/var/tmp");
+  const int error = geteuid() == 0 ? TryNamespaces() : EPERM;
+  private_tmp_ = !config_.shared_tmp() && error == 0 && !hidden;
+  private_pids_ = !config_.shared_pid() && error == 0;
+  private_shm_ = !config_.shared_shm() && error == 0;
+  std::vector<std::string> missing;
+  if (!config_.shared_tmp() && !private_tmp_) missing.push_back("/tmp (TMPDIR is their own)");
+  if (!config_.shared_pid() && !private_pids_)
+    missing.push_back("processes (those of one user can read and end each other)");
+  if (!config_.shared_shm() && !private_shm_) missing.push_back("/dev/shm");
+  if (private_shm_ && mkdir(shm.c_str(), 0700) != 0 && errno != EEXIST)
+    return ErrnoStatus(errno, absl::StrCat("create ", shm));
+  if (missing.empty()) return absl::OkStatus();
+  const std::string text = absl::StrCat(
+      "tasks share the machine's ", absl::StrJoin(missing, ", "), ": ",
+      error != 0 ? absl::StrCat("this agent may not make namespaces: ", std::strerror(error))
+                 : "the state directory is below /tmp");
+  if (config_.require_namespaces()) return absl::FailedPreconditionError(text);
+  warnings_.push_back(text);
+  return absl::OkStatus();
+}
+
+void Isolation::InitDisk() {
+  const std::string& scratch = config_.scratch_directory();
+  quotas_ = geteuid() == 0 && HasProjectQuotas(state_directory_);
+  scratch_quotas_ = geteuid() == 0 && !scratch.empty() && HasProjectQuotas(scratch);
 }
 
 void Isolation::SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>& devices,
@@ -142,7 +165,11 @@ void Isolation::SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>&
 
 std::string Isolation::description() const {
   return absl::StrCat("cgroups: ", groups_ != nullptr ? groups_->description() : "none",
-                      "; /tmp: ", private_tmp_ ? "private" : "shared");
+                      "; /tmp: ", private_tmp_ ? "private" : "shared",
+                      "; processes: ", private_pids_ ? "private" : "shared",
+                      "; /dev/shm: ", private_shm_ ? "one per job" : "shared",
+                      "; disk: ", quotas_ ? "project quotas" : "watched",
+                      scratch_quotas_ && !quotas_ ? ", scratch: project quotas" : "");
 }
 
 std::string Isolation::Scratch(const TaskId& id, const std::string& directory) const {
@@ -235,7 +262,52 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
        {directory + "/work", directory + "/tmp", directory + "/var-tmp", scratch}) {
     if (absl::Status status = MakeOwned(path, *user); !status.ok()) return status;
   }
+  return SetQuotas(id, launch, directory);
+}
+
+std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
+                                           const std::string& directory) const {
+  const auto bound = [this](const std::string& place) {
+    if (config_.max_scratch_bytes() > 0) return config_.max_scratch_bytes();
+    struct statvfs info;
+    if (statvfs(place.c_str(), &info) != 0) return int64_t{0};
+    return static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize) / 2;
+  };
+  const bool apart = !config_.scratch_directory().empty();
+  const int64_t asked = launch.scratch_bytes();
+  DiskArea own = {.directories = {directory + "/work", directory + "/tmp", directory + "/var-tmp"},
+                  .bound_bytes = !apart && asked > 0 ? asked : bound(state_directory_),
+                  .asked = !apart && asked > 0};
+  const std::string scratch = Scratch(id, directory);
+  if (!apart) own.directories.push_back(scratch);
+  std::vector<DiskArea> areas = {std::move(own)};
+  if (apart) {
+    areas.push_back({.directories = {scratch},
+                     .bound_bytes = asked > 0 ? asked : bound(config_.scratch_directory()),
+                     .asked = asked > 0});
+  }
+  return areas;
+}
+
+// Several agents may share a disk: whose number a project has is looked up, and only begun there.
+absl::Status Isolation::SetQuotas(const TaskId& id, const v1::TaskLaunch& launch,
+                                  const std::string& directory) const {
+  if (!quotas_ && !scratch_quotas_) return absl::OkStatus();
+  const auto wish = static_cast<uint32_t>(kFirstProject + (id.job_uid * 64 + id.task) % kProjects);
+  const std::vector<DiskArea> areas = DiskAreas(id, launch, directory);
+  for (size_t i = 0; i < areas.size(); ++i) {
+    if (!(i == 0 ? quotas_ : scratch_quotas_) || areas[i].bound_bytes <= 0) continue;
+    const std::string& owner = i == 0 ? directory : areas[i].directories.front();
+    const int error = SetProjectQuota(owner, areas[i].directories, wish, areas[i].bound_bytes);
+    if (error != 0) return ErrnoStatus(error, absl::StrCat("project quota of ", owner));
+  }
   return absl::OkStatus();
+}
+
+void Isolation::RemoveDirectory(const std::string& directory) const {
+  const uint32_t project = quotas_ ? ReadProjectUse(directory).project : 0;
+  RemoveTree(directory);
+  ClearProjectQuota(state_directory_, project);
 }
 
 absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& launch,
@@ -262,10 +334,7 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   spec->allow_root = config_.allow_root_tasks();
   if (spec->directory.empty())
     spec->directory = launch.image().empty() ? directory + "/work" : kImageWork;
-  if (private_tmp_ && launch.image().empty()) {
-    spec->tmp = directory + "/tmp";
-    spec->var_tmp = directory + "/var-tmp";
-  }
+  FillNamespaces(id, launch, directory, *user, spec);
   spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory)};
   if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
   FillHooks(hook_environment, spec);
@@ -274,6 +343,48 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
     if (!status.ok()) return status;
   }
   return FillGroup(id, launch, spec);
+}
+
+std::string Isolation::SharedMemoryDirectory(const TaskId& id) const {
+  TaskId job = id;  // one name for all tasks of the job
+  job.task = job.attempt = 0;
+  return absl::StrCat(state_directory_, "/shm/", ToString(job));
+}
+
+// CUDA takes a handle from another process only if that has another PID, so tasks of one job count
+// theirs from different numbers on. A client of MPS talks to the server on the machine through the
+// machine's /dev/shm.
+void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
+                               const std::string& directory, const TaskUser& user,
+                               SupervisorSpec* spec) const {
+  const bool image = !launch.image().empty();
+  if (private_tmp_ && !image) {
+    spec->tmp = directory + "/tmp";
+    spec->var_tmp = directory + "/var-tmp";
+  }
+  spec->own_pids = private_pids_ && !image;  // crun makes its own
+  spec->first_pid = kPidsApart * (launch.local_rank() % kPidRanges);
+  const bool mps = config_.sharing().mode() == config::v1::Sharing::MPS;
+  if (private_shm_ && !(mps && launch.device_uuids_size() > 0)) {
+    const int64_t otherwise = config_.max_shared_memory_bytes() > 0
+                                  ? config_.max_shared_memory_bytes()
+                                  : config_.memory_bytes() / 2;
+    spec->shm = SharedMemoryDirectory(id);
+    spec->shm_bytes = launch.memory_bytes() > 0 ? launch.memory_bytes()
+                                                : std::max(otherwise, kLeastSharedMemoryBytes);
+    spec->shm_most_bytes =
+        std::max({config_.memory_bytes(), spec->shm_bytes, kLeastSharedMemoryBytes});
+  } else if (user.uid != geteuid()) {
+    spec->sweep_uid = static_cast<int64_t>(user.uid);
+  }
+}
+
+void Isolation::RemoveUnusedSharedMemory() const {
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(state_directory_ + "/shm", ignored)) {
+    if (entry.is_directory(ignored)) SharedMemory(entry.path()).Release();
+  }
 }
 
 // Without a group: RLIMIT_DATA bounds what a process writes to, not what it only reserves. A task
@@ -312,7 +423,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
   const auto image = Image(id, launch);
   if (!image.ok()) return image.status();
   ContainerSpec container{.rootfs = image->rootfs,
-                          .argv = spec.argv,
+                          .argv = ExpandCommand(spec.argv, spec.env),  // root alone reads the file
                           .env = spec.env,
                           .working_directory = spec.directory,
                           .user = user,
@@ -320,6 +431,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
+  if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
   for (const std::string& file : DeviceFiles(launch, nvidia_, access_))
     container.binds.push_back({file, file, true});
   for (const std::string& path : config_.images().binds())
@@ -363,7 +475,11 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
 
 void Isolation::Remove(const TaskId& id) const {
   if (groups_ != nullptr) groups_->Remove(id);
-  if (!config_.scratch_directory().empty()) RemoveTree(Scratch(id, ""));
+  if (!config_.scratch_directory().empty()) {
+    const uint32_t project = scratch_quotas_ ? ReadProjectUse(Scratch(id, "")).project : 0;
+    RemoveTree(Scratch(id, ""));
+    ClearProjectQuota(config_.scratch_directory(), project);
+  }
   unlink((ImageCache() + "/used/" + ImageLink(id)).c_str());
 }
 

@@ -1,5 +1,6 @@
-// What keeps a task apart from the others on its node: its user, control group, /tmp, scratch
-// directory, image, and the node's own programs around it. Fills in what a supervisor is told.
+// What keeps a task apart from the others on its node: its user, control group, processes, /tmp,
+// shared memory, scratch directory, image, and the node's own programs around it. Fills in what a
+// supervisor is told.
 //
 //   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   of the task's user; all but work/ go with the task
 //              bundle/config.json             of a task in an image
@@ -19,6 +20,7 @@
 #include "berth/v1/agent.pb.h"
 #include "clients/agent/control_groups.h"
 #include "clients/agent/device_nodes.h"
+#include "clients/agent/disk_watch.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/images.h"
 #include "clients/agent/supervisor/spec.h"
@@ -29,8 +31,9 @@ namespace berth {
 class Isolation {
  public:
   // Of the agent's configuration, complete and checked: node_name, task_user, allow_root_tasks,
-  // task_users, cgroups, shared_tmp, scratch_directory, hooks, images. FAILED_PRECONDITION if
-  // control groups are required and cannot be used, NOT_FOUND for a task_user that is not there.
+  // task_users, cgroups, shared_tmp, shared_pid, shared_shm, scratch_directory, hooks, images.
+  // FAILED_PRECONDITION if control groups or namespaces are required and cannot be used, NOT_FOUND
+  // for a task_user that is not there.
   static absl::StatusOr<std::unique_ptr<Isolation>> Create(const config::v1::Agent& config,
                                                            const std::string& state_directory);
 
@@ -56,6 +59,13 @@ class Isolation {
   // and, for an image, the container. Makes the control group.
   absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                     const Environment& hook_environment, SupervisorSpec* spec) const;
+  // What the task writes to, and how much of that it may use.
+  std::vector<DiskArea> DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
+                                  const std::string& directory) const;
+  // Removes the task's directory, and what else it has on disks.
+  void RemoveDirectory(const std::string& directory) const;
+  // Of jobs that have no task here any more, if an earlier agent was killed before it removed it.
+  void RemoveUnusedSharedMemory() const;
   // What is outside of the task's directory, when nothing of the task is left or it was never
   // started.
   void Remove(const TaskId& id) const;
@@ -72,6 +82,14 @@ class Isolation {
  private:
   Isolation(const config::v1::Agent& config, std::string state_directory);
   absl::Status Init();
+  absl::Status InitGroups();
+  absl::Status InitNamespaces();
+  void InitDisk();
+  absl::Status SetQuotas(const TaskId& id, const v1::TaskLaunch& launch,
+                         const std::string& directory) const;
+  void FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
+                      const TaskUser& user, SupervisorSpec* spec) const;
+  std::string SharedMemoryDirectory(const TaskId& id) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   std::string ImageCache() const;
   std::string ImageLink(const TaskId& id) const;
@@ -90,14 +108,15 @@ class Isolation {
   const std::string state_directory_;
   const TaskUsers users_;
   bool private_tmp_ = false;
+  bool private_pids_ = false;
+  bool private_shm_ = false;
+  bool quotas_ = false;          // the kernel bounds what tasks use of the state directory's disk
+  bool scratch_quotas_ = false;  // and of the scratch directory's
   std::unique_ptr<ControlGroups> groups_;
   NvidiaFiles nvidia_;
   std::vector<DeviceAccess> access_;  // of devices that are not NVIDIA's
   std::vector<std::string> warnings_;
 };
-
-// Whether this process may make mount namespaces; tried in a child.
-bool CanUnshareMounts();
 
 }  // namespace berth
 

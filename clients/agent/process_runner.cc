@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -24,12 +25,17 @@
 #include "clients/agent/fault.h"
 #include "clients/agent/leftovers.h"
 #include "clients/agent/supervisor/control_group.h"
+#include "clients/agent/supervisor/shared_memory.h"
+#include "support/log.h"
 
 namespace berth {
 namespace {
 
 constexpr absl::Duration kRecheckInterval = absl::Seconds(1);
 constexpr int kMaxEvents = 64;
+// A task that uses more of the disk than it may has no longer, whatever it asked for: it may be
+// filling the disk meanwhile.
+constexpr absl::Duration kMaxDiskGrace = absl::Seconds(10);
 
 int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -95,6 +101,16 @@ TaskEvent ExitedEvent(const SupervisorStatus& status) {
   return event;
 }
 
+int StopSignal(const v1::TaskLaunch& launch) {
+  const int signal = SignalNumber(launch.kill_signal());
+  return signal != 0 ? signal : SIGTERM;
+}
+
+absl::Duration StopGrace(const v1::TaskLaunch& launch) {
+  const google::protobuf::Duration& grace = launch.kill_grace();
+  return absl::Seconds(grace.seconds()) + absl::Nanoseconds(grace.nanos());
+}
+
 }  // namespace
 
 int SignalNumber(const std::string& name) {
@@ -133,7 +149,9 @@ absl::Status ProcessRunner::Init() {
   if (longer_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", longer));
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   inotify_fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (epoll_fd_ < 0 || inotify_fd_ < 0) return ErrnoStatus(errno, "epoll or inotify");
+  disk_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_fd_ < 0 || inotify_fd_ < 0 || disk_fd_ < 0)
+    return ErrnoStatus(errno, "epoll, inotify or eventfd");
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = inotify_fd_;
@@ -143,6 +161,15 @@ absl::Status ProcessRunner::Init() {
   images_ = *std::move(images);
   event.data.fd = images_->fd();
   epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, images_->fd(), &event);
+  event.data.fd = disk_fd_;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, disk_fd_, &event);
+  const DiskWatch::Options watch = {.tasks_directory = tasks_directory(),
+                                    .min_free_bytes = options_.min_free_bytes,
+                                    .interval = options_.disk_interval};
+  disk_ = std::make_unique<DiskWatch>(watch, [this] {
+    const uint64_t one = 1;
+    if (write(disk_fd_, &one, sizeof one) < 0) return;  // full: it is readable anyway
+  });
   return absl::OkStatus();
 }
 
@@ -151,7 +178,8 @@ ProcessRunner::~ProcessRunner() {
     Unpin(live);
     if (live.control_fd >= 0) close(live.control_fd);
   }
-  for (const int fd : {epoll_fd_, inotify_fd_, lease_fd_, longer_fd_}) {
+  disk_.reset();
+  for (const int fd : {epoll_fd_, inotify_fd_, lease_fd_, longer_fd_, disk_fd_}) {
     if (fd >= 0) close(fd);
   }
 }
@@ -162,7 +190,8 @@ std::string ProcessRunner::Directory(const TaskId& id) const {
 
 absl::Status ProcessRunner::MakeDirectory(const TaskId& id, const v1::TaskLaunch& launch) {
   const std::string directory = Directory(id);
-  RemoveTree(directory);  // of a Prepare that was not journaled before a crash
+  options_.isolation->RemoveDirectory(
+      directory);  // of a Prepare that was not journaled before a crash
   const std::string control = directory + "/control";
   if (mkdir(directory.c_str(), 0711) != 0)
     return ErrnoStatus(errno, absl::StrCat("create ", directory));
@@ -215,7 +244,8 @@ void ProcessRunner::PollImages() {
   }
 }
 
-void ProcessRunner::CleanImages(const std::set<TaskId>& tasks) {
+void ProcessRunner::CleanUp(const std::set<TaskId>& tasks) {
+  options_.isolation->RemoveUnusedSharedMemory();
   auto request = options_.isolation->ImageCleaning();
   if (!request.has_value()) return;
   options_.isolation->KeepImagesOf(tasks);
@@ -232,7 +262,7 @@ void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
 }
 
 void ProcessRunner::RemoveAll(const TaskId& id) {
-  RemoveTree(Directory(id));
+  options_.isolation->RemoveDirectory(Directory(id));
   options_.isolation->Remove(id);
 }
 
@@ -260,17 +290,14 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     context.image = std::move(image->env);
   }
   const Environment environment = BuildEnvironment(id, launch, start, context);
-  for (const std::string& arg : launch.command())
-    spec.argv.push_back(ExpandVariables(arg, environment));
+  spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;
   if (launch.fence()) {
-    const google::protobuf::Duration& grace = launch.kill_grace();
     spec.lease_file = options_.state_directory + "/lease";
-    spec.lapse_grace_ms = grace.seconds() * 1000 + grace.nanos() / 1'000'000;
-    const int signal = SignalNumber(launch.kill_signal());
-    spec.lapse_signal = signal != 0 ? signal : SIGTERM;
+    spec.lapse_grace_ms = absl::ToInt64Milliseconds(StopGrace(launch));
+    spec.lapse_signal = StopSignal(launch);
   }
   spec.marks_beginning = true;
   status = options_.isolation->Fill(id, launch, Directory(id), HookEnvironment(id, launch, start),
@@ -301,7 +328,7 @@ void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const 
   const absl::StatusOr<SupervisorSpec> spec = MakeSpec(id, launch, start);
   if (!spec.ok()) return Refuse(id, spec.status());
   status = Spawn(id, *spec, &live_[id]);
-  if (status.ok()) return;
+  if (status.ok()) return WatchDisk(id, launch, spec->groups);
   ControlGroup(spec->groups).Remove();
   Refuse(id, status);
 }
@@ -377,17 +404,46 @@ void ProcessRunner::Adopt(const agent::v1::TaskRecord& record) {
   live.begun = record.phase() != agent::v1::TaskRecord::STARTING;
   Watch(id, &live);
   if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
+  WatchDisk(id, record.launch(), ReadSpec(Directory(id)).groups);
   CheckStatus(id);
+}
+
+void ProcessRunner::WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,
+                              const std::vector<std::string>& groups) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  found->second.stop_signal = StopSignal(launch);
+  found->second.stop_grace = std::min(StopGrace(launch), kMaxDiskGrace);
+  disk_->Add(id, options_.isolation->DiskAreas(id, launch, Directory(id)),
+             groups.empty() ? "" : groups.front());
+}
+
+void ProcessRunner::EndCulprits() {
+  uint64_t count;
+  if (read(disk_fd_, &count, sizeof count) < 0) return;  // nobody was found
+  for (const DiskCulprit& culprit : disk_->Take()) {
+    const auto found = live_.find(culprit.id);
+    if (found == live_.end()) continue;
+    LogWarn("a task is ended for what it uses of the disk",
+            {{"task", ToString(culprit.id)}, {"reason", culprit.message}});
+    Command(culprit.id, found->second.stop_signal, found->second.stop_grace,
+            v1::TaskReport::CAUSE_UNSPECIFIED, culprit.message);
+  }
 }
 
 void ProcessRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
                          v1::TaskReport::Cause cause) {
+  const int number = SignalNumber(signal);
+  Command(id, number != 0 ? number : SIGTERM, grace, cause, "");
+}
+
+void ProcessRunner::Command(const TaskId& id, int signal, absl::Duration grace,
+                            v1::TaskReport::Cause cause, const std::string& reason) {
   const auto found = live_.find(id);
   if (found == live_.end() || found->second.control_fd < 0) return;
-  const int number = SignalNumber(signal);
-  const std::string line = absl::StrCat(number != 0 ? number : SIGTERM, " ",
-                                        std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
-                                        static_cast<int>(cause), "\n");
+  const std::string line =
+      absl::StrCat(signal, " ", std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
+                   static_cast<int>(cause), reason.empty() ? "" : " ", reason, "\n");
   // A full FIFO means a supervisor that does not read, with earlier orders to stop in it.
   if (write(found->second.control_fd, line.data(), line.size()) < 0) return;
 }
@@ -430,6 +486,7 @@ std::vector<TaskEvent> ProcessRunner::Poll() {
   epoll_event ready[kMaxEvents];
   const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
   PollImages();
+  EndCulprits();
   std::vector<TaskId> ended;
   for (int i = 0; i < count; ++i) {
     const auto found = by_pid_fd_.find(ready[i].data.fd);
@@ -529,6 +586,7 @@ void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   group.Kill();
   if (KillLeftovers(TaskMarker(Directory(id)), live.supervisor) > 0 || !group.Empty()) return;
   group.Remove();
+  if (!spec.shm.empty()) SharedMemory(spec.shm).Release();
   for (const std::string& directory : spec.remove) RemoveTree(directory);
   TaskEvent event;
   const bool began = !NeverBegan(id, live);
@@ -566,6 +624,7 @@ void ProcessRunner::Finish(const TaskId& id, TaskEvent event) {
     }
     live_.erase(found);
   }
+  disk_->Remove(id);
   recheck_.erase(id);
   ports_.Release(id);
   event.id = id;

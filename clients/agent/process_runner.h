@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "clients/agent/disk_watch.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/image_unpacker.h"
 #include "clients/agent/interfaces.h"
@@ -47,6 +48,8 @@ class ProcessRunner final : public TaskRunner {
     int64_t log_files = 4;
     EnvironmentContext context;  // the node's part
     std::shared_ptr<const Isolation> isolation;
+    int64_t min_free_bytes = 0;  // of a disk that counts as nearly full
+    absl::Duration disk_interval = kDiskLookInterval;
   };
   // NOT_FOUND without the supervisor program; errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
@@ -59,11 +62,15 @@ class ProcessRunner final : public TaskRunner {
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
-  // After all that an earlier agent left was adopted: images are kept for these tasks only.
-  void CleanImages(const std::set<TaskId>& tasks);
+  // After all that an earlier agent left was adopted: images are kept for these tasks only, and
+  // shared memory for those that run.
+  void CleanUp(const std::set<TaskId>& tasks);
   bool SetLease(absl::Duration soon, absl::Duration deadline) override;
   // Whether tasks that start from now on are told that they have no GPU.
   void SetHasGpus(bool has_gpus) { options_.context.has_gpus = has_gpus; }
+
+  // DiskWatch's. From any thread.
+  bool DiskIsExhausted() const { return disk_->Exhausted(); }
 
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
@@ -85,6 +92,8 @@ class ProcessRunner final : public TaskRunner {
     int watch = -1;
     bool running = false;  // kRunning was told
     bool begun = false;    // the command is known to have begun
+    int stop_signal = 0;
+    absl::Duration stop_grace;
   };
 
   explicit ProcessRunner(Options options);
@@ -109,6 +118,11 @@ class ProcessRunner final : public TaskRunner {
   void Refuse(const TaskId& id, const absl::Status& status);
   absl::Status MakeReady(const TaskId& id, const v1::TaskLaunch& launch, TaskEvent prepared);
   void PollImages();
+  void Command(const TaskId& id, int signal, absl::Duration grace, v1::TaskReport::Cause cause,
+               const std::string& reason);
+  void WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,
+                 const std::vector<std::string>& groups);
+  void EndCulprits();
 
   Options options_;
   PortAllocator ports_;
@@ -124,6 +138,8 @@ class ProcessRunner final : public TaskRunner {
   std::map<TaskId, TaskEvent> unpacking_;  // kPrepared of each, for when its image is there
   std::set<TaskId> recheck_;               // no descriptor tells of them: looked at each second
   std::vector<TaskEvent> events_;
+  int disk_fd_ = -1;                 // readable when the watch has found somebody
+  std::unique_ptr<DiskWatch> disk_;  // last, as its thread uses the rest
 };
 
 // "SIGTERM", "TERM", "15" -> 15; 0 for what is none.

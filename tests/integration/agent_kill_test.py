@@ -24,15 +24,17 @@ class AgentKill(unittest.TestCase):
     def submit(self, *jobs):
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=jobs[0].name, jobs=jobs), timeout=10)
 
+    def starts(self, job):
+        return self.notes.read_text().splitlines().count(job)
+
     def pids(self, job, count):
-        def read():
-            lines = [line.split() for line in self.notes.read_text().splitlines()]
-            pids = [int(pid) for name, pid in lines if name == job]
-            return pids if len(pids) >= count else None
-        return wait_until(read, 20, f"{count} tasks of {job} have told their pids")
+        wait_until(lambda: self.starts(job) >= count, 20, f"{count} tasks of {job} have started")
+        pids = self.cluster.task_pids(job)
+        self.assertEqual(len(pids), count)
+        return pids
 
     def job_command(self, rest):
-        return ["sh", "-c", f'echo "$BERTH_JOB $$" >> "$NOTES"; {rest}']
+        return ["sh", "-c", f'echo "$BERTH_JOB" >> "$NOTES"; {rest}']
 
     def test_tasks_live_on_and_exit_codes_are_known(self):
         env = {"NOTES": str(self.notes), "FLAGS": str(self.flags())}
@@ -51,10 +53,10 @@ class AgentKill(unittest.TestCase):
             self.agent.start()
             self.cluster.wait_nodes(1)
         self.agent.kill()
-        for name in ("ends-7", "ends-0", "signalled"):
+        ending = {name: self.pids(name, 1) for name in ("ends-7", "ends-0", "signalled")}
+        for name in ending:
             (self.flags() / name).touch()  # they end while no agent looks
-        for name in ("ends-7", "ends-0", "signalled"):
-            (pid,) = self.pids(name, 1)
+        for name, (pid,) in ending.items():
             wait_until(lambda: not alive(pid), 10, f"{name} ended")
         self.agent.start()
         self.check_ends()
@@ -80,7 +82,8 @@ class AgentKill(unittest.TestCase):
         job = self.cluster.wait_job("stays", "RUNNING")
         self.assertEqual(job.status.start_count, 1)
         self.assertEqual({task_state(t) for t in self.cluster.api.tasks("stays")}, {"RUNNING"})
-        self.assertEqual(sorted(self.pids("stays", 3)), sorted(pids))
+        self.assertEqual(self.pids("stays", 3), pids)
+        self.assertEqual(self.starts("stays"), 3)
         self.cluster.api.jobs.CancelJob(job_pb2.CancelJobRequest(name="stays", reason="test"), timeout=10)
         self.cluster.wait_job("stays", "CANCELLED")
         wait_until(lambda: not any(alive(pid) for pid in pids), 10, "cancelled tasks are gone")
@@ -91,13 +94,14 @@ class AgentKill(unittest.TestCase):
         (pid,) = self.pids("orphan", 1)
         self.agent.kill()
         supervisors = [p for p in self.cluster.processes()
-                       if b"berth-supervisor" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+                       if b"berth-supervisor" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
+                       and pathlib.Path(f"/proc/{p}/comm").read_text() != "berth-init\n"]
         self.assertEqual(len(supervisors), 1)
         os.kill(supervisors[0], 9)
         self.agent.start()
         self.cluster.wait_job("orphan", "FAILED")
         wait_until(lambda: not alive(pid), 10, "nothing of the orphan is left")
-        self.assertEqual(len(self.pids("orphan", 1)), 1)
+        self.assertEqual(self.starts("orphan"), 1)
 
 
 if __name__ == "__main__":

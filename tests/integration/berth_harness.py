@@ -264,6 +264,20 @@ class Cluster:
                 found.append(int(entry))
         return found
 
+    def task_pids(self, job):
+        """Of the first process of each task of the job that runs, as they are known out here; the task has another number."""
+        found = []
+        for pid in self.processes():
+            try:
+                environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+                above = pathlib.Path(f"/proc/{parent}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"BERTH_JOB=" + job.encode() in environment and b"berth-supervisor" in above and alive(pid):
+                found.append(pid)
+        return sorted(found)
+
     def stop(self):
         if self._api is not None:
             self._api.close()
@@ -274,6 +288,7 @@ class Cluster:
             pids = self.processes()
             if not pids:
                 self.remove_groups()
+                self.remove_mounts()
                 return
             for pid in pids:
                 try:
@@ -282,6 +297,13 @@ class Cluster:
                     pass
             time.sleep(0.05)
 
+
+    def remove_mounts(self):
+        """Shared memory of tasks whose supervisors were killed."""
+        for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+            kind, place = line.split()[:2]
+            if kind in ("berth-shm", "nsfs") and f"/{self.home.name}/" in place:
+                subprocess.run(["umount", "-l", place], check=False)
 
     def remove_groups(self):
         """Control groups that agents which were killed left: of tasks, of nodes, and the one above them."""

@@ -54,7 +54,7 @@ class DiskFull(unittest.TestCase):
     def test_pause_and_go_on(self):
         cluster = self.cluster
         cluster.server.start()
-        cluster.add_agent("n1")
+        cluster.add_agent("n1", sharedPid=True)  # a pid that is known out here
         cluster.create_queue("q")
         cluster.wait_nodes(1)
         pid_file = cluster.shared_file("pid")

@@ -27,7 +27,7 @@ class GpuHealth(unittest.TestCase):
         self.cluster.server.start()
         self.cluster.create_queue("q")
         self.http = f"127.0.0.1:{free_port()}"
-        self.agent = self.cluster.add_agent("n1", httpListen=self.http, discovery={"nvmlLibrary": str(FAKE_NVML)},
+        self.agent = self.cluster.add_agent("n1", sharedPid=True, httpListen=self.http, discovery={"nvmlLibrary": str(FAKE_NVML)},
                                             health={"interval": "1s", "recoverAfter": 2})
         self.cluster.wait_nodes(1)
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tasks kept apart, end to end: users by the server's leave, memory bounds, commands inside tasks, images, and nodes that
-say that they are not well. Needs root; without, it is skipped.
+"""Tasks kept apart, end to end: users by the server's leave, bounds of memory and disk, processes and shared memory of their
+own, commands inside tasks, images, and nodes that say that they are not well. Needs root; without, it is skipped.
 """
 import os
 import pathlib
 import pwd
 import shutil
 import subprocess
+import time
 import unittest
 
 import grpc
@@ -26,11 +27,24 @@ class Isolation(unittest.TestCase):
         self.cluster.server.start()
         self.cluster.create_queue("q")
 
-    def agent(self, **config):
-        """An agent whose state is not below /tmp, so that its tasks get a /tmp of their own."""
-        state = pathlib.Path(f"/run{self.cluster.home}")  # has the name by which the harness finds processes
+    def state(self):
+        """Not below /tmp, so that tasks get a /tmp of their own; has the name by which the harness finds processes."""
+        state = pathlib.Path(f"/run{self.cluster.home}")
         state.mkdir(parents=True)
         self.addCleanup(shutil.rmtree, state, ignore_errors=True)
+        return state
+
+    def small_disk(self, mebibytes):
+        state = self.state()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(state)], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(state)], check=False)
+        self.addCleanup(self.cluster.stop)
+        return state
+
+    def agent(self, state=None, **config):
+        state = state or self.state()
         agent = self.cluster.add_agent("n1", stateDirectory=str(state), **config)
         self.cluster.wait_nodes(1)
         return agent
@@ -178,10 +192,106 @@ class Isolation(unittest.TestCase):
         self.cluster.wait_job("first", "RUNNING")
         self.assertEqual([taint.key for taint in self.node().inventory.taints], ["rack"])
 
-    def test_full_disk(self):
+    def test_full_disk_cordons(self):
+        """Nobody here can be blamed for it: nothing new comes, and what runs goes on."""
+        self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei", "drainFree": "1"})
+        self.submit(make_job("long", "q", ["sleep", "100000"]))
+        wait_until(lambda: self.node().status.cordoned, 30, "the node is cordoned")
+        self.assertRegex(self.node().status.reason, "agent: disk-space: the disk is full: .* MiB free in /run/")
+        time.sleep(3)
+        self.assertFalse(self.node().status.draining)
+
+    def test_full_disk_drains(self):
+        """With less than drainFree, a quarter of minFree if it is not set."""
         self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei"})
         wait_until(lambda: self.node().status.draining, 30, "the node drains")
-        self.assertRegex(self.node().status.reason, "agent: disk-space: the disk is full: .* MiB free in /run/")
+        self.assertIn("disk-full: the disk is full", self.node().status.reason)
+
+    def test_a_task_that_fills_the_disk(self):
+        """It fails by name, once; its neighbour and its node go on."""
+        self.agent(self.small_disk(96), health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "minFree": "16Mi"})
+        self.cluster.add_agent("n2", stateDirectory=str(self.cluster.home / "n2-state"))
+        self.cluster.wait_nodes(2)
+        self.cluster.berth("node", "cordon", "n2")
+        self.submit(make_job("neighbour", "q", ["sleep", "100000"]))
+        self.cluster.wait_job("neighbour", "RUNNING")
+        self.submit(make_job("hog", "q", ["sh", "-c", "dd if=/dev/zero of=file bs=1M; sleep 100000"]))
+        self.cluster.wait_job("hog", "RUNNING")
+        self.cluster.berth("node", "uncordon", "n2")  # there it could start again
+        drained = []
+
+        def ended():
+            drained.append(self.node().status.draining)
+            return self.cluster.api.tasks("hog")[0].message
+        message = wait_until(ended, 60, "the hog is ended")
+        self.assertRegex(message, "used 9[0-9](.[0-9])? MiB of the 48 MiB of disk that a task may use here")
+        job = self.cluster.wait_job("hog", "FAILED")
+        self.assertEqual(job.status.start_count, 1)
+        wait_until(lambda: not self.node().status.cordoned, 30, "the node takes tasks again")
+        self.assertNotIn(True, drained)
+        self.assertEqual(self.cluster.wait_job("neighbour", "RUNNING").status.start_count, 1)
+
+    def test_scratch_is_a_bound(self):
+        state = self.small_disk(96)
+        self.agent(state, scratch="64Mi")
+        greedy = make_job("greedy", "q", ["sh", "-c", "dd if=/dev/zero of=$BERTH_SCRATCH/f bs=1M count=40; sleep 100000"])
+        greedy.spec.groups[0].resources.scratch_bytes = 20 << 20
+        modest = make_job("modest", "q", ["sh", "-c", "dd if=/dev/zero of=$BERTH_SCRATCH/f bs=1M count=15; sleep 100000"])
+        modest.spec.groups[0].resources.scratch_bytes = 20 << 20
+        self.submit(modest)
+        self.submit(greedy)
+        self.cluster.wait_job("greedy", "FAILED")
+        self.assertRegex(self.cluster.api.tasks("greedy")[0].message, "used 40(.[0-9])? MiB of its 20 MiB of scratch")
+        self.cluster.wait_job("modest", "RUNNING")
+
+    def test_secrets(self):
+        """Neither another user of the machine nor another task of the same user sees a variable's value."""
+        self.agent()
+        self.submit(make_job("secret", "q", ["sh", "-c", "echo got $TOKEN; sleep 100000; : $TOKEN"], env={"TOKEN": "t0k3n-value"}))
+        wait_until(lambda: self.logs("secret") == "got t0k3n-value\n", 30, "the task has its token")
+        look = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | grep -ac '[t]0k3n-value'; ps axe | grep -c '[t]0k3n-value'"
+        outside = subprocess.run(["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups", "sh", "-c", look],
+                                 capture_output=True, text=True)
+        self.assertEqual(outside.stdout, "0\n0\n")
+        self.submit(make_job("curious", "q", ["sh", "-c", look]))
+        wait_until(lambda: self.logs("curious") == "0\n0\n", 30, "it has looked")
+        files = subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", "grep", "-rl", "t0k3n-value",
+                                f"/run{self.cluster.home}"], capture_output=True, text=True).stdout.split()
+        self.assertEqual(files, [])  # its log is not there for others either
+        self.assertEqual(self.cluster.wait_job("secret", "RUNNING").status.start_count, 1)
+
+    def test_tasks_cannot_end_each_other(self):
+        self.agent()
+        self.submit(make_job("victim", "q", ["sleep", "100000"]))
+        self.cluster.wait_job("victim", "RUNNING")
+        self.submit(make_job("killer", "q", ["/usr/bin/python3", "-c", "import os; os.kill(-1, 9)"]))
+        self.cluster.wait_job("killer", "SUCCEEDED", "FAILED")
+        job = self.cluster.wait_job("victim", "RUNNING")
+        self.assertEqual(job.status.start_count, 1)
+        self.cluster.berth("job", "cancel", "victim")
+        self.cluster.wait_job("victim", "CANCELLED")
+        self.assertEqual(self.cluster.api.tasks("victim")[0].exit_signal, 15)  # a PID 1 would have ignored it
+
+    def test_shared_memory(self):
+        """The tasks of one job here share /dev/shm and System V memory; another job does not, and nothing is left."""
+        self.agent()
+        pair = make_job("pair", "q", ["sh", "-c", "echo $BERTH_TASK > /dev/shm/$BERTH_TASK; ipcmk -M 4096 >/dev/null; "
+                                      "until [ -e /dev/shm/w-0 -a -e /dev/shm/w-1 ]; do sleep 0.1; done; echo both; sleep 100000"],
+                        replicas=2)
+        self.submit(pair)
+        for task in ("w-0", "w-1"):
+            wait_until(lambda: self.cluster.berth("job", "logs", "pair", "--task", task) == "both\n", 30, f"{task} sees both")
+        look = "ls -A /dev/shm; ipcs -m | grep -c nobody; true"
+        self.submit(make_job("other", "q", ["sh", "-c", look]))
+        self.cluster.wait_job("other", "SUCCEEDED")
+        self.assertEqual(self.logs("other"), "0\n")
+        self.assertFalse(os.path.exists("/dev/shm/w-0"))
+        shm = pathlib.Path(f"/run{self.cluster.home}/shm")
+        self.assertEqual(len([entry for entry in shm.iterdir() if entry.is_dir()]), 1)
+        self.cluster.berth("job", "cancel", "pair")
+        self.cluster.wait_job("pair", "CANCELLED")
+        self.assertEqual([entry for entry in shm.iterdir() if entry.is_dir()], [])
+        self.assertNotIn(str(shm), pathlib.Path("/proc/self/mountinfo").read_text())
 
     def test_epilog(self):
         self.agent(hooks={"prolog": ["/bin/sh", "-c", "echo before"], "epilog": ["/bin/false"]})

@@ -89,7 +89,7 @@ class KillPoints(unittest.TestCase):
         switch = KillSwitch(self.cluster.home)
         switch.watch(self.cluster.server)
         for name in ("n1", "n2"):
-            self.cluster.add_agent(name, start=False, cpu="36")
+            self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # pids that are known out here
         self.start()
         server, kills, missed = self.cluster.server, 0, 0
         for point, count in self.plan("server"):

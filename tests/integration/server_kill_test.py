@@ -116,7 +116,7 @@ class ServerKill(unittest.TestCase):
         with Cluster({"coalescingWindow": "1ms", "lease": "120s"}) as self.cluster:
             self.starts = self.cluster.shared_file("starts")
             self.cluster.server.start()
-            self.cluster.add_agent("n1", cpu="64")
+            self.cluster.add_agent("n1", cpu="64", sharedPid=True)  # pids that are known out here
             self.cluster.create_queue("load")
             self.cluster.wait_nodes(1)
             pids = self.start_survivors()

@@ -26,7 +26,7 @@ class Stopped(TickingGang):
         """A gang of two, a free third node, and on each node of the gang a task that is kept. Returns its pids."""
         self.assertGreater(STOP_S, 2 * LEASE_S)
         for name in ("n1", "n2", "n3"):
-            self.cluster.add_agent(name)
+            self.cluster.add_agent(name, sharedPid=True)  # pids that are known out here
         self.cluster.wait_nodes(3)
         self.cordon("n3")
         self.places = self.start_gang()

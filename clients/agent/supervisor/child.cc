@@ -1,6 +1,7 @@
 #include "clients/agent/supervisor/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,14 +11,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "clients/agent/supervisor/control_group.h"
+#include "clients/agent/supervisor/expand.h"
+#include "clients/agent/supervisor/namespaces.h"
 #include "clients/agent/supervisor/privileges.h"
+#include "clients/agent/supervisor/shared_memory.h"
 
 namespace berth {
 namespace {
 
-enum Stage : int { kStreams, kGroup, kTmp, kLimits, kUser, kDirectory, kParentDied, kExec };
+enum Stage : int { kStreams, kGroup, kMemory, kFiles, kLimits, kUser, kDirectory, kExec };
 struct Failure {
   int stage;
   int error;
@@ -41,13 +46,22 @@ struct Plan {
 // Everything that needs privileges comes before they are given up.
 void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
   if (const int error = ControlGroup(spec.groups).Enter(); error != 0) Fail(pipe, kGroup, error);
+  if (!spec.shm.empty()) {
+    if (const int error = SharedMemory(spec.shm).EnterIpc(); error != 0) Fail(pipe, kMemory, error);
+  }
   if (spec.container) return;
-  if (const int error = EnterPrivateTmp(spec); error != 0) Fail(pipe, kTmp, error);
+  if (const int error = EnterMounts(spec); error != 0) Fail(pipe, kFiles, error);
   if (const int error = ApplyLimits(spec); error != 0) Fail(pipe, kLimits, error);
   if (const int error = BecomeUser(user); error != 0) Fail(pipe, kUser, error);
 }
 
-[[noreturn]] void RunChild(const Plan& plan, int out, int err, int pipe, pid_t parent) {
+// Of a pipe whose only reader is the parent. Its PID says nothing in another namespace.
+bool ParentDied(int pipe) {
+  pollfd end{pipe, 0, 0};
+  return poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
+}
+
+[[noreturn]] void RunChild(const Plan& plan, int out, int err, int pipe) {
   ResetSignals();
   setpgid(0, 0);
   umask(022);
@@ -57,9 +71,12 @@ void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
   if (!plan.hook) EnterTask(plan.spec, plan.user, pipe);
   // After the change of user, which clears it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) Fail(pipe, kParentDied, ESRCH);
+  if (ParentDied(pipe)) _exit(255);
   if (!plan.hook && chdir(plan.spec.directory.c_str()) != 0) Fail(pipe, kDirectory, errno);
-  std::vector<char*> argv = Pointers(plan.argv);
+  // Only now, and here: nobody else sees the values.
+  const bool expand = !plan.hook && !plan.spec.container;
+  const std::vector<std::string> command = expand ? ExpandCommand(plan.argv, plan.env) : plan.argv;
+  std::vector<char*> argv = Pointers(command);
   std::vector<char*> env = Pointers(plan.env);
   environ = env.data();  // execvp searches the task's PATH, not ours
   execvp(argv[0], argv.data());
@@ -116,8 +133,11 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
     case kGroup:
       result.message = "cannot enter the task's control group: " + why;
       return result;
-    case kTmp:
-      result.message = "cannot give the task a /tmp of its own: " + why;
+    case kMemory:
+      result.message = "cannot give the task shared memory of its own: " + why;
+      return result;
+    case kFiles:
+      result.message = "cannot give the task a /tmp, /dev/shm or /proc of its own: " + why;
       return result;
     case kLimits:
       result.message = "cannot limit the task: " + why;
@@ -166,9 +186,11 @@ ChildResult AwaitExec(const Plan& plan, pid_t pid, int pipe) {
 ChildResult Spawn(const Plan& plan, int stdout_fd, int stderr_fd) {
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) return Refused(std::string("pipe: ") + std::strerror(errno));
-  const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) RunChild(plan, stdout_fd, stderr_fd, pipe[1], parent);
+  if (pid == 0) {
+    close(pipe[0]);
+    RunChild(plan, stdout_fd, stderr_fd, pipe[1]);
+  }
   const int fork_error = errno;
   close(pipe[1]);
   if (pid > 0) setpgid(pid, pid);  // the child does it as well: whoever comes first
@@ -187,6 +209,12 @@ ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd)
   const uid_t uid = user == nullptr ? geteuid() : user->pw_uid;
   if (uid == 0 && !spec.allow_root && !spec.container)
     return Refused("tasks must not run as root here");
+  std::optional<NewPidNamespace> pids;
+  if (spec.own_pids && !spec.container) pids.emplace(spec.first_pid);
+  if (pids && pids->error() != 0) {
+    return Refused(std::string("cannot give the task processes of its own: ") +
+                   std::strerror(pids->error()));
+  }
   return Spawn({spec, spec.argv, spec.env, user, false}, stdout_fd, stderr_fd);
 }
 

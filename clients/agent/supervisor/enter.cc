@@ -1,12 +1,14 @@
 #include "clients/agent/supervisor/enter.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,7 +17,9 @@
 #include <cstring>
 
 #include "clients/agent/supervisor/control_group.h"
+#include "clients/agent/supervisor/namespaces.h"
 #include "clients/agent/supervisor/privileges.h"
+#include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -27,30 +31,6 @@ constexpr int kNotFound = 127;
 int Complain(const char* what, int error) {
   std::fprintf(stderr, "berth exec: %s: %s\n", what, std::strerror(error));
   return kCannot;
-}
-
-// Field 4 of /proc/PID/stat.
-pid_t ParentOf(int64_t pid) {
-  std::string text;
-  if (ReadWholeFile("/proc/" + std::to_string(pid) + "/stat", &text) != 0) return 0;
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
-  return static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
-}
-
-// The namespace is opened first and the parent looked at then: as long as the supervisor is the
-// parent, the number had not passed to another process when it was opened.
-int JoinMounts(const SupervisorStatus& status) {
-  const std::string path = "/proc/" + std::to_string(status.pid) + "/ns/mnt";
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  int error = 0;
-  if (ParentOf(status.pid) != status.supervisor_pid)
-    error = ESRCH;
-  else if (setns(fd, CLONE_NEWNS) != 0)
-    error = errno;
-  close(fd);
-  return error;
 }
 
 int TakeTerminal(const passwd* user) {
@@ -74,15 +54,63 @@ int EnterContainer(const SupervisorSpec& spec, bool terminal,
                    const std::vector<std::string>& command) {
   std::vector<std::string> argv = terminal ? spec.exec_tty_argv : spec.exec_argv;
   if (argv.empty()) return Complain("the task's container", EINVAL);
+  if (!spec.shm.empty()) {
+    if (const int error = SharedMemory(spec.shm).EnterIpc(); error != 0)
+      return Complain("the task's shared memory", error);
+  }
   argv.insert(argv.end(), command.begin(), command.end());
   return Become(std::move(argv), spec.env);
 }
 
+// This process is a helper from now on: it ends as the command does, signals to the task pass it
+// by, and its own death is the command's.
+[[noreturn]] void AwaitCommand(pid_t pid) {
+  for (const int fd : {0, 1, 2}) close(fd);  // they are the command's alone
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(WTERMSIG(status), SIG_DFL);
+  kill(getpid(), WTERMSIG(status));
+  _exit(128 + WTERMSIG(status));
+}
+
+// A process does not change its own PID namespace: a child is in the one that was joined. Returns
+// in the child, -1, or with an exit code. With a terminal the child begins a session, as a shell
+// that controls jobs must see its own process group.
+int ForkInside(bool terminal) {
+  int alive[2];
+  if (pipe2(alive, O_CLOEXEC) != 0) return Complain("pipe", errno);
+  const pid_t pid = fork();
+  if (pid < 0) return Complain("fork", errno);
+  if (pid > 0) {
+    close(alive[1]);
+    AwaitCommand(pid);
+  }
+  close(alive[0]);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pollfd end{alive[1], 0, 0};
+  if (poll(&end, 1, 0) > 0) _exit(kCannot);  // nobody reads: the helper died before that
+  close(alive[1]);
+  if (terminal) setsid();
+  return -1;
+}
+
 int EnterProcess(const SupervisorSpec& spec, const SupervisorStatus& status, const passwd* user,
-                 const std::vector<std::string>& command) {
-  if (!spec.tmp.empty()) {
-    if (const int error = JoinMounts(status); error != 0)
-      return Complain("the task's files", error);
+                 bool terminal, const std::vector<std::string>& command) {
+  const auto pid = static_cast<pid_t>(status.pid);
+  const auto supervisor = static_cast<pid_t>(status.supervisor_pid);
+  if (const int error = JoinNamespaces(spec, pid, supervisor); error != 0)
+    return Complain("the task's namespaces", error);
+  if (spec.own_pids) {
+    if (const int code = ForkInside(terminal); code >= 0) return code;
+  }
+  if (terminal) {
+    if (const int error = TakeTerminal(user); error != 0) return Complain("terminal", error);
   }
   if (const int error = ApplyLimits(spec); error != 0) return Complain("limits", error);
   if (const int error = BecomeUser(user); error != 0) return Complain(spec.user.c_str(), error);
@@ -112,11 +140,11 @@ int ExecInTask(const std::string& directory, bool terminal,
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (const int error = ControlGroup(spec.groups).Enter(); error != 0)
     return Complain("the task's control group", error);
+  if (!spec.container) return EnterProcess(spec, status, user, terminal, command);
   if (terminal) {
     if (const int error = TakeTerminal(user); error != 0) return Complain("terminal", error);
   }
-  if (spec.container) return EnterContainer(spec, terminal, command);
-  return EnterProcess(spec, status, user, command);
+  return EnterContainer(spec, terminal, command);
 }
 
 }  // namespace berth

@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// Joins the control group and the mount namespace of the task in `directory`, becomes its user,
+// Joins the control group and the namespaces of the task in `directory`, becomes its user,
 // with its environment and working directory, and executes `command`; with `terminal`, standard
 // input is one and becomes the controlling one. Returns only on an error, with the exit code: 127
 // if there is no such command, 126 otherwise; standard error says why.

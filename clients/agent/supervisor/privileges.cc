@@ -4,7 +4,6 @@
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -56,11 +55,6 @@ void PreferMemory(const std::string& nodes) {
   if (!prefer(MPOL_PREFERRED_MANY) && CPU_COUNT(&set) == 1) (void)prefer(MPOL_PREFERRED);
 }
 
-int BindOver(const std::string& from, const char* to) {
-  if (mount(from.c_str(), to, nullptr, MS_BIND, nullptr) != 0) return errno;
-  return 0;
-}
-
 }  // namespace
 
 void ResetSignals() {
@@ -94,14 +88,6 @@ int ApplyLimits(const SupervisorSpec& spec) {
   cpu_set_t set;
   if (ParseCpus(spec.cpus, &set)) (void)sched_setaffinity(0, sizeof set, &set);
   return 0;
-}
-
-int EnterPrivateTmp(const SupervisorSpec& spec) {
-  if (spec.tmp.empty()) return 0;
-  if (unshare(CLONE_NEWNS) != 0) return errno;
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
-  if (const int error = BindOver(spec.tmp, "/tmp"); error != 0) return error;
-  return spec.var_tmp.empty() ? 0 : BindOver(spec.var_tmp, "/var/tmp");
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {

@@ -21,11 +21,6 @@ int BecomeUser(const passwd* user);
 // RLIMIT_DATA and the CPUs, where no control group bounds them. An errno.
 int ApplyLimits(const SupervisorSpec& spec);
 
-// A mount namespace of its own in which /tmp and /var/tmp are spec.tmp and spec.var_tmp. Nothing if
-// those are empty. What the machine mounts later is seen; what is mounted here is seen by nobody
-// else. An errno.
-int EnterPrivateTmp(const SupervisorSpec& spec);
-
 // As exec wants them: pointers into `strings`, then null.
 std::vector<char*> Pointers(const std::vector<std::string>& strings);
 

@@ -70,7 +70,7 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
                            Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
                            Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-                           Text{"var_tmp", &spec->var_tmp}}) {
+                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -82,10 +82,13 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
         Count{"lapse_signal", &spec->lapse_signal}, Count{"lapse_grace_ms", &spec->lapse_grace_ms},
         Count{"memory_bytes", &spec->memory_bytes},
         Count{"data_limit_bytes", &spec->data_limit_bytes}, Count{"prolog_ms", &spec->prolog_ms},
-        Count{"epilog_ms", &spec->epilog_ms}}) {
+        Count{"epilog_ms", &spec->epilog_ms}, Count{"first_pid", &spec->first_pid},
+        Count{"shm_bytes", &spec->shm_bytes}, Count{"sweep_uid", &spec->sweep_uid},
+        Count{"shm_most_bytes", &spec->shm_most_bytes}}) {
     if (count.key == key) return *count.field = Number(value), true;
   }
   if (key == "allow_root") return spec->allow_root = value == "1", true;
+  if (key == "own_pids") return spec->own_pids = value == "1", true;
   if (key == "container") return spec->container = value == "1", true;
   if (key == "marks_beginning") return spec->marks_beginning = value == "1", true;
   return false;
@@ -128,6 +131,12 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   Put(&out, "memory_nodes", spec.memory_nodes);
   Put(&out, "tmp", spec.tmp);
   Put(&out, "var_tmp", spec.var_tmp);
+  Put(&out, "own_pids", spec.own_pids ? 1 : 0);
+  Put(&out, "first_pid", spec.first_pid);
+  Put(&out, "shm", spec.shm);
+  Put(&out, "shm_bytes", spec.shm_bytes);
+  Put(&out, "shm_most_bytes", spec.shm_most_bytes);
+  Put(&out, "sweep_uid", spec.sweep_uid);
   Put(&out, "prolog_ms", spec.prolog_ms);
   Put(&out, "epilog_ms", spec.epilog_ms);
   Put(&out, "container", spec.container ? 1 : 0);

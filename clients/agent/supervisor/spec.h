@@ -4,7 +4,8 @@
 //
 //   TASK_DIR/spec      written by the agent before it spawns the supervisor
 //   TASK_DIR/lock      flock held as long as the supervisor lives; taken by the agent, handed over
-//   as fd 3 TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task TASK_DIR/status
+//   as fd 3 TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task; with a text behind
+//   that the end is the task's own failure, for that reason TASK_DIR/status
 //   replaced atomically, synced: first beginning, then running or refused, then exited
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
@@ -22,9 +23,9 @@ inline constexpr char kLongerLeaseSuffix[] = ".longer";
 struct SupervisorSpec {
   std::string user;  // empty: stay who the agent is
   bool allow_root = false;
-  std::string directory;  // where the command starts
-  std::vector<std::string> argv;
-  std::vector<std::string> env;  // "NAME=value"
+  std::string directory;          // where the command starts
+  std::vector<std::string> argv;  // references to variables are not expanded yet: expand.h
+  std::vector<std::string> env;   // "NAME=value"
   int64_t log_file_bytes = int64_t{16} << 20;
   int64_t log_files = 4;  // per stream
   // And beside it, with kLongerLeaseSuffix, the end of a longer lease.
@@ -39,6 +40,17 @@ struct SupervisorSpec {
   std::string memory_nodes;  // "0,1": NUMA nodes that its memory is taken from first; empty = any
   // Mounted over /tmp and /var/tmp, in a mount namespace of the task's own; empty: none.
   std::string tmp, var_tmp;
+  // The task has processes of its own: a PID namespace and a /proc that shows nothing else.
+  bool own_pids = false;
+  int64_t first_pid = 0;  // PIDs there begin behind this one, if the kernel can do that
+  // The job's /dev/shm and IPC namespace (shared_memory.h), made `shm_bytes` larger for this task;
+  // empty: the machine's.
+  std::string shm;
+  int64_t shm_bytes = 0;
+  int64_t shm_most_bytes = 0;  // of all tasks of the job
+  // With the machine's: what this user leaves there is removed, if it is certain that it is the
+  // task's; 0 = nothing is.
+  int64_t sweep_uid = 0;
   // Removed with all that is in them when nothing of the task is left.
   std::vector<std::string> remove;
   // Programs around the task, run as the supervisor's user in hook_env; empty: none.

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "clients/agent/supervisor/child.h"
+#include "clients/agent/supervisor/project_quota.h"
 
 namespace berth {
 namespace {
@@ -31,7 +32,7 @@ constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;  // below half of the shortest 
 constexpr int64_t kLeaseLapsed = 2;               // berth.v1.TaskReport.LEASE_LAPSED
 constexpr size_t kReadBytes = 65536;
 constexpr int kReadsPerTurn = 16;  // of one stream, before the others have their turn
-constexpr size_t kMaxControlLine = 256;
+constexpr size_t kMaxControlLine = 1024;
 
 // Field 4 of /proc/PID/stat; 0 if there is no such process.
 pid_t ParentOf(const char* pid) {
@@ -140,7 +141,27 @@ bool Supervisor::MarkBeginning() {
   return false;
 }
 
+// What the node's own programs left there is not the task's.
+bool Supervisor::HoldSharedMemory() {
+  if (spec_.sweep_uid > 0) shared_before_ = SharedThingsOf(static_cast<uid_t>(spec_.sweep_uid));
+  if (spec_.shm.empty()) return true;
+  shared_memory_.emplace(spec_.shm);
+  const int error = shared_memory_->Hold(spec_.shm_bytes, spec_.shm_most_bytes);
+  if (error != 0)
+    Note(std::string("cannot give the task shared memory of its own: ") + std::strerror(error));
+  return error == 0;
+}
+
+void Supervisor::ReleaseSharedMemory() {
+  if (shared_memory_) shared_memory_->Release();
+  if (shared_before_) SweepSharedThings(static_cast<uid_t>(spec_.sweep_uid), *shared_before_);
+}
+
 void Supervisor::StartTask() {
+  if (!HoldSharedMemory()) {
+    end_phase_ = SupervisorStatus::kRefused;
+    return Clean(Phase::kCleaning);
+  }
   if (!MarkBeginning()) return;
   const ChildResult child = StartChild(spec_, output_ends_[0], output_ends_[1]);
   if (!child.message.empty()) Note(child.message);
@@ -192,6 +213,9 @@ void Supervisor::Finish() {
   if (log_->dropped_bytes() > 0)
     Note(std::to_string(log_->dropped_bytes()) + " bytes of output lost: cannot write the log");
   group_.Remove();
+  ReleaseSharedMemory();
+  NoteDisk();
+  if (!failure_.empty()) spec_.remove.push_back(directory_ + "/work");  // what filled the disk
   RemoveDirectories();
   status_.phase = end_phase_;
   status_.has_output = log_->written();
@@ -257,16 +281,28 @@ void Supervisor::Command(const std::string& line) {
   int signal = 0;
   long long grace_ms = 0;
   long long cause = 0;
-  if (std::sscanf(line.c_str(), "%d %lld %lld", &signal, &grace_ms, &cause) != 3) return;
+  int used = 0;
+  if (std::sscanf(line.c_str(), "%d %lld %lld %n", &signal, &grace_ms, &cause, &used) != 3) return;
   if (signal <= 0 || signal >= NSIG || grace_ms < 0) return;
+  const std::string reason = line.substr(std::min(static_cast<size_t>(used), line.size()));
+  if (!reason.empty()) {
+    if (phase_ != Phase::kRunning || stop_cause_ != 0 || MainEnded()) return;
+    failure_ = reason;
+  }
   Stop(signal, grace_ms, cause);
+}
+
+bool Supervisor::MainEnded() const {
+  siginfo_t info{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  return waitid(P_PID, static_cast<id_t>(main_pid_), &info, options) != 0 || info.si_pid != 0;
 }
 
 // The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
 // has its own time.
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
-  if (stop_cause_ == 0) stop_cause_ = cause;
+  if (stop_cause_ == 0 && failure_.empty()) stop_cause_ = cause;
   if (grace_ms > 0) {
     kill(-main_pid_, signal);
     // What left the process group hears of it, too; in a container its first process passes it on.
@@ -389,6 +425,24 @@ void Supervisor::OnTaskExit(int wait_status) {
     status_.exit_code = 128 + WTERMSIG(wait_status);
   } else {
     status_.exit_code = WEXITSTATUS(wait_status);
+  }
+  if (failure_.empty()) return;
+  Note(failure_);
+  if (status_.exit_code != 0) return;
+  status_.exit_signal =
+      SIGKILL;  // a command that ends well when it is told to has failed all the same
+  status_.exit_code = 128 + SIGKILL;
+}
+
+// Of a task that could write no more, by its project quota.
+void Supervisor::NoteDisk() {
+  if (status_.exit_code == 0 || !failure_.empty()) return;
+  std::vector<std::string> places = spec_.remove;
+  places.push_back(directory_);
+  for (const std::string& place : places) {
+    const ProjectUse use = ReadProjectUse(place);
+    if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
+    return Note("used all of its " + SizeText(use.limit_bytes) + " of scratch");
   }
 }
 

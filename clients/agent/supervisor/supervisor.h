@@ -21,6 +21,7 @@
 
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/log_writer.h"
+#include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -39,6 +40,8 @@ class Supervisor {
   void Begin();
   bool MarkBeginning();
   void StartTask();
+  bool HoldSharedMemory();
+  void ReleaseSharedMemory();
   bool StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase);
   void OnPrologExit(int wait_status);
   void Clean(Phase phase);
@@ -55,6 +58,8 @@ class Supervisor {
   void ReadControl();
   void Command(const std::string& line);
   void Stop(int signal, int64_t grace_ms, int64_t cause);
+  bool MainEnded() const;
+  void NoteDisk();
   void CheckDeadlines();
   void ReadLease();
   void Reap();
@@ -68,6 +73,8 @@ class Supervisor {
   SupervisorStatus status_;
   std::optional<LogWriter> log_;
   ControlGroup group_;
+  std::optional<SharedMemory> shared_memory_;
+  std::optional<SharedThings> shared_before_;  // of its user, in the machine's
   Phase phase_ = Phase::kRunning;
   pid_t main_pid_ = 0;  // of the phase: prolog, task or epilog, leader of its process group
   int64_t end_phase_ = SupervisorStatus::kExited;  // what the status will say
@@ -87,6 +94,7 @@ class Supervisor {
   int64_t lease_look_ns_ = 0;      // when to read it again, at its end or before
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
+  std::string failure_;  // why the agent ends the task, which is then its own failure
 };
 
 }  // namespace berth

@@ -13,6 +13,7 @@
 #include "clients/agent/log_files.h"
 #include "clients/agent/port_allocator.h"
 #include "clients/agent/sim_node.h"
+#include "clients/agent/supervisor/expand.h"
 #include "clients/agent/supervisor/log_writer.h"
 #include "support/name_pattern.h"
 #include "tests/unit/agent/fakes.h"

@@ -48,6 +48,27 @@ inline bool Alive(pid_t pid) {
   return stat.substr(stat.rfind(')')).find(" Z ") == std::string::npos;
 }
 
+// The process that has the number `inside` in the PID namespace of `sibling`; 0: none.
+inline pid_t PidOutside(pid_t inside, pid_t sibling) {
+  const auto name_of = [](const std::string& pid) {
+    std::error_code ignored;
+    return std::filesystem::read_symlink("/proc/" + pid + "/ns/pid", ignored).string();
+  };
+  const std::string wanted = name_of(std::to_string(sibling));
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    std::string status;
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(name, &pid) || name_of(name) != wanted) continue;
+    if (ReadWholeFile("/proc/" + name + "/status", &status) != 0) continue;
+    const size_t at = status.find("NSpid:");
+    const std::string line = status.substr(at, status.find('\n', at) - at);
+    if (line.substr(line.rfind('\t') + 1) == std::to_string(inside)) return pid;
+  }
+  return 0;
+}
+
 // The groups of a task are named after its node and its key, which other tests have, too: these are
 // of one state directory.
 inline std::string GroupParentOf(const std::string& state) {
@@ -105,6 +126,8 @@ struct Fixture {
     options.last_port = 26999;
     options.log_file_bytes = log_file_bytes;
     options.log_files = 3;
+    options.min_free_bytes = min_free_bytes;
+    options.disk_interval = absl::Milliseconds(100);
     options.context.node = "n1";
     options.context.address = "127.0.0.1";
     return options;
@@ -153,8 +176,12 @@ struct Fixture {
       out += piece->data;
     }
   }
-  // A process id that the task writes as a line of its output.
+  // A process id that the task writes as a line of its output, as this process knows it.
   pid_t PidInLog(TaskId id) {
+    REQUIRE(Eventually([&] { return Status(id).pid != 0; }));
+    return PidOutside(NamedInLog(id), static_cast<pid_t>(Status(id).pid));
+  }
+  pid_t NamedInLog(TaskId id) {
     pid_t pid = 0;
     REQUIRE(Eventually([&] {
       const std::string text = Log(id);
@@ -183,6 +210,7 @@ struct Fixture {
   std::string user;
   config::v1::Agent config;  // the rest of it
   int64_t log_file_bytes = 65536;
+  int64_t min_free_bytes = 0;
   std::unique_ptr<ProcessRunner> runner;
   std::vector<TaskEvent> seen;
   v1::TaskLaunch launch;

@@ -1,0 +1,113 @@
+// What tasks use of the disks that they share, against what each may use, in a thread of its own.
+//
+// A look asks each file system how full it is, which costs nothing. Only when it is nearly full,
+// has grown, or was not looked at for a while, the tasks' directories are walked (or, with project
+// quotas, the kernel is asked). The thread rests at least nine times as long as a walk took. Of a
+// look come culprits:
+//
+//   1. a task that uses more than its bound;
+//   2. on a file system with less than min_free left, once what ended tasks left in their working
+//      directories was removed: of the tasks that asked for no scratch the one that uses most.
+//
+// Each is told once. Only when a nearly full disk has no culprit left is it the node's trouble
+// (Exhausted): then health may drain the node.
+#ifndef BERTH_CLIENTS_AGENT_DISK_WATCH_H_
+#define BERTH_CLIENTS_AGENT_DISK_WATCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "clients/agent/task_id.h"
+
+namespace berth {
+
+inline constexpr absl::Duration kDiskLookInterval = absl::Seconds(5);
+inline constexpr absl::Duration kDiskWalkInterval = absl::Minutes(1);  // at the latest
+inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // of one task and look; the rest counts 0
+inline constexpr int kMaxDiskDepth = 512;              // of directories; likewise
+
+// A part of what a task may write to, all of it on one file system.
+struct DiskArea {
+  std::vector<std::string> directories;  // absolute; there, or not yet or no more
+  int64_t bound_bytes = 0;               // 0 = none
+  bool asked = false;                    // the bound is what the job asked for
+};
+
+struct DiskCulprit {
+  TaskId id;
+  std::string message;  // "used 1.2 GiB of its 1 GiB of scratch"
+};
+
+// What the files below use of the disk, links and other file systems not followed; hard links count
+// once for each name.
+int64_t DiskBytes(const std::string& directory);
+// What files use that processes of this control group have open and nobody has a name for.
+int64_t UnlinkedBytes(const std::string& group, uint64_t device);
+
+class DiskWatch {
+ public:
+  struct Options {
+    std::string tasks_directory;  // absolute: those of ended tasks are in it
+    int64_t min_free_bytes = 0;
+    absl::Duration interval = kDiskLookInterval;
+  };
+  // `tell` is called on the thread when there are culprits.
+  DiskWatch(Options options, std::function<void()> tell);
+  ~DiskWatch();
+
+  void Add(const TaskId& id, std::vector<DiskArea> areas, std::string group);
+  void Remove(const TaskId& id);
+  // Since the last call.
+  std::vector<DiskCulprit> Take();
+  // At the last look a file system was nearly full, and nobody was to blame or is being ended.
+  bool Exhausted() const;
+
+ private:
+  struct Task {
+    std::vector<DiskArea> areas;
+    std::string group;  // control group; empty: none
+    bool ending = false;
+  };
+  struct FileSystem {
+    std::string path;
+    int64_t free_bytes = 0;
+    int64_t used_bytes = 0;
+    int64_t walked_used_bytes = -1;  // used_bytes at the last walk
+    bool full = false;
+  };
+  using FileSystems = std::map<uint64_t, FileSystem>;   // by device
+  using Uses = std::map<TaskId, std::vector<int64_t>>;  // parallel to areas
+
+  void Run();
+  absl::Duration Look();
+  void AskFileSystems(const std::map<TaskId, Task>& tasks);
+  bool MustWalk(const std::map<TaskId, Task>& tasks) const;
+  Uses Walk(const std::map<TaskId, Task>& tasks, bool full) const;
+  void EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses);
+  bool EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses);
+  void RemoveLeftWork(const std::map<TaskId, Task>& tasks) const;
+  void Blame(const TaskId& id, std::string message);
+
+  const Options options_;
+  const std::function<void()> tell_;
+  // Of the thread alone.
+  FileSystems file_systems_;
+  absl::Time walked_ = absl::InfinitePast();
+
+  mutable absl::Mutex mutex_;
+  std::map<TaskId, Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DiskCulprit> culprits_ ABSL_GUARDED_BY(mutex_);
+  bool exhausted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_DISK_WATCH_H_

@@ -1,0 +1,96 @@
+#include "clients/agent/supervisor/expand.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace berth {
+namespace {
+
+constexpr std::array<std::string_view, 8> kShells = {"sh",  "bash", "dash", "ash",
+                                                     "ksh", "mksh", "zsh",  "rbash"};
+
+bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsNameChar(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
+
+// A reference at `text[at]` == '$': its name and length, or length 0 if it is none.
+struct Reference {
+  std::string name;
+  size_t length = 0;
+};
+Reference ReferenceAt(const std::string& text, size_t at) {
+  const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+  const size_t begin = at + (braces ? 2 : 1);
+  size_t end = begin;
+  if (begin >= text.size() || !IsNameStart(text[begin])) return {};
+  while (end < text.size() && IsNameChar(text[end])) ++end;
+  if (braces && (end >= text.size() || text[end] != '}')) return {};
+  return {text.substr(begin, end - begin), end + (braces ? 1 : 0) - at};
+}
+
+std::map<std::string, std::string> ToMap(const std::vector<std::string>& entries) {
+  std::map<std::string, std::string> environment;
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    if (equals != std::string::npos)
+      environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return environment;
+}
+
+}  // namespace
+
+std::string ExpandVariables(const std::string& text,
+                            const std::map<std::string, std::string>& environment) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      out.push_back(text[at++]);
+      continue;
+    }
+    if (at + 1 < text.size() && text[at + 1] == '$') {
+      const Reference escaped = ReferenceAt(text, at + 1);
+      out.append(escaped.length > 0 ? text.substr(at + 1, escaped.length) : "$$");
+      at += escaped.length > 0 ? escaped.length + 1 : 2;
+      continue;
+    }
+    const Reference reference = ReferenceAt(text, at);
+    const auto found = reference.length > 0 ? environment.find(reference.name) : environment.end();
+    const size_t length = std::max<size_t>(reference.length, 1);
+    out.append(found != environment.end() ? found->second : text.substr(at, length));
+    at += length;
+  }
+  return out;
+}
+
+// Options may stand together ("-euc"), and "-o" takes the next argument ("-eo pipefail -c").
+size_t ShellScriptAt(const std::vector<std::string>& command) {
+  if (command.empty()) return 0;
+  const std::string program = command[0].substr(command[0].rfind('/') + 1);
+  if (std::find(kShells.begin(), kShells.end(), program) == kShells.end()) return 0;
+  bool from_argument = false;
+  for (size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (word.size() < 2 || (word[0] != '-' && word[0] != '+')) return from_argument ? i : 0;
+    if (word == "--") return from_argument && i + 1 < command.size() ? i + 1 : 0;
+    if (word.starts_with("--")) continue;
+    if (word[0] == '-' && word.find('c') != std::string::npos) from_argument = true;
+    if (word.back() == 'o' || word.back() == 'O') ++i;
+  }
+  return 0;
+}
+
+std::vector<std::string> ExpandCommand(const std::vector<std::string>& command,
+                                       const std::vector<std::string>& environment) {
+  const std::map<std::string, std::string> variables = ToMap(environment);
+  const size_t script = ShellScriptAt(command);
+  std::vector<std::string> expanded;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const bool keeps = script != 0 && i == script;
+    expanded.push_back(
+        ExpandVariables(command[i], keeps ? std::map<std::string, std::string>() : variables));
+  }
+  return expanded;
+}
+
+}  // namespace berth

@@ -1,0 +1,32 @@
+// References to variables in a task's command.
+//
+//   $NAME and ${NAME} become the variable's value; names that the environment does not have stay as
+//   they are. $$NAME and $${NAME} give $NAME and ${NAME}.
+//
+// The process that becomes the command expands them, just before exec: until then no command line,
+// file or log of the agent and the supervisor has a value.
+#ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_EXPAND_H_
+#define BERTH_CLIENTS_AGENT_SUPERVISOR_EXPAND_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth {
+
+std::string ExpandVariables(const std::string& text,
+                            const std::map<std::string, std::string>& environment);
+
+// All arguments of a command; `environment` has "NAME=value". The script of a shell (`sh -c
+// SCRIPT`, also with other options) keeps its references: the shell expands them itself from the
+// same environment, and a value does not become part of its command line, which `ps` shows to
+// everybody. In a script only $$NAME is replaced, by $NAME.
+std::vector<std::string> ExpandCommand(const std::vector<std::string>& command,
+                                       const std::vector<std::string>& environment);
+
+// Which argument is the script of a shell; 0 if the command is not `sh -c SCRIPT` or the like.
+size_t ShellScriptAt(const std::vector<std::string>& command);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_SUPERVISOR_EXPAND_H_

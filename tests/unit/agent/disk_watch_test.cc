@@ -1,0 +1,251 @@
+// A task that uses more of the disk than it may is ended, by name; others go on. File systems of a
+// few MiB are mounted for it, so without root the cases do nothing: ctest's output names them.
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "clients/agent/supervisor/project_quota.h"
+#include "tests/unit/agent/process_world.h"
+
+namespace berth {
+namespace {
+
+using namespace testing;  // NOLINT
+
+constexpr int64_t kMiB = 1 << 20;
+const TaskId kOther = {2, 0, 1};
+
+// A directory that is a file system of its own.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const char* options = "size=64m") : place_("/run") {
+    if (geteuid() != 0 || mount("test", path().c_str(), "tmpfs", 0, options) != 0) {
+      WARN("nothing can be mounted here: not tested");
+      return;
+    }
+    mounted_ = true;
+    chmod(path().c_str(), 0711);
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path().c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  std::string path() const { return place_.path(); }
+
+ private:
+  TemporaryDirectory place_;
+  bool mounted_ = false;
+};
+
+struct World {
+  World(const std::string& disk, int64_t min_free, config::v1::Agent config = {})
+      : f(disk, std::move(config)) {
+    f.user = "nobody";
+    f.min_free_bytes = min_free;
+    f.Restart();
+    f.runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+    f.launch.mutable_kill_grace()->set_seconds(5);
+  }
+  ~World() {
+    for (const TaskId& id : running)
+      f.runner->Kill(id, "SIGKILL", absl::ZeroDuration(), v1::TaskReport::KILLED);
+    for (const TaskId& id : running) f.Await(id, Kind::kExited);
+  }
+  void Run(TaskId id, const std::string& script) {
+    f.Start(id, script);
+    f.Await(id, Kind::kRunning);
+    running.insert(id);
+  }
+  TaskEvent AwaitEnd(TaskId id) {
+    running.erase(id);
+    return f.Await(id, Kind::kExited);
+  }
+  // Still runs after several looks.
+  bool Stays(TaskId id) {
+    absl::SleepFor(absl::Milliseconds(500));
+    for (TaskEvent& event : f.runner->Poll()) f.seen.push_back(std::move(event));
+    for (const TaskEvent& event : f.seen) {
+      if (event.id == id && event.kind == Kind::kExited) return false;
+    }
+    return true;
+  }
+  Fixture f;
+  std::set<TaskId> running;
+};
+
+std::string Fill(const std::string& file, int mebibytes) {
+  return absl::StrCat("dd if=/dev/zero of=", file, " bs=1M count=", mebibytes, " 2>/dev/null; ");
+}
+
+TEST_CASE("what is below a directory is added up, without following links") {
+  const TemporaryDirectory place, outside;
+  std::ofstream(outside.path() + "/large") << std::string(4 * kMiB, 'x');
+  std::filesystem::create_directories(place.path() + "/a/b");
+  std::filesystem::create_directory_symlink(outside.path(), place.path() + "/a/link");
+  const int64_t empty = DiskBytes(place.path());
+  CHECK(empty < kMiB);
+  std::ofstream(place.path() + "/a/b/file") << std::string(2 * kMiB, 'x');
+  CHECK(DiskBytes(place.path()) - empty >= 2 * kMiB);
+  CHECK(DiskBytes(place.path()) - empty < 3 * kMiB);
+  CHECK(DiskBytes(place.path() + "/none") == 0);
+}
+
+TEST_CASE("sizes are told as people say them") {
+  CHECK(SizeText(512) == "512 bytes");
+  CHECK(SizeText(int64_t{3} << 29) == "1.5 GiB");
+  CHECK(SizeText(int64_t{1} << 30) == "1 GiB");
+  CHECK(SizeText(700 * kMiB) == "700 MiB");
+}
+
+TEST_CASE("a task that uses more scratch than it asked for fails, and says why") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  World world(disk.path(), kMiB);
+  world.f.launch.set_scratch_bytes(8 * kMiB);
+  world.Run(kOther, Fill("here", 4) + "sleep 1000");
+  SECTION("in its scratch directory") {
+    world.Run(kTask, Fill("$BERTH_SCRATCH/f", 12) + "sleep 1000");
+    const TaskEvent exited = world.AwaitEnd(kTask);
+    CHECK(exited.exit_signal == SIGTERM);
+    CHECK(exited.cause == v1::TaskReport::CAUSE_UNSPECIFIED);
+    CHECK(absl::StartsWith(exited.message, "used 12"));
+    CHECK(absl::StrContains(exited.message, "MiB of its 8 MiB of scratch"));
+  }
+  SECTION(
+      "in its working directory, which is removed, and though it ends well when it is told to") {
+    world.Run(kTask, "trap 'exit 0' TERM; " + Fill("f", 12) + "while :; do sleep 0.05; done");
+    const TaskEvent exited = world.AwaitEnd(kTask);
+    CHECK(exited.exit_code == 137);
+    CHECK(absl::StrContains(exited.message, "of its 8 MiB of scratch"));
+    CHECK_FALSE(std::filesystem::exists(world.f.state.path() + "/tasks/1-0-1/work"));
+  }
+  SECTION("found by the next agent") {
+    world.Run(kTask, "sleep 1; " + Fill("/tmp/f", 12) + "sleep 1000");
+    const agent::v1::TaskRecord record = [&] {
+      agent::v1::TaskRecord made = world.f.Record(kTask);
+      *made.mutable_launch() = world.f.launch;
+      return made;
+    }();
+    world.f.Restart();
+    world.f.runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+    world.f.runner->Adopt(record);
+    world.f.runner->Adopt(world.f.Record(kOther));
+    CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "of its 8 MiB of scratch"));
+  }
+  CHECK(world.Stays(kOther));
+}
+
+TEST_CASE("without a request the bound is the agent's") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  config::v1::Agent config;
+  config.set_max_scratch_bytes(8 * kMiB);
+  World world(disk.path(), kMiB, config);
+  world.Run(kTask, Fill("f", 12) + "sleep 1000");
+  CHECK(
+      absl::StrContains(world.AwaitEnd(kTask).message,
+                        " of the 8 MiB of disk that a task may use here that asks for no scratch"));
+}
+
+TEST_CASE("on a full disk the task ends that used most without asking, and only that one") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  config::v1::Agent config;
+  config.set_max_scratch_bytes(60 * kMiB);
+  World world(disk.path(), 16 * kMiB, config);
+  world.f.launch.set_scratch_bytes(30 * kMiB);
+  world.Run(kTask, Fill("f", 25) + "sleep 1000");  // has asked
+  world.f.launch.set_scratch_bytes(0);
+  world.Run(kOther, "sleep 1000");
+  const TaskId hog = {3, 0, 1};
+  SECTION("by a file") { world.Run(hog, Fill("f", 26) + "sleep 1000"); }
+  SECTION("by a file that has no name any more") {
+    world.Run(hog, "exec 5>f; rm f; dd if=/dev/zero bs=1M count=26 >&5 2>/dev/null; sleep 1000");
+  }
+  const TaskEvent exited = world.AwaitEnd(hog);
+  CHECK(absl::StrContains(exited.message, "the node's disk is nearly full"));
+  CHECK(absl::StrContains(exited.message,
+                          "this task used most of it without asking for scratch: 26"));
+  CHECK(world.Stays(kTask));
+  CHECK(world.Stays(kOther));
+  CHECK_FALSE(world.f.runner->DiskIsExhausted());
+}
+
+TEST_CASE(
+    "what ended tasks left goes before anybody is ended; then the disk is the node's trouble") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  World world(disk.path(), 16 * kMiB);
+  world.f.launch.set_scratch_bytes(60 * kMiB);
+  world.Run(kOther, Fill("f", 22) + "echo there; sleep 1000");
+  REQUIRE(Eventually([&] { return world.f.Log(kOther) == "there\n"; }));
+  world.Run(kTask, Fill("f", 18));
+  CHECK(world.AwaitEnd(kTask).exit_code == 0);
+  CHECK(std::filesystem::exists(world.f.state.path() + "/tasks/1-0-1/work/f"));
+  CHECK_FALSE(world.f.runner->DiskIsExhausted());
+  world.Run({3, 0, 1}, Fill("f", 12) + "sleep 1000");
+  CHECK(Eventually(
+      [&] { return !std::filesystem::exists(world.f.state.path() + "/tasks/1-0-1/work"); }));
+  CHECK(world.Stays(kOther));
+  CHECK_FALSE(world.f.runner->DiskIsExhausted());
+  std::ofstream(disk.path() + "/of-somebody-else") << std::string(20 * kMiB, 'x');
+  CHECK(Eventually([&] { return world.f.runner->DiskIsExhausted(); }));
+  CHECK(world.Stays(kOther));  // has asked for what it uses
+}
+
+// An ext4 file system with project quotas in a file.
+class QuotaDisk {
+ public:
+  QuotaDisk() : place_("/run") {
+    const std::string image = place_.path() + "/image", at = path();
+    std::filesystem::create_directory(at);
+    const std::string make = absl::StrCat(
+        "truncate -s 200M ", image, " && mkfs.ext4 -q -O quota,project -E quotatype=prjquota ",
+        image, " && mount -o loop,prjquota ", image, " ", at, " && chmod 711 ", at, " ",
+        place_.path());
+    mounted_ = geteuid() == 0 && std::system(("(" + make + ") >/dev/null 2>&1").c_str()) == 0;
+    if (!mounted_) WARN("no project quotas here (root, loop devices, the kernel's): not tested");
+  }
+  ~QuotaDisk() {
+    if (mounted_) umount2(path().c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  std::string path() const { return place_.path() + "/disk"; }
+
+ private:
+  TemporaryDirectory place_;
+  bool mounted_ = false;
+};
+
+TEST_CASE("with project quotas the kernel bounds what a task uses") {
+  const QuotaDisk disk;
+  CHECK_FALSE(HasProjectQuotas("/proc"));
+  CHECK_FALSE(HasProjectQuotas("/no/such/place"));
+  if (!disk.mounted()) return;
+  REQUIRE(HasProjectQuotas(disk.path()));
+  World world(disk.path(), kMiB);
+  CHECK(absl::StrContains(world.f.MakeIsolation()->description(), "disk: project quotas"));
+  world.f.launch.set_scratch_bytes(8 * kMiB);
+  world.Run(kOther, Fill("f", 4) + "sleep 1000");
+  world.Run(kTask, "dd if=/dev/zero of=/tmp/a bs=1M count=6 && dd if=/dev/zero of=b bs=1M count=6");
+  const TaskEvent exited = world.AwaitEnd(kTask);
+  CHECK(exited.exit_code == 1);
+  CHECK(exited.message == "used all of its 8 MiB of scratch");
+  CHECK(absl::StrContains(world.f.Log(kTask, v1::STDERR), "quota exceeded"));
+  CHECK(world.Stays(kOther));
+  const ProjectUse use = ReadProjectUse(world.f.state.path() + "/tasks/1-0-1");
+  CHECK(use.limit_bytes == 8 * kMiB);
+  world.f.runner->Remove(kTask);
+  world.f.runner->Prepare(kTask, world.f.launch, false);  // the number is free again
+  world.f.Await(kTask, Kind::kPrepared);
+  CHECK(ReadProjectUse(world.f.state.path() + "/tasks/1-0-1").project == use.project);
+  world.f.runner->Discard(kTask);
+}
+
+}  // namespace
+}  // namespace berth
