@@ -18,7 +18,7 @@ using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
 constexpr absl::string_view kLive[] = {"scheduling", "drain_after_refusals", "finished_job_ttl",
-                                       "history", "log.level"};
+                                       "history", "limits.kill_grace", "log.level"};
 
 bool IsLive(absl::string_view path) {
   return std::any_of(std::begin(kLive), std::end(kLive), [&](absl::string_view key) {
@@ -114,6 +114,7 @@ config::v1::Server WithLiveKeys(const config::v1::Server& in_force,
   mixed.set_drain_after_refusals(wanted.drain_after_refusals());
   *mixed.mutable_finished_job_ttl() = wanted.finished_job_ttl();
   *mixed.mutable_history() = wanted.history();
+  *mixed.mutable_limits()->mutable_kill_grace() = wanted.limits().kill_grace();
   mixed.mutable_log()->set_level(wanted.log().level());
   return mixed;
 }

@@ -20,7 +20,7 @@ void CheckText(const FieldPath& path, absl::string_view text, bool required, siz
                Findings& findings) {
   if (required && text.empty()) findings.Invalid(path, "is missing");
   if (text.size() > most) findings.Invalid(path, absl::StrCat("has more than ", most, " bytes"));
-  CheckNoNul(path, text, findings);
+  CheckOneLine(path, text, findings);
 }
 
 void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& findings) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -105,7 +106,7 @@ bool IsGivenJobName(absl::string_view text) {
 
 std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 80;
-  const std::string escaped = absl::Utf8SafeCEscape(text.substr(0, kShown));
+  const std::string escaped = Visible(absl::Utf8SafeCEscape(text.substr(0, kShown)));
   return absl::StrCat("\"", escaped, text.size() > kShown ? "...\"" : "\"");
 }
 
@@ -117,6 +118,14 @@ void CheckDnsLabel(const FieldPath& path, absl::string_view text, Findings& find
 void CheckDnsName(const FieldPath& path, absl::string_view text, Findings& findings) {
   if (IsDnsName(text)) return;
   findings.Invalid(path, absl::StrCat(kDnsNameRule, ", is ", Quoted(text)));
+}
+
+void CheckOneLine(const FieldPath& path, absl::string_view text, Findings& findings) {
+  const size_t at = FirstInvisible(text);
+  if (at == absl::string_view::npos) return;
+  findings.Invalid(path, absl::StrCat("must be text of one line, without control characters or "
+                                      "marks of direction; byte ",
+                                      at, " is one: ", Quoted(text.substr(at, 16))));
 }
 
 void CheckNoNul(const FieldPath& path, absl::string_view text, Findings& findings) {

@@ -180,7 +180,12 @@ void Clients::CancelLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
     safety_->OnCancelling(name);
     ChangeJob(
-        name, [](const Job& job) { return CancelOf(job, "simulated"); },
+        name,
+        [](const Job& job) {
+          v1::CancelJobRequest request;
+          request.set_reason("simulated");
+          return CancelOf(job, request, "");
+        },
         [this, name](const absl::Status& status) {
           if (status.ok()) safety_->OnCancelled(name);
         });
