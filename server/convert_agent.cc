@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "support/visible.h"
+
 namespace berth {
 namespace {
 
@@ -72,7 +74,6 @@ absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
   }
 }
 
-// Cut at a character's beginning, so that it stays UTF-8.
 }  // namespace
 
 NodeSpec ToNodeSpec(const v1::Hello& hello) {

@@ -37,9 +37,10 @@ absl::Status CheckWalltime(const Job& job, Duration walltime, Time now) {
   if (job.status.state != JobState::kRunning) return absl::OkStatus();
   const Duration ran = now - job.status.start;
   if (walltime > ran) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", Quoted(job.name), " has run for ", absl::FormatDuration(absl::Trunc(ran, absl::Seconds(1))),
-      " already; give it a longer walltime, or cancel it"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", Quoted(job.name), " has run for ",
+                   absl::FormatDuration(absl::Trunc(ran, absl::Seconds(1))),
+                   " already; give it a longer walltime, or cancel it"));
 }
 
 MaybeEvent SuspensionOf(const Job& job, bool suspended) {

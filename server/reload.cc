@@ -18,7 +18,7 @@ using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
 constexpr absl::string_view kLive[] = {"scheduling", "drain_after_refusals", "finished_job_ttl",
-                                       "history", "limits.kill_grace", "log.level"};
+                                       "history",    "limits.kill_grace",    "log.level"};
 
 bool IsLive(absl::string_view path) {
   return std::any_of(std::begin(kLive), std::end(kLive), [&](absl::string_view key) {

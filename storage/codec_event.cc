@@ -324,8 +324,7 @@ EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
 }
 
 JobUpdated GetJobUpdated(const pb::JobUpdated& m, Reader& reader) {
-  JobUpdated event{
-      .id = JobId{m.id()}, .priority = m.priority(), .labels = GetLabels(m.labels())};
+  JobUpdated event{.id = JobId{m.id()}, .priority = m.priority(), .labels = GetLabels(m.labels())};
   if (m.has_walltime()) {
     event.walltime = reader.GetDuration(true, m.walltime(), absl::InfiniteDuration(), "walltime");
   }

@@ -138,9 +138,8 @@ class Loader {
       loaded = editor_.LoadWalltime(status->id, *status->walltime);
       if (!loaded.ok()) return AsDataLoss(loaded, RecordKind::kJobStatus, key);
     }
-    loaded =
-        editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
-                              std::move(status->labels), status->revision);
+    loaded = editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
+                                   std::move(status->labels), status->revision);
     if (loaded.ok()) loaded = editor_.LoadReservation(status->id, std::move(status->reservation));
     return AsDataLoss(loaded, RecordKind::kJobStatus, key);
   }

@@ -27,7 +27,7 @@ struct Violation {
 // error repeats is cut here, at the latest: "...".
 inline constexpr size_t kMaxViolationsInError = 40;
 inline constexpr size_t kMaxViolationFieldBytes = 200;
-inline constexpr size_t kMaxViolationBytes = 600;  // of a description
+inline constexpr size_t kMaxViolationBytes = 600;      // of a description
 inline constexpr size_t kMaxErrorMessageBytes = 1500;  // as it is encoded
 inline constexpr size_t kMaxErrorBytes = 4500;         // of the details, message included
 

@@ -153,6 +153,7 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
   while (stream->Read(&response)) {
     backoff->Reset();
     request->set_from_revision(response.revision());
+    if (options_.on_answer != nullptr) options_.on_answer(&response);
     if (see(response)) continue;
     *ended = true;
     context.TryCancel();

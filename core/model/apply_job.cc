@@ -191,8 +191,8 @@ absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
   if (job.status.state != JobState::kRunning || job.status.start + *event.walltime > now) {
     return absl::OkStatus();
   }
-  return Refused(NameOf(job), " has run longer than that: ",
-                 absl::FormatDuration(now - job.status.start));
+  return Refused(NameOf(job),
+                 " has run longer than that: ", absl::FormatDuration(now - job.status.start));
 }
 
 // Nobody knows whether they still run: they count as ended because somebody said so.

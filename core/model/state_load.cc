@@ -195,7 +195,8 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
 absl::Status StateEditor::LoadWalltime(JobId id, Duration walltime) {
   if (state_.jobs_.Find(id) == nullptr) return Unknown("walltime of job", id.value, "no such job");
   if (walltime <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("walltime of job ", id.value, " is not above 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("walltime of job ", id.value, " is not above 0"));
   }
   SetJobWalltime(id, walltime);
   return absl::OkStatus();

@@ -157,8 +157,7 @@ absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& reque
                       v1::ListJobsResponse& response) {
   if (absl::Status status = ValidateJobList(request); !status.ok()) return status;
   const bool newest_first = request.order() == v1::ListJobsRequest::NEWEST_FIRST;
-  const std::string scope =
-      FingerprintOf(newest_first ? "jobs/newest" : "jobs", request.filter());
+  const std::string scope = FingerprintOf(newest_first ? "jobs/newest" : "jobs", request.filter());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
   Cursor cursor(newest_first, PageKeyId(page->after));

@@ -9,6 +9,7 @@
 #include "core/model/device_topology.h"
 #include "core/model/resources.h"
 #include "server/validation/findings.h"
+#include "server/validation/one_line.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"

@@ -38,10 +38,9 @@ void RefuseOutputFields(const FieldPath& path, const v1::Job& job, Findings& fin
 }
 
 // A grace that a job asks for: at most `most`, and what the operator allows.
-void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace,
-                absl::Duration most, const config::v1::Limits& limits, Findings& findings) {
-  const absl::Duration allowed =
-      limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
+void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
+                const config::v1::Limits& limits, Findings& findings) {
+  const absl::Duration allowed = limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
   if (DurationFrom(grace) <= allowed || DurationFrom(grace) > most) {
     return CheckDuration(path, grace, kZero, most, findings);
   }

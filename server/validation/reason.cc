@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/validation/findings.h"
-#include "server/validation/text.h"
+#include "server/validation/one_line.h"
 
 namespace berth {
 

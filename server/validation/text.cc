@@ -120,14 +120,6 @@ void CheckDnsName(const FieldPath& path, absl::string_view text, Findings& findi
   findings.Invalid(path, absl::StrCat(kDnsNameRule, ", is ", Quoted(text)));
 }
 
-void CheckOneLine(const FieldPath& path, absl::string_view text, Findings& findings) {
-  const size_t at = FirstInvisible(text);
-  if (at == absl::string_view::npos) return;
-  findings.Invalid(path, absl::StrCat("must be text of one line, without control characters or "
-                                      "marks of direction; byte ",
-                                      at, " is one: ", Quoted(text.substr(at, 16))));
-}
-
 void CheckNoNul(const FieldPath& path, absl::string_view text, Findings& findings) {
   if (!absl::StrContains(text, '\0')) return;
   findings.Invalid(path, "must not contain a NUL byte");

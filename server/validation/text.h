@@ -42,8 +42,6 @@ std::string Quoted(absl::string_view text);
 // One finding each if the text breaks the rule; `what` names it: "a queue name".
 void CheckDnsLabel(const FieldPath& path, absl::string_view text, Findings& findings);
 void CheckDnsName(const FieldPath& path, absl::string_view text, Findings& findings);
-// Shown to people, one line: neither control characters nor marks of direction, and UTF-8.
-void CheckOneLine(const FieldPath& path, absl::string_view text, Findings& findings);
 void CheckNoNul(const FieldPath& path, absl::string_view text, Findings& findings);
 
 using StringMap = google::protobuf::Map<std::string, std::string>;

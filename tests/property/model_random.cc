@@ -236,11 +236,11 @@ EventBody RandomEvents::JobEvent() {
   const JobId id = AnyJob();
   switch (Up(10)) {
     case 0:
-      return JobUpdated{.id = id,
-                        .priority = Up(3),
-                        .labels = {{"label", std::to_string(Up(3))}},
-                        .walltime = Chance(2) ? std::optional<Duration>(absl::Seconds(Up(100)))
-                                              : std::nullopt};
+      return JobUpdated{
+          .id = id,
+          .priority = Up(3),
+          .labels = {{"label", std::to_string(Up(3))}},
+          .walltime = Chance(2) ? std::optional<Duration>(absl::Seconds(Up(100))) : std::nullopt};
     case 1:
       return JobCancelled{id, "because", Chance(3)};
     case 2:
