@@ -147,6 +147,7 @@ void App::Wire() {
                                              .incarnation = store_->Incarnation()}};
   gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);
   dispatcher_->SetGateway(gateway_.get());
+  dispatcher_->SetDefaults(&job_defaults_);
   const config::v1::Limits& limits = config_.limits();
   logs_ = std::make_unique<LogRelay>(gateway_.get(), static_cast<size_t>(limits.log_followers()));
   gateway_->SetLogSink(logs_.get());
@@ -197,9 +198,12 @@ void App::Wire() {
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   if (http_ != nullptr) {
-    http_->SetHandler("/metrics", [this] {
-      return HttpAnswer{200, metrics_->Text(), kMetricsContentType};
-    });
+    http_->SetHandler(
+        "/metrics",
+        [this] {
+          return HttpAnswer{200, metrics_->Text(), kMetricsContentType};
+        },
+        HttpServer::Cost::kHigh);
   }
 }
 

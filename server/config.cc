@@ -72,6 +72,7 @@ void FillNumbers(Server& config) {
   if (limits.log_followers() == 0) limits.set_log_followers(256);
   if (limits.job_bytes() == 0) limits.set_job_bytes(256 << 10);
   if (limits.execs() == 0) limits.set_execs(64);
+  if (!limits.has_kill_grace()) ToProto(kMaxKillGrace, limits.mutable_kill_grace());
 }
 
 void CheckAddress(const FieldPath& path, const std::string& address, Findings& findings) {
@@ -122,6 +123,8 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "connections"}, limits.connections(), 0, 10'000'000, findings);
   CheckRange({path, "connections_per_address"}, limits.connections_per_address(), 0, 10'000'000,
              findings);
+  CheckDuration({path, "kill_grace"}, limits.kill_grace(), absl::ZeroDuration(), kMaxKillGrace,
+                findings);
   CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
 }
 

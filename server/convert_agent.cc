@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "support/visible.h"
+
 namespace berth {
 namespace {
 
@@ -72,15 +74,6 @@ absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
   }
 }
 
-// Cut at a character's beginning, so that it stays UTF-8.
-std::string Shortened(std::string text) {
-  if (text.size() <= kMaxReportMessageBytes) return text;
-  size_t end = kMaxReportMessageBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
-
 }  // namespace
 
 NodeSpec ToNodeSpec(const v1::Hello& hello) {
@@ -128,7 +121,7 @@ absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
       .exit_signal = static_cast<uint8_t>(report.exit_signal()),
       .cause = ToCause(report.cause()),
       .port = static_cast<uint16_t>(report.reserved_port()),
-      .message = Shortened(report.message()),
+      .message = Shortened(Visible(report.message()), kMaxReportMessageBytes),
       .own_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::JOB};
 }
 

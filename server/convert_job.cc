@@ -180,6 +180,7 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   }
   if (spec.has_retry_backoff()) result.retry_backoff = DurationFrom(spec.retry_backoff());
   if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
+  result.kill_grace = std::min(result.kill_grace, defaults.greatest_kill_grace);
   if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
   if (spec.has_ttl_after_finished()) {
     result.ttl_after_finished = DurationFrom(spec.ttl_after_finished());

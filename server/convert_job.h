@@ -16,13 +16,17 @@
 
 namespace berth {
 
-// What a field that was left out means.
+// No limits.kill_grace is above this.
+inline constexpr absl::Duration kMaxKillGrace = absl::Hours(24);
+
+// What a field that was left out means, and the operator's bound for one that was not.
 struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
   // Jobs of lower priority are preemptible; absent: none are.
   std::optional<int32_t> preemptible_below_priority = std::nullopt;
   GangTopology gangs = {};
   QueueDefaults of_queues = {};  // where neither the queue nor one above it says it
+  absl::Duration greatest_kill_grace = kMaxKillGrace;  // limits.kill_grace
 };
 
 // What a job's tasks are, or would be; 0 or less if that is what it says.

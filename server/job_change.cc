@@ -7,15 +7,40 @@
 
 namespace berth {
 
-MaybeEvent CancelOf(const Job& job, const std::string& reason) {
+namespace {
+
+absl::Status HasEnded(const Job& job) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", Quoted(job.name),
+      " has ended: ", ShortName(v1::JobState_Name(JobStateToApi(job.status.state)), "JOB_")));
+}
+
+std::string ForcedReason(const std::string& reason, absl::string_view by) {
+  return absl::StrCat("cancelled by force", by.empty() ? "" : " by ", by,
+                      reason.empty() ? "" : ": ", reason);
+}
+
+}  // namespace
+
+MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::string_view by) {
   const JobStatus& status = job.status;
-  if (status.cancelled || status.state == JobState::kCancelled) return std::nullopt;
-  if (Ended(status.state)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job ", Quoted(job.name),
-        " has ended: ", ShortName(v1::JobState_Name(JobStateToApi(status.state)), "JOB_")));
-  }
-  return std::optional<EventBody>(JobCancelled{job.id, reason});
+  const bool wished = status.cancelled && (status.forced || !request.force());
+  if (wished || status.state == JobState::kCancelled) return std::nullopt;
+  if (Ended(status.state)) return HasEnded(job);
+  if (!request.force()) return std::optional<EventBody>(JobCancelled{job.id, request.reason()});
+  return std::optional<EventBody>(
+      JobCancelled{job.id, ForcedReason(request.reason(), by), /*force=*/true});
+}
+
+absl::Status CheckWalltime(const Job& job, Duration walltime, Time now) {
+  if (Ended(job.status.state)) return HasEnded(job);
+  if (job.status.state != JobState::kRunning) return absl::OkStatus();
+  const Duration ran = now - job.status.start;
+  if (walltime > ran) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", Quoted(job.name), " has run for ",
+                   absl::FormatDuration(absl::Trunc(ran, absl::Seconds(1))),
+                   " already; give it a longer walltime, or cancel it"));
 }
 
 MaybeEvent SuspensionOf(const Job& job, bool suspended) {

@@ -1,5 +1,7 @@
 #include "server/metric_families.h"
 
+#include "support/visible.h"
+
 namespace berth {
 
 prometheus::ClientMetric& FamilyList::Add(const std::string& name, const std::string& help,
@@ -16,7 +18,7 @@ prometheus::ClientMetric& FamilyList::Add(const std::string& name, const std::st
   for (const auto& [label, value] : labels) {
     auto& added = metric.label.emplace_back();
     added.name = label;
-    added.value = value;
+    added.value = Visible(value);
   }
   return metric;
 }

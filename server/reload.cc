@@ -17,8 +17,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
-constexpr absl::string_view kLive[] = {"scheduling", "cordon_after_refusals", "finished_job_ttl",
-                                       "history", "log.level", "job_defaults"};
+constexpr absl::string_view kLive[] = {"scheduling",   "cordon_after_refusals", "finished_job_ttl",
+                                       "history",      "limits.kill_grace",     "log.level",
+                                       "job_defaults"};
 
 bool IsLive(absl::string_view path) {
   return std::any_of(std::begin(kLive), std::end(kLive), [&](absl::string_view key) {
@@ -116,6 +117,7 @@ config::v1::Server WithLiveKeys(const config::v1::Server& in_force,
   *mixed.mutable_history() = wanted.history();
   mixed.clear_job_defaults();
   if (wanted.has_job_defaults()) *mixed.mutable_job_defaults() = wanted.job_defaults();
+  *mixed.mutable_limits()->mutable_kill_grace() = wanted.limits().kill_grace();
   mixed.mutable_log()->set_level(wanted.log().level());
   return mixed;
 }

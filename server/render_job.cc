@@ -211,6 +211,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   }
   out->set_message(status.message);
   if (status.cancelled) out->set_cancel_reason(status.message);
+  out->set_cancel_forced(status.forced);
   out->set_retries(status.retries);
   out->set_start_count(status.starts);
   ToProto(job.submit, out->mutable_submit_time());
@@ -352,6 +353,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   out->set_attempt(task.attempt);
   out->set_message(std::string(state.TaskMessage({job.id, index})));
   if (task.start != absl::InfinitePast()) ToProto(task.start, out->mutable_start_time());
+  if (task.since != absl::InfinitePast()) ToProto(task.since, out->mutable_state_time());
   if (Ended(task.state)) {
     out->set_exit_code(task.exit_code);
     out->set_exit_signal(task.exit_signal);

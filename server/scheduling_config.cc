@@ -163,6 +163,9 @@ absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_f
 
 JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   JobDefaults defaults{.finished_job_ttl = DurationFrom(config.finished_job_ttl())};
+  if (config.limits().has_kill_grace()) {
+    defaults.greatest_kill_grace = DurationFrom(config.limits().kill_grace());
+  }
   if (config.scheduling().has_preemptible_below_priority()) {
     defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
   }

@@ -129,10 +129,12 @@ struct StoredJobStatus {
   std::map<std::string, std::string> labels;
   Reservation reservation;  // without places: none
   uint64_t revision = 0;
+  std::optional<Duration> walltime = std::nullopt;  // where it was updated
 };
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  const Reservation& reservation, uint64_t revision);
+                                  const Reservation& reservation, uint64_t revision,
+                                  std::optional<Duration> walltime = std::nullopt);
 absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                                                       absl::string_view value,
                                                       std::string* unknown);

@@ -86,8 +86,10 @@ struct Setter {
     m->set_id(event.id.value);
     m->set_priority(event.priority);
     SetLabels(event.labels, m->mutable_labels());
+    if (event.walltime.has_value()) SetDuration(*event.walltime, m->mutable_walltime());
   }
   void operator()(const JobCancelled& event) const {
+    out->mutable_job_cancelled()->set_force(event.force);
     out->mutable_job_cancelled()->set_id(event.id.value);
     out->mutable_job_cancelled()->set_reason(event.reason);
   }
@@ -325,18 +327,25 @@ EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
   }
 }
 
+JobUpdated GetJobUpdated(const pb::JobUpdated& m, Reader& reader) {
+  JobUpdated event{.id = JobId{m.id()}, .priority = m.priority(), .labels = GetLabels(m.labels())};
+  if (m.has_walltime()) {
+    event.walltime = reader.GetDuration(true, m.walltime(), absl::InfiniteDuration(), "walltime");
+  }
+  return event;
+}
+
 EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kJobSubmitted:
       return JobSubmitted{.id = JobId{m.job_submitted().id()},
                           .spec = GetJobSpec(m.job_submitted().spec(), reader)};
     case pb::LogEvent::kJobUpdated:
-      return JobUpdated{.id = JobId{m.job_updated().id()},
-                        .priority = m.job_updated().priority(),
-                        .labels = GetLabels(m.job_updated().labels())};
+      return GetJobUpdated(m.job_updated(), reader);
     case pb::LogEvent::kJobCancelled:
       return JobCancelled{.id = JobId{m.job_cancelled().id()},
-                          .reason = m.job_cancelled().reason()};
+                          .reason = m.job_cancelled().reason(),
+                          .force = m.job_cancelled().force()};
     case pb::LogEvent::kJobSuspended:
       return JobSuspended{.id = JobId{m.job_suspended().id()},
                           .suspended = m.job_suspended().suspended()};

@@ -101,6 +101,7 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   }
   out->set_suspended(status.suspended);
   out->set_cancelled(status.cancelled);
+  out->set_forced(status.forced);
   out->set_message(status.message);
   out->set_evictions(status.evictions);
   if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
@@ -129,6 +130,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.hold_until = reader.GetTime(m.has_hold_until(), m.hold_until(), never, "hold_until");
   status.suspended = m.suspended();
   status.cancelled = m.cancelled();
+  status.forced = m.forced();
   status.message = m.message();
   status.evictions = m.evictions();
   if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);
@@ -186,7 +188,8 @@ namespace pb = codec::pb;
 
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
-                                  const Reservation& reservation, uint64_t revision) {
+                                  const Reservation& reservation, uint64_t revision,
+                                  std::optional<Duration> walltime) {
   thread_local pb::JobStatusRecord message;
   message.Clear();
   codec::SetJobStatus(status, message.mutable_status());
@@ -196,6 +199,7 @@ std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
   if (!reservation.places.empty()) {
     codec::SetReservation(reservation, message.mutable_reservation());
   }
+  if (walltime.has_value()) codec::SetDuration(*walltime, message.mutable_walltime());
   return message.SerializeAsString();
 }
 
@@ -214,6 +218,10 @@ absl::StatusOr<StoredJobStatus> DecodeJobStatusRecord(absl::string_view key,
                          .labels = codec::GetLabels(message.labels()),
                          .reservation = codec::GetReservation(message.reservation(), reader),
                          .revision = message.revision()};
+  if (message.has_walltime()) {
+    stored.walltime =
+        reader.GetDuration(true, message.walltime(), absl::InfiniteDuration(), "walltime");
+  }
   status = codec::Verdict(reader, RecordKind::kJobStatus, key);
   if (!status.ok()) return status;
   return stored;

@@ -133,9 +133,13 @@ class Loader {
     absl::StatusOr<StoredJobStatus> status = DecodeJobStatusRecord(key, value, &unknown_);
     if (!status.ok()) return status.status();
     ++summary_.job_statuses;
-    absl::Status loaded =
-        editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
-                              std::move(status->labels), status->revision);
+    absl::Status loaded;
+    if (status->walltime.has_value()) {
+      loaded = editor_.LoadWalltime(status->id, *status->walltime);
+      if (!loaded.ok()) return AsDataLoss(loaded, RecordKind::kJobStatus, key);
+    }
+    loaded = editor_.LoadJobStatus(status->id, std::move(status->status), status->priority,
+                                   std::move(status->labels), status->revision);
     if (loaded.ok()) loaded = editor_.LoadReservation(status->id, std::move(status->reservation));
     return AsDataLoss(loaded, RecordKind::kJobStatus, key);
   }

@@ -300,9 +300,11 @@ void TurnRecorder::PutJob(JobId id) {
     return;
   }
   static const Reservation kNone;
+  std::optional<Duration> walltime;
+  if (job->walltime_updated) walltime = job->walltime;
   PutValue(RecordKind::kJobStatus, JobKey(id),
            EncodeJobStatusRecord(job->status, job->priority, job->labels,
-                                 has_place ? reserved->second : kNone, job->revision));
+                                 has_place ? reserved->second : kNone, job->revision, walltime));
 }
 
 void TurnRecorder::PutTask(TaskKey key) {

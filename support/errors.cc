@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/rpc/status.pb.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -14,6 +15,19 @@ constexpr absl::string_view kBadRequestType = "type.googleapis.com/google.rpc.Ba
 constexpr absl::string_view kRetryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr size_t kViolationsInMessage = 8;
 
+// What gRPC makes of it in the header.
+size_t EncodedBytes(absl::string_view message) {
+  size_t bytes = 0;
+  for (const char c : message) bytes += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
+  return bytes;
+}
+
+std::string ShortenedMessage(absl::string_view message, size_t max_bytes) {
+  size_t most = message.size();
+  while (EncodedBytes(message.substr(0, most)) > max_bytes) most -= most / 8 + 1;
+  return Shortened(message, std::max<size_t>(most, 3));
+}
+
 std::string Summary(const std::vector<Violation>& violations) {
   std::string text;
   const size_t shown = std::min(violations.size(), kViolationsInMessage);
@@ -21,10 +35,18 @@ std::string Summary(const std::vector<Violation>& violations) {
     absl::StrAppend(&text, i == 0 ? "" : "; ", violations[i].field,
                     violations[i].field.empty() ? "" : ": ", violations[i].description);
   }
-  if (violations.size() > shown) {
-    absl::StrAppend(&text, "; and ", violations.size() - shown, " more");
+  constexpr size_t kRoomForCount = 40;  // "; and 192 more"
+  return ShortenedMessage(text, kMaxErrorMessageBytes - kRoomForCount);
+}
+
+// The first of them, none too long.
+std::vector<Violation> ShortenedAll(const std::vector<Violation>& all) {
+  std::vector<Violation> some;
+  for (size_t i = 0; i < std::min(all.size(), kMaxViolationsInError); ++i) {
+    some.push_back({Shortened(all[i].field, kMaxViolationFieldBytes),
+                    Shortened(all[i].description, kMaxViolationBytes)});
   }
-  return text;
+  return some;
 }
 
 template <class Message>
@@ -35,13 +57,18 @@ bool PayloadOf(const absl::Status& status, absl::string_view type, Message* mess
 
 }  // namespace
 
-absl::Status ViolationsError(absl::StatusCode code, const std::vector<Violation>& violations) {
-  absl::Status status(code, Summary(violations));
+absl::Status ViolationsError(absl::StatusCode code, const std::vector<Violation>& all) {
+  const std::vector<Violation> violations = ShortenedAll(all);
+  std::string message = Summary(violations);
+  if (all.size() > kViolationsInMessage) {
+    absl::StrAppend(&message, "; and ", all.size() - kViolationsInMessage, " more");
+  }
+  absl::Status status(code, message);
   google::rpc::BadRequest details;
-  size_t bytes = 0;
-  for (size_t i = 0; i < std::min(violations.size(), kMaxViolationsInError); ++i) {
+  size_t bytes = message.size();
+  for (size_t i = 0; i < violations.size(); ++i) {
     bytes += violations[i].field.size() + violations[i].description.size() + 8;
-    if (bytes > kMaxErrorBytes) break;
+    if (i > 0 && bytes > kMaxErrorBytes) break;
     auto* added = details.add_field_violations();
     added->set_field(violations[i].field);
     added->set_description(violations[i].description);
@@ -80,16 +107,16 @@ absl::Duration RetryDelayOf(const absl::Status& status) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
+  const std::string message = ShortenedMessage(status.message(), kMaxErrorMessageBytes);
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(std::string(status.message()));
+  details.set_message(message);
   status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
     auto* any = details.add_details();
     any->set_type_url(std::string(type));
     any->set_value(std::string(payload));
   });
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::string message(status.message());
   if (details.details().empty()) return grpc::Status(code, message);
   return grpc::Status(code, message, details.SerializeAsString());
 }

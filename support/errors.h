@@ -23,9 +23,13 @@ struct Violation {
 };
 
 // Named bounds of what an error carries: metadata of an answer is limited to 8 KiB by default in
-// gRPC.
+// gRPC, where a message is percent-encoded and details are base64. Whatever a user wrote that an
+// error repeats is cut here, at the latest: "...".
 inline constexpr size_t kMaxViolationsInError = 40;
-inline constexpr size_t kMaxErrorBytes = 6000;
+inline constexpr size_t kMaxViolationFieldBytes = 200;
+inline constexpr size_t kMaxViolationBytes = 600;      // of a description
+inline constexpr size_t kMaxErrorMessageBytes = 1500;  // as it is encoded
+inline constexpr size_t kMaxErrorBytes = 4500;         // of the details, message included
 
 // An error with google.rpc.BadRequest details. The message names the first violations and counts
 // the rest. `violations` must not be empty.

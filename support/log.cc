@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -40,7 +41,7 @@ std::shared_ptr<spdlog::logger>& CurrentLogger() {
 }
 
 bool NeedsQuotes(absl::string_view value) {
-  if (value.empty()) return true;
+  if (value.empty() || FirstInvisible(value) != absl::string_view::npos) return true;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte <= ' ' || byte == '"' || byte == '\\' || byte == '=' || byte == 0x7f) return true;
@@ -93,13 +94,13 @@ bool LogEnabled(LogLevel level) {
 }
 
 std::string FormatLogLine(absl::string_view event, LogFields fields) {
-  std::string line(event);
+  std::string line = Visible(event);
   const char* separator = "  ";
   for (const LogField& field : fields) {
     absl::StrAppend(&line, separator, field.key, "=");
     separator = " ";
     if (NeedsQuotes(field.value)) {
-      absl::StrAppend(&line, "\"", absl::Utf8SafeCEscape(field.value), "\"");
+      absl::StrAppend(&line, "\"", Visible(absl::Utf8SafeCEscape(field.value)), "\"");
     } else {
       line += field.value;
     }

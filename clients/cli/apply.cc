@@ -227,7 +227,7 @@ void WarnOfNever(Session& session, const v1::SubmitJobsResponse& response) {
 
 // A job that is there already: unchanged, updated, or refused.
 ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::Job& current) {
-  static const std::set<std::string> kMayChange = {"priority", "labels"};
+  static const std::set<std::string> kMayChange = {"priority", "labels", "walltime"};
   const std::vector<std::string> differences =
       Differences(manifest.job.spec(), current.spec(), true);
   if (differences.empty()) {
@@ -239,7 +239,7 @@ ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::J
     if (kMayChange.count(name) == 0) {
       session.err() << manifest.Locate("spec." + name) << ": job/" << current.name()
                     << " exists and differs in " << absl::StrJoin(differences, ", ")
-                    << "; only priority and labels may change\n";
+                    << "; only priority, labels and walltime may change\n";
       return ExitCode::kRefused;
     }
     request.mutable_update_mask()->add_paths("spec." + name);
@@ -373,6 +373,7 @@ ExitCode FinishReading(Session& session, const absl::Status& status) {
 }
 
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests) {
+  session.exact_answers = true;
   Manifests jobs, hyper_nodes;
   for (const Manifest& manifest : manifests) {
     if (manifest.kind == Manifest::Kind::kHyperNode) hyper_nodes.push_back(&manifest);
@@ -392,6 +393,7 @@ ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests
 }
 
 ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifests, bool dry_run) {
+  session.exact_answers = true;
   Manifests wanted;
   for (const Manifest& manifest : manifests) {
     if (manifest.kind == Manifest::Kind::kHyperNode) {
@@ -406,6 +408,7 @@ ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifest
 
 ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                          const SubmitOptions& options, std::vector<std::string>* names) {
+  session.exact_answers = true;
   Manifests pointers;
   for (const Manifest& job : jobs) {
     if (job.kind == Manifest::Kind::kJob) {

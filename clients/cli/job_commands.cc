@@ -203,12 +203,60 @@ void AddLogs(CLI::App& noun, Session& session) {
       ->check(CLI::IsMember({"stdout", "stderr"}));
 }
 
+// What still runs when a cancel is answered.
+int32_t TasksBeingStopped(const v1::Job& job) {
+  int32_t tasks = 0;
+  for (const v1::GroupStatus& group : job.status().groups()) {
+    for (const auto& [state, count] : group.tasks()) {
+      const bool waits = state == "PENDING" || state == "NOMINATED";
+      if (!waits && state != "SUCCEEDED" && state != "FAILED") tasks += count;
+    }
+  }
+  return tasks;
+}
+
+std::string CancelText(const v1::Job& job) {
+  const int32_t tasks = TasksBeingStopped(job);
+  if (tasks == 0) return "cancelled";
+  return absl::StrCat("cancelling: ", tasks, tasks == 1 ? " task is" : " tasks are",
+                      " being stopped");
+}
+
+struct CancelArguments {
+  v1::CancelJobRequest request;
+  bool wait = false;
+};
+
+ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arguments) {
+  Names stopping;
+  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<v1::Job> job =
+        CallByName(session, &JobStub::CancelJob, name, arguments.request);
+    if (!job.ok()) return job.status();
+    PrintChanged(session, *job, CancelText(*job), JobShape());
+    if (TasksBeingStopped(*job) > 0) stopping.push_back(name);
+    return absl::OkStatus();
+  });
+  if (!arguments.wait || code != ExitCode::kOk) return code;
+  // Cancelled is what was asked for: any end of the job is a good one.
+  ExitCode first = ExitCode::kOk;
+  for (const std::string& name : stopping) {
+    const ExitCode ended = WaitForJob(session, name, absl::InfiniteDuration());
+    if (first == ExitCode::kOk && ended != ExitCode::kJobFailed) first = ended;
+  }
+  return first;
+}
+
 void AddCancel(CLI::App& noun, Session& session) {
-  auto pattern = std::make_shared<v1::CancelJobRequest>();
+  auto arguments = std::make_shared<CancelArguments>();
+  v1::CancelJobRequest* pattern = &arguments->request;
   CLI::App* cancel = AddNames(
-      noun, session, "cancel", "stop jobs for good", [pattern](Session& s, const Names& names) {
-        return ChangeByName(s, names, &JobStub::CancelJob, "cancelled", JobShape(), *pattern);
-      });
+      noun, session, "cancel", "stop jobs for good",
+      [arguments](Session& s, const Names& names) { return Cancel(s, names, *arguments); });
+  cancel->add_flag_function(
+      "--force", [pattern](int64_t) { pattern->set_force(true); },
+      "kill at once, without grace, and do not wait for nodes that are silent");
+  cancel->add_flag("--wait", arguments->wait, "until nothing of the jobs runs any more");
   cancel->add_option_function<std::string>(
       "--reason", [pattern](const std::string& reason) { pattern->set_reason(reason); },
       "told to whoever looks");

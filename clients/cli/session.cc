@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "support/visible_message.h"
 
 namespace berth {
 
@@ -17,7 +18,10 @@ TableStyle Session::table_style() const {
 
 absl::StatusOr<Client*> Session::client() {
   if (client_ == nullptr) {
-    auto opened = Client::Connect(options.client, io_.environment);
+    ClientOptions wanted = options.client;
+    const bool escapes = options.format == Format::kJson || options.format == Format::kYaml;
+    if (!escapes && !exact_answers) wanted.on_answer = MakeVisible;
+    auto opened = Client::Connect(wanted, io_.environment);
     if (!opened.ok()) return opened.status();
     client_ = *std::move(opened);
   }

@@ -54,8 +54,11 @@ class Session {
   bool colors() const;
   TableStyle table_style() const;
 
-  // Opened at the first call.
+  // Opened at the first call. What it answers is safe to show (support/visible_message.h), unless
+  // the format escapes by its own rules (JSON, YAML) or exact_answers is set.
   absl::StatusOr<Client*> client();
+  // Before the first call: answers are compared or sent back, not shown.
+  bool exact_answers = false;
   // client()->Call(...).
   template <class Stub, class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,

@@ -178,6 +178,7 @@ void PrintDifference(Session& session, const TopologyDifference& difference) {
 }
 
 ExitCode Import(Session& session, ImportCommand& command) {
+  session.exact_answers = true;
   const absl::Status usage = CheckOptions(command);
   if (!usage.ok()) {
     session.err() << "berth: " << usage.message() << "\n";

@@ -154,6 +154,7 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
     backoff->Reset();
     request->set_from_revision(response.revision());
     request->set_incarnation(response.incarnation());
+    if (options_.on_answer != nullptr) options_.on_answer(&response);
     if (see(response)) continue;
     *ended = true;
     context.TryCancel();

@@ -14,6 +14,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -46,6 +47,9 @@ struct ClientOptions {
   // counts as failed.
   absl::Duration connect_patience = absl::Seconds(1);
   bool unsynced = false;  // reads take what is not on the server's disk yet (support/unsynced.h)
+  // Gets every answer before the caller does, those of lists and watches too; output of tasks is
+  // not among them. May be null.
+  std::function<void(google::protobuf::Message*)> on_answer = nullptr;
 };
 
 // An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
@@ -82,6 +86,7 @@ class Client {
           return FromGrpcStatus(answer);
         });
     if (!status.ok()) return status;
+    if (options_.on_answer != nullptr) options_.on_answer(&response);
     return response;
   }
 

@@ -84,6 +84,7 @@ class Loading {
   }
 
   void Tasks(const Job& job) {
+    if (job.walltime_updated) status_.Update(editor_.LoadWalltime(job.id, job.walltime));
     status_.Update(
         editor_.LoadJobStatus(job.id, job.status, job.priority, job.labels, job.revision));
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {

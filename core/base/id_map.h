@@ -10,6 +10,7 @@
 #ifndef BERTH_CORE_BASE_ID_MAP_H_
 #define BERTH_CORE_BASE_ID_MAP_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -98,6 +99,25 @@ class IdMap {
       }
     }
     return std::nullopt;
+  }
+
+  // Likewise the last present id that is <= `from`.
+  std::optional<IdType> NextBackFrom(IdType from) const {
+    size_t chunk = std::min<size_t>(from.value / kChunk, chunks_.size());
+    size_t slots = from.value % kChunk + 1;  // of that chunk, those before this one
+    if (chunk == chunks_.size()) slots = 0;
+    while (true) {
+      if (slots > 0 && chunks_[chunk] != nullptr) {
+        for (; slots > 0; --slots) {
+          if (chunks_[chunk]->slots[slots - 1].has_value()) {
+            return IdType{static_cast<typename IdType::Value>(chunk * kChunk + slots - 1)};
+          }
+        }
+      }
+      if (chunk == 0) return std::nullopt;
+      --chunk;
+      slots = kChunk;
+    }
   }
 
   // Calls visit(id, value) in id order. The map must not change meanwhile.

@@ -5,6 +5,7 @@
 #include "core/model/finished_run.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
+#include "core/model/transitions.h"
 
 namespace berth::apply_internal {
 namespace {
@@ -187,6 +188,34 @@ absl::Status CheckActive(const ClusterState& state, JobId id) {
   return Refused(NameOf(*job), " has ended: ", NameOf(job->status.state));
 }
 
+// It may be longer or shorter, but not so short that the job would have run too long already.
+absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
+  if (!event.walltime.has_value()) return absl::OkStatus();
+  if (*event.walltime <= absl::ZeroDuration()) {
+    return Invalid(NameOf(job), ": a walltime must be more than 0");
+  }
+  if (Ended(job.status.state)) {
+    return Refused(NameOf(job), " has ended: ", NameOf(job.status.state));
+  }
+  if (job.status.state != JobState::kRunning || job.status.start + *event.walltime > now) {
+    return absl::OkStatus();
+  }
+  return Refused(NameOf(job),
+                 " has run longer than that: ", absl::FormatDuration(now - job.status.start));
+}
+
+// Nobody knows whether they still run: they count as ended because somebody said so.
+void EndLostTasks(StateEditor& editor, const Job& job, Time now) {
+  for (uint32_t index = 0; index < job.tasks.size(); ++index) {
+    const Task& task = job.tasks[index];
+    if (task.state != TaskState::kLost) continue;
+    const Task released = ReleasedTask(task, /*requeue=*/false, now);
+    editor.SetTask({job.id, index}, GoneTask(released, EndCause::kNodeLost, now));
+    editor.SetTaskMessage({job.id, index},
+                          "ended by force while its node was silent; it may still run there");
+  }
+}
+
 }  // namespace
 
 absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now) {
@@ -195,10 +224,12 @@ absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now)
   return absl::OkStatus();
 }
 
-absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time) {
+absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time now) {
   const Job* job = state.jobs().Find(event.id);
   if (job == nullptr) return NotFound("no job ", event.id.value);
+  if (auto status = CheckWalltime(*job, event, now); !status.ok()) return status;
   StateEditor editor(state);
+  if (event.walltime.has_value()) editor.SetJobWalltime(event.id, *event.walltime);
   if (event.priority != job->priority) editor.SetJobPriority(event.id, event.priority);
   editor.SetJobLabels(event.id, event.labels);
   return absl::OkStatus();
@@ -206,13 +237,17 @@ absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time) {
 
 // Both requests are recorded; what follows from them the lifecycle stage decides. Asking twice
 // changes nothing.
-absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time) {
+absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time now) {
   if (auto status = CheckActive(state, event.id); !status.ok()) return status;
   JobStatus status = state.jobs().At(event.id).status;
-  if (status.cancelled) return absl::OkStatus();
+  const bool force = event.force && !status.forced;
+  if (status.cancelled && !force) return absl::OkStatus();
   status.cancelled = true;
+  status.forced = status.forced || event.force;
   status.message = event.reason;
-  StateEditor(state).SetJobStatus(event.id, std::move(status));
+  StateEditor editor(state);
+  editor.SetJobStatus(event.id, std::move(status));
+  if (force) EndLostTasks(editor, state.jobs().At(event.id), now);
   return absl::OkStatus();
 }
 
@@ -247,7 +282,7 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   const Job& job = state.jobs().At(event.job);
   const JobStatus& value = event.status;
   if (value.starts != job.status.starts || value.suspended != job.status.suspended ||
-      value.cancelled != job.status.cancelled) {
+      value.cancelled != job.status.cancelled || value.forced != job.status.forced) {
     return Refused(NameOf(job), ": starts, suspended and cancelled have events of their own");
   }
   if (Ended(value.state) && job.occupying > 0) {

@@ -83,10 +83,12 @@ struct JobUpdated {
   JobId id;
   int32_t priority = 0;
   std::map<std::string, std::string> labels;
+  std::optional<Duration> walltime = std::nullopt;  // as before; may not be used up already
 };
 struct JobCancelled {
   JobId id;
   std::string reason;
+  bool force = false;  // nothing is waited for: its tasks on silent nodes have ended
 };
 struct JobSuspended {
   JobId id;

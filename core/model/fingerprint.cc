@@ -226,6 +226,7 @@ void AddStatus(Hasher& h, const JobStatus& status) {
   h.Add(status.state).Add(status.outcome).Add(status.retries).Add(status.starts).Add(status.start);
   h.Add(status.bound);
   h.Add(status.end).Add(status.hold_until).Add(status.suspended).Add(status.cancelled);
+  h.Add(status.forced);
   h.Add(status.evictions).Add(status.eviction.time).Add(status.eviction.reason);
   h.Add(status.eviction.beneficiary).Add(status.eviction.tasks);
   h.Add(absl::string_view(status.eviction.detail));

@@ -315,6 +315,7 @@ struct JobStatus {
   Time hold_until = absl::InfinitePast();  // retry back-off
   bool suspended = false;                  // the user's hold
   bool cancelled = false;                  // the user's wish; `message` is the reason given
+  bool forced = false;                     // likewise, by force: what runs is killed without grace
   std::string message;
   std::vector<DelayedAction> delayed;
   uint32_t evictions = 0;  // so far
@@ -379,6 +380,7 @@ struct Job {
   // planning does not know that it can never fit (PendingClass::never).
   bool wanting = false;
   bool class_remembered = false;  // by the editor that is planning
+  bool walltime_updated = false;  // a fact: it is not the one that was submitted
   ClassId pending_class;          // 0 = asks for nothing now
   int32_t occupying = 0;          // tasks
   int32_t leaving = 0;            // of these: being released, without a place to move to

@@ -85,6 +85,8 @@ class StateEditor {
   // Without places: none.
   void SetReservation(JobId id, Reservation reservation);
   void SetJobPriority(JobId id, int32_t priority);
+  // Updated by the user: not the one that was submitted.
+  void SetJobWalltime(JobId id, Duration walltime);
   void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
   // The id must be absent; next_job_id moves past it. Its kinds must have room
   // (Interner::CanAddKinds).
@@ -206,6 +208,8 @@ class StateEditor {
   // In order of their numbers.
   absl::Status LoadRun(RunId id, FinishedRun run);
   // `priority` and `labels` as last updated.
+  // Before its status, where the walltime was updated.
+  absl::Status LoadWalltime(JobId id, Duration walltime);
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                              std::map<std::string, std::string> labels, uint64_t revision);
   // After the job and the nodes.

@@ -87,4 +87,17 @@ void StateEditor::ForgetVerdicts() {
   state_.free_.ClearMarks();
 }
 
+// Whoever waits for the job's end must learn of another one, and the job may fit otherwise.
+void StateEditor::SetJobWalltime(JobId id, Duration walltime) {
+  Job& job = state_.jobs_.At(id);
+  const bool listed = job.occupying > 0;
+  if (listed) ListEnd(job, PlannedEnd(job), absl::InfiniteFuture());
+  job.walltime = walltime;
+  job.walltime_updated = true;
+  if (listed) ListEnd(job, absl::InfiniteFuture(), PlannedEnd(job));
+  Touch(id);
+  MarkJob(id);
+  if (facts() && listed) state_.pending_.ReopenAll();
+}
+
 }  // namespace berth

@@ -193,6 +193,16 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
   return absl::OkStatus();
 }
 
+absl::Status StateEditor::LoadWalltime(JobId id, Duration walltime) {
+  if (state_.jobs_.Find(id) == nullptr) return Unknown("walltime of job", id.value, "no such job");
+  if (walltime <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("walltime of job ", id.value, " is not above 0"));
+  }
+  SetJobWalltime(id, walltime);
+  return absl::OkStatus();
+}
+
 absl::Status StateEditor::LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                                         std::map<std::string, std::string> labels,
                                         uint64_t revision) {

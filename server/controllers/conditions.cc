@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/validation/text.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -42,7 +43,7 @@ std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeCondition
     if (!cordon || (wish.cordoned && !(drain && !wish.draining))) continue;
     wish.cordoned = true;
     wish.draining = drain;
-    wish.reason = absl::StrCat(kByAgent, condition.name(), ": ", condition.message());
+    wish.reason = absl::StrCat(kByAgent, condition.name(), ": ", Visible(condition.message()));
   }
   if (for_refusals && !wish.cordoned) return std::nullopt;  // not the agent's to take back
   if (wish.cordoned == now.cordoned && wish.draining == now.draining &&

@@ -54,7 +54,9 @@ void Dispatcher::SendNow(const LaunchOrder& order) {
     }
   }
   Count(order.kind);
-  gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold));
+  const absl::Duration greatest_grace =
+      defaults_ == nullptr ? absl::InfiniteDuration() : defaults_->Get().greatest_kill_grace;
+  gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold, greatest_grace));
 }
 
 void Dispatcher::Count(OrderKind kind) {

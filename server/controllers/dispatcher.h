@@ -20,7 +20,9 @@
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/launch.h"
+#include "server/convert_job.h"
 #include "server/histogram.h"
+#include "server/live.h"
 #include "server/turn.h"
 #include "storage/store.h"
 #include "support/clock.h"
@@ -42,6 +44,8 @@ class Dispatcher final : public TurnObserver {
   Dispatcher(const Store* store, Executor* executor, Clock* clock = &SystemClock());
   // Before the first turn.
   void SetGateway(AgentGateway* gateway) { gateway_ = gateway; }
+  // Likewise; null: any grace that a job was accepted with. Outlives the dispatcher.
+  void SetDefaults(const Live<JobDefaults>* defaults) { defaults_ = defaults; }
 
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
@@ -63,6 +67,7 @@ class Dispatcher final : public TurnObserver {
   Executor* const executor_;
   Clock* const clock_;
   AgentGateway* gateway_ = nullptr;
+  const Live<JobDefaults>* defaults_ = nullptr;
   ColdCache cache_;
   JobId parsed_job_;  // executor only, both
   v1::JobSpec parsed_;

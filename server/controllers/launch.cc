@@ -1,5 +1,6 @@
 #include "server/controllers/launch.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -48,7 +49,6 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->mutable_memory_nodes()->Assign(order.near.memory_nodes.begin(),
                                          order.near.memory_nodes.end());
   launch->set_fence(job.fence);
-  ToProto(job.kill_grace, launch->mutable_kill_grace());
   if (job.walltime != absl::InfiniteDuration()) {
     ToProto(job.walltime, launch->mutable_walltime());
   }
@@ -62,13 +62,16 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_run_as(cold.run_as());
 }
 
-void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prepare* prepare) {
+void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration greatest_grace,
+                v1::Prepare* prepare) {
   uint32_t first_task = 0;
   for (uint32_t g = 0; g < order.group; ++g) {
     first_task += static_cast<uint32_t>(order.job->group_sizes[g]);
   }
   SetKey(order, prepare->mutable_key());
   SetLaunch(order, cold, first_task, prepare->mutable_launch());
+  ToProto(std::min(order.job->kill_grace, greatest_grace),
+          prepare->mutable_launch()->mutable_kill_grace());
   prepare->set_start_at_once(order.job->task_count == 1);
   prepare->set_reserve_port(order.job->ranks.tasks[order.task].rank == 0);
 }
@@ -82,15 +85,23 @@ void SetStart(const LaunchOrder& order, v1::Start* start) {
   start->mutable_node_addresses()->Assign(job.node_addresses.begin(), job.node_addresses.end());
 }
 
-void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, v1::Kill* kill) {
+void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration greatest_grace,
+             v1::Kill* kill) {
   SetKey(order, kill->mutable_key());
-  ToProto(order.job->kill_grace, kill->mutable_grace());
+  if (order.job->forced) {
+    ToProto(absl::ZeroDuration(), kill->mutable_grace());
+    kill->set_signal("SIGKILL");
+    kill->set_reason("the job was cancelled by force");
+    return;
+  }
+  ToProto(std::min(order.job->kill_grace, greatest_grace), kill->mutable_grace());
   kill->set_signal(cold.kill_signal());
   kill->set_reason(absl::StrCat(ReleaseReasonText(order.reason), order.detail));
   if (!IsEviction(order.reason)) return;
   const v1::CheckpointPolicy& checkpoint = cold.checkpoint();
   if (!checkpoint.signal().empty()) kill->set_signal(checkpoint.signal());
-  if (checkpoint.has_grace()) *kill->mutable_grace() = checkpoint.grace();
+  if (!checkpoint.has_grace()) return;
+  ToProto(std::min(DurationFrom(checkpoint.grace()), greatest_grace), kill->mutable_grace());
 }
 
 }  // namespace
@@ -107,6 +118,19 @@ void LaunchCapture::Add(const Event& event) {
   } else if (const auto* released = std::get_if<TasksReleased>(&event.body)) {
     const Job& job = state_.jobs().At(released->job);
     for (uint32_t task : released->tasks) AddTask(OrderKind::kKill, job, task, released->reason);
+  } else if (const auto* cancelled = std::get_if<JobCancelled>(&event.body)) {
+    if (cancelled->force) AddForced(cancelled->id);
+  }
+}
+
+// What was told to stop before has its grace taken away; the rest is released by the lifecycle. The
+// job may have ended, and be deleted, in the same turn.
+void LaunchCapture::AddForced(JobId id) {
+  const Job* job = state_.jobs().Find(id);
+  if (job == nullptr) return;
+  for (uint32_t task = 0; task < job->tasks.size(); ++task) {
+    if (job->tasks[task].state != TaskState::kReleasing) continue;
+    AddTask(OrderKind::kKill, *job, task, ReleaseReason::kCancelled);
   }
 }
 
@@ -210,6 +234,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
   }
   shared->fence = job.on_node_loss == NodeLossPolicy::kFence;
   shared->kill_grace = job.kill_grace;
+  shared->forced = job.status.forced;
   shared->walltime = job.walltime;
   shared->restart_count = job.status.starts == 0 ? 0 : static_cast<int32_t>(job.status.starts - 1);
   shared->task_count = job.tasks.size();
@@ -226,17 +251,18 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
   return known = std::move(shared);
 }
 
-v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold) {
+v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
+                            absl::Duration greatest_grace) {
   v1::ServerMessage message;
   switch (order.kind) {
     case OrderKind::kPrepare:
-      SetPrepare(order, cold, message.mutable_prepare());
+      SetPrepare(order, cold, greatest_grace, message.mutable_prepare());
       break;
     case OrderKind::kStart:
       SetStart(order, message.mutable_start());
       break;
     case OrderKind::kKill:
-      SetKill(order, cold, message.mutable_kill());
+      SetKill(order, cold, greatest_grace, message.mutable_kill());
       break;
   }
   return message;

@@ -27,6 +27,7 @@ struct LaunchJob {
   std::vector<int32_t> group_sizes;
   bool fence = true;
   absl::Duration kill_grace, walltime;
+  bool forced = false;  // cancelled by force: no grace
   int32_t restart_count = 0;
   size_t task_count = 0;
   Ranks ranks;
@@ -71,6 +72,7 @@ class LaunchCapture {
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
  private:
+  void AddForced(JobId id);
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
   std::string EvictionDetail(const Job& job) const;
   HostUse UseOf(TaskKey key) const;
@@ -87,8 +89,10 @@ class LaunchCapture {
   std::vector<LaunchOrder> orders_;
 };
 
-// The message, with what the cold part of the job adds (command, environment, signal).
-v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold);
+// The message, with what the cold part of the job adds (command, environment, signal). No grace in
+// it is longer than `greatest_grace`.
+v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
+                            absl::Duration greatest_grace = absl::InfiniteDuration());
 
 // Why a task that is being released is: as its job tells.
 ReleaseReason ReasonByState(const Job& job, const Task& task);

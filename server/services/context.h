@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
 #include "server/convert_job.h"
+#include "server/convert_values.h"
 #include "server/live.h"
 #include "server/loop.h"
 #include "server/read_view.h"
@@ -55,6 +56,13 @@ struct ServiceContext {
   config::v1::Limits limits;         // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
+
+  // With what a reload has changed of them.
+  config::v1::Limits LimitsNow() const {
+    config::v1::Limits now = limits;
+    ToProto(defaults->Get().greatest_kill_grace, now.mutable_kill_grace());
+    return now;
+  }
 };
 
 // A write: `change` runs on the loop thread. If it returns OK the call is answered once the turn is

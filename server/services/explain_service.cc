@@ -90,7 +90,7 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
   *submit->add_jobs() = request->job();
   ReadView view(*context_.loop);
   if (absl::Status status =
-          CheckSubmission(view, *submit, context_.limits, context_.store->Format());
+          CheckSubmission(view, *submit, context_.LimitsNow(), context_.store->Format());
       !status.ok()) {
     reply.Finish(AsFieldsOfJob(status));
     return reactor;

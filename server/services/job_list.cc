@@ -1,11 +1,17 @@
 #include "server/services/job_list.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/convert_job.h"
+#include "server/convert_values.h"
 #include "server/request_table.h"
+#include "server/services/job_filter.h"
 #include "server/services/paging.h"
 #include "server/validation/findings.h"
 #include "server/validation/text.h"
@@ -14,64 +20,131 @@
 namespace berth {
 namespace {
 
-absl::Status ValidateFilter(const v1::JobFilter& filter) {
-  Findings findings;
-  const FieldPath root;
-  const FieldPath path(root, "filter");
-  for (int i = 0; i < filter.states_size(); ++i) {
-    CheckEnum({path, "states", i}, filter.states(i), findings);
-  }
-  if (!filter.queue().empty()) CheckDnsLabel({path, "queue"}, filter.queue(), findings);
-  CheckLabels(path, "labels", filter.labels(), findings);
-  return findings.ToStatus();
+absl::Status NoSuchNode(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
 }
 
-bool HasLabels(const Job& job, const v1::JobFilter& filter) {
-  for (const auto& [key, value] : filter.labels()) {
-    const auto found = job.labels.find(key);
-    if (found == job.labels.end() || found->second != value) return false;
-  }
-  return true;
-}
+// Where a list stands between two steps. Ids are given out in the order of submission.
+class Cursor {
+ public:
+  // `seen`: the last job of the page before; 0 begins. Jobs that are submitted later have greater
+  // ids: they come last, or, newest first, never.
+  Cursor(bool newest_first, uint64_t seen) : newest_first_(newest_first), seen_(seen) {}
 
-bool Matches(const ClusterState& state, const Job& job, const v1::JobFilter& filter) {
-  if (filter.active_only() && Ended(job.status.state)) return false;
-  if (!filter.states().empty() &&
-      std::find(filter.states().begin(), filter.states().end(), JobStateToApi(job.status.state)) ==
-          filter.states().end()) {
-    return false;
+  // The next job, not yet looked at; nullopt at the end.
+  std::optional<JobId> Next(const ClusterState& state) const {
+    if (!newest_first_) return state.jobs().NextFrom(JobId{seen_ + 1});
+    if (seen_ == 0) return state.jobs().NextBackFrom(state.next_job_id());
+    return state.jobs().NextBackFrom(JobId{seen_ - 1});
   }
-  if (!filter.queue().empty() && state.queues().At(job.queue).spec.name != filter.queue()) {
-    return false;
+  // The same of jobs in order of id.
+  std::optional<JobId> NextOf(const std::set<JobId>& jobs) const {
+    if (!newest_first_) {
+      const auto found = jobs.upper_bound(JobId{seen_});
+      return found == jobs.end() ? std::nullopt : std::optional<JobId>(*found);
+    }
+    const auto found = seen_ == 0 ? jobs.end() : jobs.lower_bound(JobId{seen_});
+    return found == jobs.begin() ? std::nullopt : std::optional<JobId>(*std::prev(found));
   }
-  return HasLabels(job, filter);
-}
+  void See(JobId id) {
+    seen_ = id.value;
+    ++looked_at_;
+  }
+  uint64_t seen() const { return seen_; }
+  size_t looked_at() const { return looked_at_; }
 
-// Where a list stands between two steps.
-struct Cursor {
-  JobId next;  // first job not yet looked at
-  size_t looked_at = 0;
-  bool at_end = false;
+ private:
+  const bool newest_first_;
+  uint64_t seen_;
+  size_t looked_at_ = 0;
 };
 
+std::set<JobId> JobsOn(const Node& node) {
+  std::set<JobId> jobs;
+  for (const TaskKey& key : node.tasks) jobs.insert(key.job);
+  return jobs;
+}
+
+enum class Progress { kMore, kPageFull, kAtEnd, kNoNode };
+
 // One step: looks at some jobs and renders those that match.
-void AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest& request, int page_size,
-             Cursor& cursor, v1::ListJobsResponse& response) {
+Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest& request,
+                 int page_size, Cursor& cursor, v1::ListJobsResponse& response) {
+  const v1::JobFilter& filter = request.filter();
+  std::set<JobId> on_node;
+  if (!filter.node().empty()) {
+    const Node* node = state.FindNode(filter.node());
+    if (node == nullptr) return Progress::kNoNode;
+    on_node = JobsOn(*node);
+  }
+  const JobMatcher matches(state, filter);
   size_t rendered = 0;
   for (size_t row = 0; row < kMaxRowsPerStep && rendered < kMaxRenderedPerStep; ++row) {
-    const std::optional<JobId> id = state.jobs().NextFrom(cursor.next);
-    if (!id.has_value()) {
-      cursor.at_end = true;
-      return;
-    }
-    if (response.jobs_size() == page_size) return;  // there is more: a token is due
-    cursor.next = {id->value + 1};
-    ++cursor.looked_at;
+    const std::optional<JobId> id =
+        filter.node().empty() ? cursor.Next(state) : cursor.NextOf(on_node);
+    if (!id.has_value()) return Progress::kAtEnd;
+    if (response.jobs_size() == page_size) return Progress::kPageFull;
+    cursor.See(*id);
     const Job& job = state.jobs().At(*id);
-    if (!Matches(state, job, request.filter())) continue;
+    if (!matches(job)) continue;
     RenderJob(state, job, now, response.add_jobs());
     ++rendered;
   }
+  return Progress::kMore;
+}
+
+// A task as a key of a page.
+constexpr uint64_t kTaskBits = 16;
+static_assert(kMaxTasksPerJob <= 1 << kTaskBits);
+
+uint64_t KeyOfTask(TaskKey key) { return (key.job.value << kTaskBits) + key.task + 1; }
+
+std::vector<TaskKey> TasksOn(const Node& node, const Job* job, uint64_t after) {
+  std::vector<TaskKey> tasks;
+  for (const TaskKey& key : node.tasks) {
+    if (job != nullptr && key.job != job->id) continue;
+    if (KeyOfTask(key) > after) tasks.push_back(key);
+  }
+  std::sort(tasks.begin(), tasks.end());
+  return tasks;
+}
+
+// At most 4,096 live on a node, and a page holds at most kMaxPageSize.
+void AddTasksOn(const ClusterState& state, const Node& node, const Job* job, const Page& page,
+                const std::string& scope, v1::ListTasksResponse& response) {
+  const std::vector<TaskKey> tasks = TasksOn(node, job, PageKeyId(page.after));
+  const size_t end = std::min(tasks.size(), static_cast<size_t>(page.size));
+  for (size_t i = 0; i < end; ++i) {
+    RenderTask(state, state.jobs().At(tasks[i].job), tasks[i].task, response.add_tasks());
+  }
+  if (end < tasks.size()) {
+    response.set_next_page_token(PageToken(PageKey(KeyOfTask(tasks[end - 1])), scope));
+  }
+}
+
+void AddTasksOf(const ClusterState& state, const Job& job, const Page& page,
+                const std::string& scope, v1::ListTasksResponse& response) {
+  const uint64_t first = PageKeyId(page.after);  // tasks already told
+  const uint64_t end =
+      std::min<uint64_t>(job.tasks.size(), first + static_cast<uint64_t>(page.size));
+  for (uint64_t i = first; i < end; ++i) {
+    RenderTask(state, job, static_cast<uint32_t>(i), response.add_tasks());
+  }
+  if (end < job.tasks.size()) response.set_next_page_token(PageToken(PageKey(end), scope));
+}
+
+absl::Status CheckTaskList(const v1::ListTasksRequest& request) {
+  if (!request.job().empty() || !request.node().empty()) return absl::OkStatus();
+  Findings findings;
+  const FieldPath root;
+  findings.Invalid({root, "job"}, "required, unless node is given");
+  return findings.ToStatus();
+}
+
+std::string TaskScope(const v1::ListTasksRequest& request) {
+  const std::string job = absl::StrCat("tasks/", request.job());
+  return FingerprintOf(request.node().empty() ? job : absl::StrCat(job, "/", request.node()),
+                       v1::JobFilter());
 }
 
 }  // namespace
@@ -82,39 +155,41 @@ absl::Status NoSuchJob(absl::string_view name) {
 
 absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
                       v1::ListJobsResponse& response) {
-  if (absl::Status status = ValidateFilter(request.filter()); !status.ok()) return status;
-  const std::string scope = FingerprintOf("jobs", request.filter());
+  if (absl::Status status = ValidateJobList(request); !status.ok()) return status;
+  const bool newest_first = request.order() == v1::ListJobsRequest::NEWEST_FIRST;
+  const std::string scope = FingerprintOf(newest_first ? "jobs/newest" : "jobs", request.filter());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
-  Cursor cursor{JobId{PageKeyId(page->after) + 1}};
-  const int size = page->size;
-  do {
-    view.Step([&](const ClusterState& state) {
-      AddJobs(state, now, request, size, cursor, response);
-      return 0;
+  Cursor cursor(newest_first, PageKeyId(page->after));
+  Progress progress = Progress::kMore;
+  while (progress == Progress::kMore && cursor.looked_at() < kMaxRowsPerCall) {
+    progress = view.Step([&](const ClusterState& state) {
+      return AddJobs(state, now, request, page->size, cursor, response);
     });
-  } while (!cursor.at_end && response.jobs_size() < size && cursor.looked_at < kMaxRowsPerCall);
-  if (!cursor.at_end) {
-    response.set_next_page_token(PageToken(PageKey(cursor.next.value - 1), scope));
+  }
+  if (progress == Progress::kNoNode) return NoSuchNode(request.filter().node());
+  if (progress != Progress::kAtEnd) {
+    response.set_next_page_token(PageToken(PageKey(cursor.seen()), scope));
   }
   return absl::OkStatus();
 }
 
 absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,
                        v1::ListTasksResponse& response) {
-  const std::string scope = FingerprintOf(absl::StrCat("tasks/", request.job()), v1::JobFilter());
+  if (absl::Status status = CheckTaskList(request); !status.ok()) return status;
+  const std::string scope = TaskScope(request);
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
-  const uint64_t first = PageKeyId(page->after);  // tasks already told
   return view.Step([&](const ClusterState& state) {
-    const Job* job = state.FindJob(request.job());
-    if (job == nullptr) return NoSuchJob(request.job());
-    const uint64_t end =
-        std::min<uint64_t>(job->tasks.size(), first + static_cast<uint64_t>(page->size));
-    for (uint64_t i = first; i < end; ++i) {
-      RenderTask(state, *job, static_cast<uint32_t>(i), response.add_tasks());
+    const Job* job = request.job().empty() ? nullptr : state.FindJob(request.job());
+    if (job == nullptr && !request.job().empty()) return NoSuchJob(request.job());
+    if (request.node().empty()) {
+      AddTasksOf(state, *job, *page, scope, response);
+      return absl::OkStatus();
     }
-    if (end < job->tasks.size()) response.set_next_page_token(PageToken(PageKey(end), scope));
+    const Node* node = state.FindNode(request.node());
+    if (node == nullptr) return NoSuchNode(request.node());
+    AddTasksOn(state, *node, job, *page, scope, response);
     return absl::OkStatus();
   });
 }

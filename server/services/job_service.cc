@@ -67,16 +67,31 @@ MaybeEvent Told(const char* what, const Job& job, const std::string& by, const s
   return event;
 }
 
+Duration WalltimeOf(const v1::JobSpec& spec) {
+  return spec.has_walltime() ? DurationFrom(spec.walltime()) : absl::InfiniteDuration();
+}
+
 MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
                   const v1::UpdateJobRequest& request) {
   absl::Status current = edits.CheckEtag(turn, ObjectName(job), job.revision, request.job().etag());
   if (!current.ok()) return current;
   JobUpdated update{job.id, job.priority, job.labels};
+  std::optional<Duration> walltime;
   for (const std::string& path : request.update_mask().paths()) {
+    if (path == "spec.walltime") walltime = WalltimeOf(request.job().spec());
     if (path == "spec.priority") update.priority = request.job().spec().priority();
     if (path == "spec.labels") update.labels = LabelsFrom(request.job().spec().labels());
   }
-  if (update.priority == job.priority && update.labels == job.labels) return std::nullopt;
+  if (walltime.has_value() && *walltime != job.walltime) {
+    if (absl::Status status = CheckWalltime(job, *walltime, turn.now()); !status.ok()) {
+      return status;
+    }
+    update.walltime = walltime;
+  }
+  if (update.priority == job.priority && update.labels == job.labels &&
+      !update.walltime.has_value()) {
+    return std::nullopt;
+  }
   return std::optional<EventBody>(std::move(update));
 }
 
@@ -118,7 +133,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
   if (absl::Status status =
-          CheckSubmission(view, *request, context_.limits, context_.store->Format());
+          CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format());
       !status.ok()) {
     reply.Finish(status);
     return reactor;
@@ -224,9 +239,9 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request, by = CallerOf(*context)](Turn&, const Job& job) {
+            [request, by = CallerOf(*context), who = IdentityOf(*context)](Turn&, const Job& job) {
               return Told("job cancelled", job, by, request->reason(),
-                          CancelOf(job, request->reason()));
+                          CancelOf(job, *request, who));
             });
   return reactor;
 }

@@ -1,6 +1,7 @@
 #include "server/validation/findings.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/validation/text.h"
 
 namespace berth {
 
@@ -9,7 +10,7 @@ std::string FieldPath::ToString() const {
   std::string path = parent_->ToString();
   absl::StrAppend(&path, path.empty() ? "" : ".", field_);
   if (index_ >= 0) absl::StrAppend(&path, "[", index_, "]");
-  if (has_key_) absl::StrAppend(&path, "[\"", key_, "\"]");
+  if (has_key_) absl::StrAppend(&path, "[", Quoted(key_), "]");
   return path;
 }
 

@@ -9,6 +9,7 @@
 #include "core/model/device_topology.h"
 #include "core/model/resources.h"
 #include "server/validation/findings.h"
+#include "server/validation/one_line.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
@@ -20,7 +21,7 @@ void CheckText(const FieldPath& path, absl::string_view text, bool required, siz
                Findings& findings) {
   if (required && text.empty()) findings.Invalid(path, "is missing");
   if (text.size() > most) findings.Invalid(path, absl::StrCat("has more than ", most, " bytes"));
-  CheckNoNul(path, text, findings);
+  CheckOneLine(path, text, findings);
 }
 
 void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& findings) {

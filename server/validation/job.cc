@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert_job.h"
+#include "server/convert_values.h"
 #include "server/validation/graph.h"
 #include "server/validation/group.h"
 #include "server/validation/resources.h"
@@ -36,7 +37,20 @@ void RefuseOutputFields(const FieldPath& path, const v1::Job& job, Findings& fin
   if (!job.etag().empty()) findings.Invalid({path, "etag"}, kOutputOnly);
 }
 
-void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+// A grace that a job asks for: at most `most`, and what the operator allows.
+void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
+                const config::v1::Limits& limits, Findings& findings) {
+  const absl::Duration allowed = limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
+  if (DurationFrom(grace) <= allowed || DurationFrom(grace) > most) {
+    return CheckDuration(path, grace, kZero, most, findings);
+  }
+  findings.Invalid(path, absl::StrCat("at most ", absl::FormatDuration(allowed),
+                                      " here (the server's limits.kill_grace), is ",
+                                      absl::FormatDuration(DurationFrom(grace))));
+}
+
+void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
+                Findings& findings) {
   constexpr absl::Duration kLeast = absl::Milliseconds(1);
   if (spec.has_walltime()) {
     CheckDuration({path, "walltime"}, spec.walltime(), kLeast, kMaxDuration, findings);
@@ -46,7 +60,7 @@ void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, Findings& findin
   CheckDuration({path, "ttl_after_finished"}, spec.ttl_after_finished(), kZero, kMaxDuration,
                 findings);
   CheckDuration({path, "retry_backoff"}, spec.retry_backoff(), kZero, absl::Hours(24), findings);
-  CheckDuration({path, "kill_grace"}, spec.kill_grace(), kZero, absl::Hours(1), findings);
+  CheckGrace({path, "kill_grace"}, spec.kill_grace(), absl::Hours(1), limits, findings);
   if (spec.has_prepare_timeout()) {
     CheckDuration({path, "prepare_timeout"}, spec.prepare_timeout(), kLeast, absl::Hours(24),
                   findings);
@@ -124,12 +138,12 @@ void CheckSignal(const FieldPath& path, const std::string& signal, Findings& fin
 }
 
 void CheckCheckpoint(const FieldPath& path, const v1::CheckpointPolicy& checkpoint,
-                     Findings& findings) {
+                     const config::v1::Limits& limits, Findings& findings) {
   if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
     findings.Invalid(path, "needs some of signal, grace and interval");
   }
   CheckSignal({path, "signal"}, checkpoint.signal(), findings);
-  CheckDuration({path, "grace"}, checkpoint.grace(), kZero, absl::Hours(24), findings);
+  CheckGrace({path, "grace"}, checkpoint.grace(), kMaxKillGrace, limits, findings);
   if (checkpoint.has_interval()) {
     CheckDuration({path, "interval"}, checkpoint.interval(), absl::Milliseconds(1), kMaxDuration,
                   findings);
@@ -141,7 +155,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   const v1::JobSpec& spec = job.spec();
   if (!spec.queue().empty()) CheckDnsLabel({path, "queue"}, spec.queue(), findings);
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
-  CheckTimes(path, spec, findings);
+  CheckTimes(path, spec, limits, findings);
   CheckGroups(path, spec, limits, findings);
   CheckPolicies(path, spec.policies(), findings);
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
@@ -149,7 +163,9 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
   CheckEnum({path, "strategy"}, spec.strategy(), findings);
   CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);
-  if (spec.has_checkpoint()) CheckCheckpoint({path, "checkpoint"}, spec.checkpoint(), findings);
+  if (spec.has_checkpoint()) {
+    CheckCheckpoint({path, "checkpoint"}, spec.checkpoint(), limits, findings);
+  }
   if (!spec.user().empty() && !IsUserName(spec.user())) {
     findings.Invalid({path, "user"},
                      absl::StrCat("must be at most 128 letters, digits, '.', '_', '-', '@' and "
@@ -283,7 +299,8 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
   CheckDnsLabel({job, "name"}, request.job().name(), findings);
   const auto& paths = request.update_mask().paths();
   if (paths.empty()) {
-    findings.Invalid({root, "update_mask"}, "required: spec.priority, spec.labels or both");
+    findings.Invalid({root, "update_mask"},
+                     "required: some of spec.priority, spec.labels, spec.walltime");
   }
   for (int i = 0; i < paths.size(); ++i) {
     if (paths[i] == "spec.priority") {
@@ -291,6 +308,10 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
                  findings);
     } else if (paths[i] == "spec.labels") {
       CheckLabels(spec, "labels", request.job().spec().labels(), findings);
+    } else if (paths[i] == "spec.walltime") {
+      if (!request.job().spec().has_walltime()) continue;  // none any more
+      CheckDuration({spec, "walltime"}, request.job().spec().walltime(), absl::Milliseconds(1),
+                    kMaxDuration, findings);
     } else if (KnownField(v1::Job::descriptor(), paths[i])) {
       findings.Unbuilt({root, "update_mask"}, absl::StrCat("changing ", paths[i], " of a job"));
     } else {

@@ -1,15 +1,22 @@
 #include "server/validation/reason.h"
 
 #include "absl/strings/str_cat.h"
-#include "support/errors.h"
+#include "server/validation/findings.h"
+#include "server/validation/one_line.h"
 
 namespace berth {
 
 absl::Status ValidateReason(absl::string_view reason) {
-  if (reason.size() <= kMaxReasonBytes) return absl::OkStatus();
-  return ViolationsError(
-      absl::StatusCode::kInvalidArgument,
-      {{"reason", absl::StrCat("at most ", kMaxReasonBytes, " bytes, has ", reason.size())}});
+  Findings findings;
+  const FieldPath root;
+  const FieldPath path(root, "reason");
+  if (reason.size() > kMaxReasonBytes) {
+    findings.Invalid(path,
+                     absl::StrCat("at most ", kMaxReasonBytes, " bytes, has ", reason.size()));
+  } else {
+    CheckOneLine(path, reason, findings);
+  }
+  return findings.ToStatus();
 }
 
 }  // namespace berth

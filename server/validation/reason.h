@@ -7,7 +7,8 @@
 
 namespace berth {
 
-// The reason given for a cordon, a drain or a cancel: at most kMaxReasonBytes.
+// The reason given for a cordon, a drain or a cancel: at most kMaxReasonBytes, of one line
+// (CheckOneLine).
 inline constexpr size_t kMaxReasonBytes = 1024;
 absl::Status ValidateReason(absl::string_view reason);
 

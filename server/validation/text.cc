@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -105,7 +106,7 @@ bool IsGivenJobName(absl::string_view text) {
 
 std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 80;
-  const std::string escaped = absl::Utf8SafeCEscape(text.substr(0, kShown));
+  const std::string escaped = Visible(absl::Utf8SafeCEscape(text.substr(0, kShown)));
   return absl::StrCat("\"", escaped, text.size() > kShown ? "...\"" : "\"");
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
@@ -35,16 +36,22 @@ const char* Reason(int code) {
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address) {
   mg_init_library(0);
   std::unique_ptr<HttpServer> server(new HttpServer(address.substr(0, address.rfind(':'))));
-  // A scrape and a probe at a time; each request is short, and slow clients are cut.
-  std::array<const char*, 9> options = {"listening_ports",
-                                        address.c_str(),
-                                        "num_threads",
-                                        "4",
-                                        "request_timeout_ms",
-                                        "10000",
-                                        "enable_directory_listing",
-                                        "no",
-                                        nullptr};
+  const std::string threads = absl::StrCat(kHttpConnections);
+  const std::string timeout = absl::StrCat(absl::ToInt64Milliseconds(kHttpHeaderTimeout));
+  const std::string header = absl::StrCat(kHttpHeaderBytes);
+  std::array<const char*, 13> options = {"listening_ports",
+                                         address.c_str(),
+                                         "num_threads",
+                                         threads.c_str(),
+                                         "request_timeout_ms",
+                                         timeout.c_str(),
+                                         "max_request_size",
+                                         header.c_str(),
+                                         "enable_directory_listing",
+                                         "no",
+                                         "enable_keep_alive",
+                                         "no",
+                                         nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
   server->context_ = mg_start(&callbacks, server.get(), options.data());
@@ -77,12 +84,12 @@ void HttpServer::Knock() const {
   if (connection != nullptr) mg_close_connection(connection);
 }
 
-void HttpServer::SetHandler(const std::string& path, HttpHandler handler) {
+void HttpServer::SetHandler(const std::string& path, HttpHandler handler, Cost cost) {
   absl::MutexLock lock(&mutex_);
   if (handler == nullptr) {
     handlers_.erase(path);
   } else {
-    handlers_[path] = std::move(handler);
+    handlers_[path] = {std::move(handler), cost};
   }
 }
 
@@ -91,7 +98,12 @@ HttpAnswer HttpServer::Answer(const std::string& method, const std::string& path
   absl::ReaderMutexLock lock(&mutex_);
   const auto found = handlers_.find(path);
   if (found == handlers_.end()) return {404, NothingHere()};
-  return found->second();
+  const Entry& entry = found->second;
+  if (entry.cost == Cost::kLow) return entry.handler();
+  const bool free = costly_.fetch_add(1) < kHttpCostly;
+  const absl::Cleanup done = [this] { costly_.fetch_sub(1); };
+  if (!free) return {503, "busy with other requests for this; try again\n"};
+  return entry.handler();
 }
 
 std::string HttpServer::NothingHere() const {

@@ -237,9 +237,13 @@ EventBody RandomEvents::JobEvent() {
   const JobId id = AnyJob();
   switch (Up(10)) {
     case 0:
-      return JobUpdated{id, Up(3), {{"label", std::to_string(Up(3))}}};
+      return JobUpdated{
+          .id = id,
+          .priority = Up(3),
+          .labels = {{"label", std::to_string(Up(3))}},
+          .walltime = Chance(2) ? std::optional<Duration>(absl::Seconds(Up(100))) : std::nullopt};
     case 1:
-      return JobCancelled{id, "because"};
+      return JobCancelled{id, "because", Chance(3)};
     case 2:
       return JobSuspended{id, Chance(2)};
     case 3:

@@ -189,7 +189,9 @@ void Clients::CancelLater(const std::string& name) {
         name,
         [this, incarnation](const Job& job) {
           *incarnation = server_->incarnation();
-          return CancelOf(job, "simulated");
+          v1::CancelJobRequest request;
+          request.set_reason("simulated");
+          return CancelOf(job, request, "");
         },
         [this, name, incarnation](const absl::Status& status) {
           if (status.ok()) safety_->OnCancelled(name, *incarnation);

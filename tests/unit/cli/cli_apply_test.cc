@@ -221,9 +221,9 @@ TEST_CASE("apply leaves alone what is as it should be, and refuses what cannot c
   CHECK(cli.Run({"apply", "-f", file.path()}) == 0);
   CHECK(cli.out() == "job/one unchanged\n");
   CHECK(cli.Run({"apply", "-f", file.path()}) == 1);
-  CHECK(cli.err() ==
-        file.path() +
-            ":5:1: job/one exists and differs in groups; only priority and labels may change\n");
+  CHECK(cli.err() == file.path() +
+                         ":5:1: job/one exists and differs in groups; only priority, labels and "
+                         "walltime may change\n");
 }
 
 }  // namespace

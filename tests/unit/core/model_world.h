@@ -135,6 +135,7 @@ inline ClusterState Reload(const ClusterState& state) {
     status.Update(editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision, job.prediction));
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
+    if (job.walltime_updated) status.Update(editor.LoadWalltime(id, job.walltime));
     status.Update(editor.LoadJobStatus(id, job.status, job.priority, job.labels, job.revision));
     const auto reserved = state.reservations().find(id);
     if (reserved != state.reservations().end()) {

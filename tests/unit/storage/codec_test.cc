@@ -135,13 +135,18 @@ TEST_CASE("job status records round-trip") {
     const auto labels = random.Labels();
     const int32_t priority = random.Int32();
     const Reservation reservation = random.AnyReservation();
-    const std::string value = EncodeJobStatusRecord(status, priority, labels, reservation, 6);
+    std::optional<Duration> walltime;
+    if (i % 3 == 1) walltime = absl::Seconds(i);
+    if (i % 3 == 2) walltime = absl::InfiniteDuration();
+    const std::string value =
+        EncodeJobStatusRecord(status, priority, labels, reservation, 6, walltime);
     const auto back = DecodeJobStatusRecord(JobKey(JobId{8}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->status == status);
     CHECK(back->labels == labels);
     CHECK(back->priority == priority);
     CHECK(back->reservation == reservation);
+    CHECK(back->walltime == walltime);
     CHECK(back->revision == 6);
   }
 }

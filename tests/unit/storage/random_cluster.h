@@ -296,14 +296,19 @@ class RandomCluster {
     return JobSubmitted{state_.next_job_id(), spec};
   }
 
+  std::optional<Duration> AnyWalltime() {
+    if (random_.Coin()) return std::nullopt;
+    return absl::Seconds(1 + random_.Below(1000));
+  }
+
   EventBody JobRequest() {
     const Job* job = Pick(state_.jobs());
     if (job == nullptr) return NewJob();
     switch (random_.Below(8)) {
       case 0:
-        return JobUpdated{job->id, random_.Int32() % 100, random_.Labels()};
+        return JobUpdated{job->id, random_.Int32() % 100, random_.Labels(), AnyWalltime()};
       case 1:
-        return JobCancelled{job->id, random_.Text()};
+        return JobCancelled{job->id, random_.Text(), random_.Coin()};
       case 2:
         return JobSuspended{job->id, random_.Coin()};
       case 3:

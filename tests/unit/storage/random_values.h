@@ -307,6 +307,7 @@ class RandomValues {
             .hold_until = AnyTime(),
             .suspended = Coin(),
             .cancelled = Coin(),
+            .forced = Coin(),
             .message = Text(),
             .delayed = List([this] { return AnyDelayed(); }),
             .evictions = Uint32(),
@@ -388,9 +389,10 @@ class RandomValues {
       case 10:
         return JobSubmitted{job, AnyJobSpec()};
       case 11:
-        return JobUpdated{job, Int32(), Labels()};
+        return JobUpdated{job, Int32(), Labels(),
+                          Coin() ? std::optional<Duration>(AnyDuration()) : std::nullopt};
       case 12:
-        return JobCancelled{job, Text()};
+        return JobCancelled{job, Text(), Coin()};
       case 13:
         return JobSuspended{job, Coin()};
       case 14:

@@ -1,0 +1,123 @@
+#include "server/services/job_filter.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert_job.h"
+#include "server/convert_values.h"
+#include "server/validation/findings.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+// Characters of names, and the two that stand for others.
+bool IsNamePattern(absl::string_view text) {
+  return text.size() <= kMaxNamePatternBytes && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '*' ||
+                  c == '?';
+         });
+}
+
+void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& findings) {
+  if (!filter.queue().empty()) CheckDnsLabel({path, "queue"}, filter.queue(), findings);
+  if (!filter.node().empty()) CheckDnsName({path, "node"}, filter.node(), findings);
+  if (!filter.user().empty() && !IsUserName(filter.user())) {
+    findings.Invalid({path, "user"},
+                     "must be at most 128 letters, digits, '.', '_', '-', '@' and '+'");
+  }
+  if (!IsNamePattern(filter.name_pattern())) {
+    findings.Invalid({path, "name_pattern"},
+                     absl::StrCat("must be at most ", kMaxNamePatternBytes,
+                                  " of a-z, 0-9, '-', '*' (any text) and '?' (one character)"));
+  }
+}
+
+}  // namespace
+
+absl::Status ValidateJobList(const v1::ListJobsRequest& request) {
+  Findings findings;
+  const FieldPath root;
+  const FieldPath path(root, "filter");
+  const v1::JobFilter& filter = request.filter();
+  for (int i = 0; i < filter.states_size(); ++i) {
+    CheckEnum({path, "states", i}, filter.states(i), findings);
+  }
+  CheckNames(path, filter, findings);
+  CheckLabels(path, "labels", filter.labels(), findings);
+  if (filter.active_only() && filter.ended_only()) {
+    findings.Invalid({path, "ended_only"}, "not together with active_only");
+  }
+  if (filter.has_submitted_after()) {
+    CheckTimestamp({path, "submitted_after"}, filter.submitted_after(), findings);
+  }
+  if (request.order() != v1::ListJobsRequest::ORDER_UNSPECIFIED) {
+    CheckEnum({root, "order"}, request.order(), findings);
+  }
+  return findings.ToStatus();
+}
+
+JobMatcher::JobMatcher(const ClusterState& state, const v1::JobFilter& filter)
+    : state_(state), filter_(filter) {
+  if (!filter.queue().empty()) queue_ = state.FindQueue(filter.queue());
+  if (filter.has_submitted_after()) submitted_after_ = TimeFrom(filter.submitted_after());
+}
+
+bool JobMatcher::operator()(const Job& job) const {
+  const bool ended = Ended(job.status.state);
+  if ((filter_.active_only() && ended) || (filter_.ended_only() && !ended)) return false;
+  const auto& states = filter_.states();
+  if (!states.empty() &&
+      std::find(states.begin(), states.end(), JobStateToApi(job.status.state)) == states.end()) {
+    return false;
+  }
+  if (!filter_.queue().empty() && !InQueue(job)) return false;
+  if (!filter_.user().empty() && job.user != filter_.user()) return false;
+  if (job.submit < submitted_after_) return false;
+  if (!filter_.name_pattern().empty() && !MatchesPattern(job.name, filter_.name_pattern())) {
+    return false;
+  }
+  return HasLabels(job);
+}
+
+bool JobMatcher::InQueue(const Job& job) const {
+  if (queue_ == nullptr) return false;
+  for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
+    if (id == queue_->id) return true;
+    if (id == kRootQueue) return false;
+  }
+}
+
+bool JobMatcher::HasLabels(const Job& job) const {
+  for (const auto& [key, value] : filter_.labels()) {
+    const auto found = job.labels.find(key);
+    if (found == job.labels.end() || found->second != value) return false;
+  }
+  return true;
+}
+
+// On a mismatch the latest '*' takes one byte more; earlier ones never need to.
+bool MatchesPattern(absl::string_view text, absl::string_view pattern) {
+  size_t at = 0, p = 0;
+  size_t star = absl::string_view::npos, taken = 0;  // the latest '*', and where its text ends
+  while (at < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = at;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[at])) {
+      ++p;
+      ++at;
+    } else if (star != absl::string_view::npos) {
+      p = star + 1;
+      at = ++taken;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace berth

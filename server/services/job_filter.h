@@ -1,0 +1,42 @@
+// Which jobs a list asks for.
+#ifndef BERTH_SERVER_SERVICES_JOB_FILTER_H_
+#define BERTH_SERVER_SERVICES_JOB_FILTER_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "berth/v1/job.pb.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxNamePatternBytes = 128;
+
+// INVALID_ARGUMENT with every violation of filter and order.
+absl::Status ValidateJobList(const v1::ListJobsRequest& request);
+
+// All of a filter but its node. For one step under the reader lock: both outlive the matcher.
+class JobMatcher {
+ public:
+  JobMatcher(const ClusterState& state, const v1::JobFilter& filter);
+  // O(length of name and pattern + labels asked for).
+  bool operator()(const Job& job) const;
+
+ private:
+  bool InQueue(const Job& job) const;
+  bool HasLabels(const Job& job) const;
+
+  const ClusterState& state_;
+  const v1::JobFilter& filter_;
+  const Queue* queue_ = nullptr;  // null: none is asked for, or there is none of that name
+  Time submitted_after_ = absl::InfinitePast();
+};
+
+// The whole text; '*' in the pattern stands for any text, '?' for one byte. O(product of the
+// lengths) at worst, without recursion.
+bool MatchesPattern(absl::string_view text, absl::string_view pattern);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_SERVICES_JOB_FILTER_H_

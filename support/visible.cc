@@ -1,0 +1,83 @@
+#include "support/visible.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "support/utf8.h"
+
+namespace berth {
+namespace {
+
+struct Character {
+  uint32_t code = 0;
+  size_t bytes = 1;
+};
+
+// Of text that is UTF-8.
+Character CharacterAt(absl::string_view text, size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  uint32_t code = lead & (0xffu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  }
+  return {code, bytes};
+}
+
+bool IsInvisible(uint32_t code) {
+  if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;
+  return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+
+std::string EscapeOf(uint32_t code) {
+  if (code == '\n') return "\\n";
+  if (code == '\t') return "\\t";
+  if (code == '\r') return "\\r";
+  return code < 0x80 ? absl::StrFormat("\\x%02x", code) : absl::StrFormat("\\u%04x", code);
+}
+
+}  // namespace
+
+size_t FirstInvisible(absl::string_view text) {
+  const size_t bad = FirstBadUtf8(text);
+  const size_t end = std::min(bad, text.size());
+  for (size_t at = 0; at < end;) {
+    const Character one = CharacterAt(text, at);
+    if (IsInvisible(one.code)) return at;
+    at += one.bytes;
+  }
+  return bad;
+}
+
+std::string Visible(absl::string_view text) {
+  std::string out;
+  while (true) {
+    const size_t at = FirstInvisible(text);
+    if (at == absl::string_view::npos) break;
+    out.append(text.data(), at);
+    text.remove_prefix(at);
+    if (FirstBadUtf8(text.substr(0, 4)) == 0) {
+      absl::StrAppendFormat(&out, "\\x%02x", static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
+      continue;
+    }
+    const Character one = CharacterAt(text, 0);
+    absl::StrAppend(&out, EscapeOf(one.code));
+    text.remove_prefix(one.bytes);
+  }
+  out.append(text.data(), text.size());
+  return out;
+}
+
+std::string Shortened(absl::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  size_t end = max_bytes - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
+}  // namespace berth

@@ -1,0 +1,14 @@
+// Visible() for a whole message.
+#ifndef BERTH_SUPPORT_VISIBLE_MESSAGE_H_
+#define BERTH_SUPPORT_VISIBLE_MESSAGE_H_
+
+#include "google/protobuf/message.h"
+
+namespace berth {
+
+// Every `string` in it, keys of maps and messages inside included; `bytes` stay as they are.
+void MakeVisible(google::protobuf::Message* message);
+
+}  // namespace berth
+
+#endif  // BERTH_SUPPORT_VISIBLE_MESSAGE_H_
