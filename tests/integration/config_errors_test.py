@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Configuration that cannot work: exit code 2, with file, line, column and what to write; a service manager gives up then."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from berth_harness import BIN
+
+USAGE = 2
+
+
+class ConfigErrors(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="berth-test-")
+        self.addCleanup(directory.cleanup)
+        self.home = pathlib.Path(directory.name)
+
+    def run_program(self, *arguments):
+        result = subprocess.run([str(BIN / arguments[0]), *map(str, arguments[1:])], capture_output=True, text=True, timeout=60,
+                                cwd=self.home)
+        return result.returncode, result.stderr
+
+    def refused(self, program, flag, text, *words):
+        path = self.home / "config.yaml"
+        path.write_text(text)
+        code, said = self.run_program(program, flag, path)
+        self.assertEqual(code, USAGE, said)
+        for word in words:
+            self.assertIn(word, said)
+        return path
+
+    def test_a_missing_file(self):
+        for program, flag in [("berthd", "--config"), ("berth-agent", "--config"), ("berth-agent", "--simulate")]:
+            with self.subTest(f"{program} {flag}"):
+                code, said = self.run_program(program, flag, self.home / "no-such.yaml")
+                self.assertEqual(code, USAGE, said)
+                self.assertIn("no-such.yaml", said)
+
+    def test_a_server_without_port(self):
+        tasks = "" if os.getuid() != 0 else "taskUser: nobody\n"
+        path = self.refused("berth-agent", "--config", f"# the agent\n{tasks}server: nope\n", "must be HOST:PORT, as in nope:7070")
+        line = 2 if not tasks else 3
+        self.assertIn(f"{path}:{line}:", self.run_program("berth-agent", "--config", path)[1])
+        self.refused("berth-agent", "--simulate", "server: nope\nnodes: [{name: n1, cpu: 1}]\n", "config.yaml:1:", "HOST:PORT")
+
+    def test_relative_directories(self):
+        self.refused("berthd", "--config", "httpListen: \"off\"\ndataDirectory: var/data\n", "config.yaml:2:",
+                     "must be an absolute path")
+        self.refused("berthd", "--config", "backupDirectory: backups\n", "config.yaml:1:", "must be an absolute path")
+        self.refused("berth-agent", "--config", "stateDirectory: var/agent\n", "config.yaml:1:", "must be an absolute path")
+        self.assertFalse((self.home / "var").exists())
+
+    def test_other_values_name_their_place(self):
+        self.refused("berthd", "--config", "lease: 3s\nheartbeatInterval: 2s\n", "config.yaml:2:", "a third of lease")
+        self.refused("berth-agent", "--config", "server: localhost:7070\nhealth:\n  interval: 2h\n", "config.yaml:3:", "1s..1h")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
