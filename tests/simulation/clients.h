@@ -29,8 +29,8 @@ struct Workload {
   int rack_nodes = 0;      // of the smaller rack; 0: there are none
   absl::Duration between;  // jobs, on average
   int64_t max_jobs = 0;
-  // Not ended: with as many, clients wait. A backlog that grows all day long makes each of its hours
-  // slower than the one before, and finds nothing more.
+  // Not ended: with as many, clients wait. A backlog that grows all day long makes each of its
+  // hours slower than the one before, and finds nothing more.
   int64_t max_open = 0;
 };
 
