@@ -141,10 +141,9 @@ void App::Wire() {
   read_executor_ = std::make_unique<ThreadExecutor>();
   log_executor_ = std::make_unique<ThreadExecutor>();
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
-  const AgentGatewayOptions agents{.heartbeat_interval =
-                                       DurationFrom(config_.heartbeat_interval()),
-                                   .store = {.cluster_id = store_->ClusterId(),
-                                             .incarnation = store_->Incarnation()}};
+  const AgentGatewayOptions agents{
+      .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
+      .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()}};
   gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);
   dispatcher_->SetGateway(gateway_.get());
   dispatcher_->SetDefaults(&job_defaults_);

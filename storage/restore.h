@@ -12,10 +12,10 @@ namespace berth {
 
 // Copies the backup beside `directory`, checks the copy as Fsck does, with its lines in `report`,
 // and gives it that name: all of it, synced, or nothing. It has a new incarnation then, and the
-// newest format: tasks that the store before started are foreign to it (storage/incarnation.h). The backup stays as it is; `directory` is
-// not there yet, or empty. ALREADY_EXISTS: it is neither. NOT_FOUND: no store in `backup`.
-// UNAVAILABLE: a berthd has the backup open. Else as Fsck, and INTERNAL or RESOURCE_EXHAUSTED for
-// the disk.
+// newest format: tasks that the store before started are foreign to it (storage/incarnation.h). The
+// backup stays as it is; `directory` is not there yet, or empty. ALREADY_EXISTS: it is neither.
+// NOT_FOUND: no store in `backup`. UNAVAILABLE: a berthd has the backup open. Else as Fsck, and
+// INTERNAL or RESOURCE_EXHAUSTED for the disk.
 absl::Status Restore(const std::string& backup, const std::string& directory, std::ostream& report);
 
 // For who finds `directory` damaged: the command that goes back to a backup.

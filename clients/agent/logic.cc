@@ -102,8 +102,7 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
     case v1::ServerMessage::kReportAck:
       return book_.Ack(message.report_ack().report_id());
     case v1::ServerMessage::kPrepare:
-      if (IsOurs(message.prepare().key()))
-        book_.Prepare(now, message.prepare(), LeaseHolds(now));
+      if (IsOurs(message.prepare().key())) book_.Prepare(now, message.prepare(), LeaseHolds(now));
       return;
     case v1::ServerMessage::kStart:
       if (IsOurs(message.start().key())) book_.Start(now, message.start());
@@ -187,7 +186,8 @@ void AgentLogic::RefuseLog(const v1::ReadLog& request) {
 }
 
 void AgentLogic::OpenExec(const v1::OpenExec& request) {
-  if (execs_ != nullptr && IsOurs(request.key()) && book_.Running(ToTaskId(request.key()))) return execs_->Open(request);
+  if (execs_ != nullptr && IsOurs(request.key()) && book_.Running(ToTaskId(request.key())))
+    return execs_->Open(request);
   v1::ExecOutput end;
   end.set_request(request.request());
   end.set_end(true);

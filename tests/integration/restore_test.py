@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from berth_api import cluster_pb2, job_pb2, make_job
+from berth_api import cluster_pb2, job_pb2, make_job, node_pb2
 from berth_harness import BIN, SOURCE, Cluster, alive, wait_until
 
 OLD_STORE = SOURCE / "tests/unit/storage/formats/5"  # of a version that knew no incarnations
@@ -148,8 +148,8 @@ class Restore(unittest.TestCase):
         shutil.copytree(OLD_STORE, self.server.data)
         self.begin()
         self.assertEqual(self.incarnation(), 0)
-        for node in self.cluster.berth_json("node", "list")["nodes"]:
-            self.cluster.berth("node", "cordon", node["name"])  # nobody is behind these
+        for node in self.cluster.api.nodes.ListNodes(node_pb2.ListNodesRequest(), timeout=10).nodes:
+            self.cluster.berth("node", "cordon", node.name)  # nobody is behind these
         agent = self.cluster.add_agent("fresh")
         pid = self.run_forever("train")
         self.assertLess(self.uids["train"], 1000, "uids go on where they were")

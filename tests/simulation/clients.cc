@@ -153,14 +153,13 @@ void Clients::SubmitNext() {
   Send(std::make_shared<Call>(
       Call{.perform =
                [this, request, response, incarnation](std::function<void(absl::Status)> answer) {
-                 server_->Submit(
-                     request, [response, incarnation, now = server_->incarnation(),
-                               answer = std::move(answer)](absl::Status status,
-                                                           v1::SubmitJobsResponse given) {
-                       *response = std::move(given);
-                       *incarnation = now;
-                       answer(status);
-                     });
+                 server_->Submit(request, [response, incarnation, now = server_->incarnation(),
+                                           answer = std::move(answer)](
+                                              absl::Status status, v1::SubmitJobsResponse given) {
+                   *response = std::move(given);
+                   *incarnation = now;
+                   answer(status);
+                 });
                },
            .done =
                [this, request, response, incarnation](const absl::Status& status) {

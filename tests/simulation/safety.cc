@@ -201,7 +201,8 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
     Fail("once", absl::StrCat(ToString(id), " starts again, on n", node));
   }
   CheckRoom(node);
-  if (id.incarnation != incarnation_) return;  // it was sent before, and its agent has not heard yet
+  if (id.incarnation != incarnation_)
+    return;  // it was sent before, and its agent has not heard yet
   if (job.uid == 0) {
     job.uid = id.job_uid;
     names_[id.job_uid] = job.name;
@@ -294,7 +295,8 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
                                  job.after, " has succeeded"));
     }
     for (const auto& [other, process] : running_) {
-      if (Find(other) != &before || !before.alone || before.keeps || frozen_[process.node]) continue;
+      if (Find(other) != &before || !before.alone || before.keeps || frozen_[process.node])
+        continue;
       Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and ", ToString(other),
                                  " of ", job.after, " runs"));
     }

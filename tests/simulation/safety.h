@@ -87,7 +87,7 @@ class Safety final : public Observer {
     int first_group = 0;                 // tasks of the first group, if the second waits for it
     bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
-    bool lost = false;  // acknowledged, and not in the backup that the server went back to
+    bool lost = false;     // acknowledged, and not in the backup that the server went back to
     bool asks_all = true;  // succeeds only when every task has
     std::optional<absl::Time> may_end_since;          // not before then
     std::set<std::pair<uint32_t, uint32_t>> started;  // task, attempt
@@ -132,7 +132,7 @@ class Safety final : public Observer {
   uint64_t incarnation_ = 0;
   std::map<std::string, Job> jobs_, backup_;
   std::map<uint64_t, std::string> names_, backup_names_;  // by uid
-  std::map<TaskId, absl::Duration> prepared_, ended_;  // when
+  std::map<TaskId, absl::Duration> prepared_, ended_;     // when
   std::map<TaskId, Process> running_;
   std::vector<std::set<TaskId>> on_node_;
   std::vector<bool> frozen_;

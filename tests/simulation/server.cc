@@ -154,9 +154,9 @@ void Server::Start() {
   p.dispatcher = std::make_unique<Dispatcher>(store_.get(), &executor_, &clock_);
   p.gateway = std::make_unique<AgentGateway>(
       p.loop.get(), p.leases.get(), p.dispatcher.get(),
-      AgentGatewayOptions{.heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
-                          .store = {.cluster_id = store_->ClusterId(),
-                                    .incarnation = store_->Incarnation()}});
+      AgentGatewayOptions{
+          .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
+          .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()}});
   p.loop->AddObserver(p.dispatcher.get());
   p.loop->SetWaker([this] { Wake(); });
   p.leases->Start();
@@ -271,8 +271,8 @@ void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer
   Change(
       CommandClass::kNewWork,
       [this, request, response, submission](berth::Turn& turn) {
-        return submission->Commit(turn, process_->requests,
-                                  FirstJobOf(store_->Incarnation()), *response);
+        return submission->Commit(turn, process_->requests, FirstJobOf(store_->Incarnation()),
+                                  *response);
       },
       [response, answer](absl::Status status) { answer(status, *response); });
 }

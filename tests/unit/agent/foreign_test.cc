@@ -85,8 +85,8 @@ TEST_CASE("foreign: a new job of the same numbers runs by itself, and reports it
     agent.Event(IdOf(9, uid), Kind::kRunning);
     agent.Event(IdOf(9, uid), Kind::kExited, 40 + static_cast<int>(uid));
   }
-  CHECK(agent.runner.Take() == Calls{"prepare 1-0-1.9 port", "start 1-0-1.9",
-                                     "prepare 2-0-1.9 port", "start 2-0-1.9"});
+  CHECK(agent.runner.Take() ==
+        Calls{"prepare 1-0-1.9 port", "start 1-0-1.9", "prepare 2-0-1.9 port", "start 2-0-1.9"});
   std::vector<int> codes;
   for (const TaskReport& report : SentReports(agent)) {
     CHECK(report.key().incarnation() == 9);
@@ -156,7 +156,8 @@ TEST_CASE("foreign: the same store again disturbs nothing") {
   REQUIRE(SentReports(agent).size() == 2);  // unacked: that 1 runs, that 2 exited with 3
 }
 
-TEST_CASE("foreign: a restarted agent knows what is foreign, and removes it when its time is over") {
+TEST_CASE(
+    "foreign: a restarted agent knows what is foreign, and removes it when its time is over") {
   FakeJournal disk;
   {
     Agent before(&disk);
@@ -210,7 +211,8 @@ struct OldJournal {
   Agent agent{&disk};
 };
 
-TEST_CASE("foreign: a journal of the version before is adopted while the store has no incarnation") {
+TEST_CASE(
+    "foreign: a journal of the version before is adopted while the store has no incarnation") {
   OldJournal old;
   CHECK(old.agent.runner.Take() == Calls{"adopt 1-0-1"});
   const std::string cluster = GENERATE(std::string(""), std::string("c"));  // old server, and new
@@ -273,7 +275,8 @@ TEST_CASE("foreign: two clusters without incarnations do not share their ids") {
   CHECK(agent.runner.Take() == Calls{"prepare 3-0-1"});
 }
 
-TEST_CASE("foreign: names of tasks tell their incarnation, and those of the version before do not") {
+TEST_CASE(
+    "foreign: names of tasks tell their incarnation, and those of the version before do not") {
   CHECK(ToString(TaskId{12, 0, 1}) == "12-0-1");
   CHECK(ToString(TaskId{12, 0, 1, 1'795'575'600'000}) == "12-0-1.1795575600000");
   const TaskId id{29'636'532'633'600, 3, 2, 1'795'575'600'000};

@@ -68,7 +68,8 @@ TEST_CASE("IdMap bridges leaps of ids", "[model]") {
     for (const uint64_t id : ids) map.Insert(JobId{id}, std::to_string(id));
   }
   SECTION("backwards") {
-    for (auto id = ids.rbegin(); id != ids.rend(); ++id) map.Insert(JobId{*id}, std::to_string(*id));
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id)
+      map.Insert(JobId{*id}, std::to_string(*id));
   }
   CHECK(IdsOf(map) == ids);
   for (const uint64_t id : ids) {

@@ -1,15 +1,12 @@
 // A store that was restored, or another one, under agents that ran tasks for the one before.
 #include <catch2/catch.hpp>
 
-#include "storage/incarnation.h"
 #include "tests/unit/server/loop_world.h"
-#include "tests/unit/server/service_world.h"
 
 namespace berth {
 namespace {
 
 using testing::Agent;
-using testing::ServiceWorld;
 using testing::World;
 using Message = v1::ServerMessage;
 using v1::TaskReport;
@@ -108,7 +105,8 @@ TEST_CASE("incarnation: a report of another one is acknowledged, and counts for 
   CHECK(restored.world.gateway->counters().foreign_reports == 1);
 }
 
-TEST_CASE("incarnation: agents that know none are refused by a store that has one, and only there") {
+TEST_CASE(
+    "incarnation: agents that know none are refused by a store that has one, and only there") {
   World world;
   Agent old(&world, "n1");
   old.knows_incarnations = false;
@@ -148,45 +146,6 @@ TEST_CASE("incarnation: a store that was put back by hand is found out by its ag
     agent.Connect();
     CHECK(agent.epoch == 1);
   }
-}
-
-// Revisions come again after a restore: a watch that goes on there would miss what it never saw.
-TEST_CASE("incarnation: a watch does not go on in another one") {
-  ServiceWorld world({}, kStoreFormat, 9);
-  world.CreateQueue("main");
-  const auto watch = [&](uint64_t incarnation, v1::WatchResponse* begun) {
-    grpc::ClientContext context;
-    v1::WatchRequest request;
-    request.set_from_revision(1);
-    request.set_incarnation(incarnation);
-    auto reader = world.watch->Watch(&context, request);
-    const bool read = reader->Read(begun);
-    context.TryCancel();
-    const grpc::Status status = reader->Finish();
-    return read ? grpc::StatusCode::OK : status.error_code();
-  };
-  v1::WatchResponse begun;
-  CHECK(watch(9, &begun) == grpc::StatusCode::OK);
-  CHECK(begun.incarnation() == 9);
-  CHECK(watch(0, &begun) == grpc::StatusCode::OK);
-  CHECK(watch(8, &begun) == grpc::StatusCode::OUT_OF_RANGE);
-}
-
-TEST_CASE("incarnation: berth cluster info tells it, and jobs are numbered from it") {
-  constexpr uint64_t kIncarnation = 1'795'489'200'000;  // 2026-11-24T03:00Z
-  ServiceWorld world({}, kStoreFormat, kIncarnation);
-  world.CreateQueue("main");
-  v1::ClusterInfo info;
-  REQUIRE(testing::Call(*world.cluster, &v1::ClusterService::Stub::GetClusterInfo,
-                        v1::GetClusterInfoRequest(), &info)
-              .ok());
-  CHECK(info.incarnation() == kIncarnation);
-  const v1::SubmitJobsResponse submitted = world.MustSubmit({"one", "two"});
-  CHECK(submitted.jobs(0).uid() == FirstJobOf(kIncarnation).value);
-  CHECK(submitted.jobs(1).uid() == submitted.jobs(0).uid() + 1);
-  world.Restart();
-  CHECK(world.MustGetJob("two").uid() == submitted.jobs(1).uid());
-  CHECK(world.MustSubmit({"three"}).jobs(0).uid() == submitted.jobs(1).uid() + 1);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& req
   REQUIRE(world.loop
               ->Post([&requests, &request, submitted, first_job](Turn& turn) {
                 Submission submission(request, DefaultLimits(), {});
-                submitted->status = submission.Commit(turn, requests, first_job, submitted->response);
+                submitted->status =
+                    submission.Commit(turn, requests, first_job, submitted->response);
               })
               .ok());
 }
@@ -119,7 +120,8 @@ TEST_CASE("submission: what is beside a refused call in its turn is as if that h
   CHECK(Fingerprint(world.state()) == live);
 }
 
-// A store that was restored, or a new one: uids leap, and only what was submitted before has others.
+// A store that was restored, or a new one: uids leap, and only what was submitted before has
+// others.
 TEST_CASE("submission: uids go on from the first one of the store's incarnation") {
   World world;
   testing::Agent agent(&world, "n1");
@@ -134,8 +136,7 @@ TEST_CASE("submission: uids go on from the first one of the store's incarnation"
     world.Run();
     REQUIRE(submitted.status.ok());
     CHECK(submitted.response.jobs(0).uid() == first_job.value + 2 * i);
-    CHECK(submitted.response.jobs(1).name() ==
-          absl::StrCat("job-", first_job.value + 2 * i + 1));
+    CHECK(submitted.response.jobs(1).name() == absl::StrCat("job-", first_job.value + 2 * i + 1));
   }
   agent.Work();
   CHECK(agent.Runs(old));

@@ -217,7 +217,8 @@ TEST_CASE("safety: a job succeeds by its own run, in this incarnation or before 
   CHECK(anew.Broken("own"));
 }
 
-TEST_CASE("safety: after a restore what came behind the backup is not asked for, and may run anew") {
+TEST_CASE(
+    "safety: after a restore what came behind the backup is not asked for, and may run anew") {
   Model model(JobOf(1));
   model.Start(0, 1);
   model.safety.OnRestored(2, true);

@@ -48,7 +48,8 @@ TEST_CASE("incarnation: a new store has one, and keeps it") {
   CHECK(IncarnationOf(directory / "store") == first);
 }
 
-TEST_CASE("incarnation: each restore has a new one, also of one backup, and the backup keeps its own") {
+TEST_CASE(
+    "incarnation: each restore has a new one, also of one backup, and the backup keeps its own") {
   TempDirectory directory;
   const std::string backup = directory / "backup";
   const uint64_t first = IncarnationOf(backup);
