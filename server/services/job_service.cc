@@ -227,7 +227,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request, by = IdentityOf(*context)](Turn&, const Job& job) {
+            [request, by = IdentityOf(*context).common_name](Turn&, const Job& job) {
               return CancelOf(job, *request, by);
             });
   return reactor;
