@@ -167,6 +167,7 @@ void App::Wire() {
   mixes_ = std::make_unique<MixKeeper>(loop_.get(), price_executor_.get(), known);
   loop_->AddObserver(mixes_.get());
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
+  ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&event_log_);
@@ -225,6 +226,7 @@ void App::RunLoop() {
                                               DurationFrom(config_.coalescing_window()));
   loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
   loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
+  loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { KeepLog(); }); });
   Housekeeping();

@@ -21,6 +21,7 @@
 #include "server/committer.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/controllers/dispatcher.h"
+#include "server/controllers/ended_keeper.h"
 #include "server/controllers/exec_relay.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/lease_keeper.h"
@@ -124,6 +125,7 @@ class App {
       log_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MigKeeper> migs_;
+  std::unique_ptr<EndedKeeper> ended_;
   std::unique_ptr<MixKeeper> mixes_;
   std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_: it runs for it
   std::unique_ptr<AgentGateway> gateway_;

@@ -1,0 +1,68 @@
+#include "server/controllers/ended_keeper.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kTellAgain = absl::Minutes(1);
+
+int64_t EndedTasks(const ClusterState& state) {
+  return state.tasks_in(TaskState::kSucceeded) + state.tasks_in(TaskState::kFailed);
+}
+
+int64_t EndedTasksOf(const Job& job) {
+  const GroupTally tally = TallyOf(job);
+  return tally.In(TaskState::kSucceeded) + tally.In(TaskState::kFailed);
+}
+
+// Jobs that hold so many ended tasks together, if there are any: those first that would be deleted
+// first anyway.
+std::vector<JobId> JobsToForget(const ClusterState& state, int64_t tasks) {
+  std::vector<JobId> jobs;
+  int looked = 0;
+  for (const auto& [due, id] : state.timers()) {
+    if (tasks <= 0 || jobs.size() == EndedKeeper::kMostDeleted ||
+        ++looked > EndedKeeper::kMostLooked) {
+      break;
+    }
+    const Job& job = state.jobs().At(id);
+    const int64_t held = EndedTasksOf(job);
+    if (!Ended(job.status.state) || held == 0 || !state.Dependents(id).empty()) continue;
+    jobs.push_back(id);
+    tasks -= held;
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void EndedKeeper::Tick() {
+  if (posted_) return;
+  const int64_t ended =
+      loop_->Read([](const ClusterState& state, uint64_t) { return EndedTasks(state); });
+  if (ended <= most_) return;
+  posted_ = loop_->Post([this](Turn& turn) { Look(turn); }, CommandClass::kEssential).ok();
+}
+
+void EndedKeeper::Look(Turn& turn) {
+  posted_ = false;
+  const int64_t ended = EndedTasks(turn.state());
+  const std::vector<JobId> jobs = JobsToForget(turn.state(), ended - most_);
+  for (JobId id : jobs) {
+    const absl::Status status = turn.Emit(JobDeleted{id});
+    if (!status.ok()) LogError("an ended job cannot be deleted", {{"error", status}});
+  }
+  if (jobs.empty() || turn.now() - told_ < kTellAgain) return;
+  told_ = turn.now();
+  LogWarn("ended jobs are deleted before their time to live is over",
+          {{"jobs", jobs.size()},
+           {"ended_tasks", ended},
+           {"at_most", most_},
+           {"see", "limits.activeTasks, finishedJobTtl"}});
+}
+
+}  // namespace berth
