@@ -62,6 +62,7 @@ std::vector<Row> Throughput(const Options& options);
 std::vector<Row> Restart(const Options& options);
 std::vector<Row> RestartAgents(const Options& options);
 std::vector<Row> Memory(const Options& options);
+std::vector<Row> MemoryTasks(const Options& options);
 std::vector<Row> Agents(const Options& options);
 std::vector<Row> StuckAgents(const Options& options);
 

@@ -86,6 +86,38 @@ std::vector<Row> Restart(const Options& options) {
   return {row};
 }
 
+std::vector<Row> MemoryTasks(const Options& options) {
+  const int64_t calls = Scaled(options, 22, 2);
+  constexpr int kJobs = 100, kTasks = 10'000;
+  BenchCluster cluster(options, absl::StrCat(kPatient, "limits: {activeTasks: 22000000}\n"));
+  cluster.StartServer();
+  cluster.WaitServer();
+  cluster.CreateQueue("q");
+  const double before = static_cast<double>(cluster.server().ResidentBytes()) / kMiB;
+  auto requests = MakeRequests("t", "q", calls * kJobs, kJobs);
+  for (v1::SubmitJobsRequest& request : requests) {
+    for (v1::Job& job : *request.mutable_jobs()) {
+      job.mutable_spec()->mutable_groups(0)->set_replicas(kTasks);
+    }
+  }
+  (void)SendAll(cluster, requests, 1, 1);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double filled = static_cast<double>(cluster.server().ResidentBytes()) / kMiB;
+  cluster.KillServer();
+  cluster.StartServer();
+  cluster.WaitServer();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  Row row = MedianRow("memory.tasks", "MiB resident",
+                      {static_cast<double>(cluster.server().ResidentBytes()) / kMiB});
+  row.numbers["before"] = before;
+  row.numbers["after_filling"] = filled;
+  row.numbers["peak_at_restart"] = static_cast<double>(cluster.server().PeakResidentBytes()) / kMiB;
+  row.numbers["jobs"] = static_cast<double>(calls * kJobs);
+  row.numbers["tasks"] = static_cast<double>(calls * kJobs * kTasks);
+  row.texts["when"] = "2 s after a restart";
+  return {row};
+}
+
 std::vector<Row> Memory(const Options& options) {
   const int64_t jobs = Scaled(options, 1'000'000, 4'000), nodes = Scaled(options, 100'000, 1'000);
   BenchCluster cluster(options, kPatient);
