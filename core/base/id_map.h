@@ -93,8 +93,7 @@ class IdMap {
         if (stretch.chunks[at] == nullptr) continue;
         for (; slot < kChunk; ++slot) {
           if (!stretch.chunks[at]->slots[slot].has_value()) continue;
-          return IdType{
-              static_cast<typename IdType::Value>((stretch.first + at) * kChunk + slot)};
+          return IdType{static_cast<typename IdType::Value>((stretch.first + at) * kChunk + slot)};
         }
       }
     }
@@ -103,21 +102,21 @@ class IdMap {
 
   // Likewise the last present id that is <= `from`.
   std::optional<IdType> NextBackFrom(IdType from) const {
-    size_t chunk = std::min<size_t>(from.value / kChunk, chunks_.size());
-    size_t slots = from.value % kChunk + 1;  // of that chunk, those before this one
-    if (chunk == chunks_.size()) slots = 0;
-    while (true) {
-      if (slots > 0 && chunks_[chunk] != nullptr) {
-        for (; slots > 0; --slots) {
-          if (chunks_[chunk]->slots[slots - 1].has_value()) {
-            return IdType{static_cast<typename IdType::Value>(chunk * kChunk + slots - 1)};
-          }
+    const size_t chunk = from.value / kChunk;
+    for (size_t i = std::min(StretchOf(chunk) + 1, stretches_.size()); i-- > 0;) {
+      const Stretch& stretch = stretches_[i];
+      if (stretch.first > chunk || stretch.chunks.empty()) continue;
+      const size_t begin = std::min<size_t>(chunk - stretch.first, stretch.chunks.size() - 1);
+      for (size_t at = begin + 1; at-- > 0;) {
+        if (stretch.chunks[at] == nullptr) continue;
+        for (size_t slot = stretch.first + at == chunk ? from.value % kChunk + 1 : kChunk;
+             slot-- > 0;) {
+          if (!stretch.chunks[at]->slots[slot].has_value()) continue;
+          return IdType{static_cast<typename IdType::Value>((stretch.first + at) * kChunk + slot)};
         }
       }
-      if (chunk == 0) return std::nullopt;
-      --chunk;
-      slots = kChunk;
     }
+    return std::nullopt;
   }
 
   // Calls visit(id, value) in id order. The map must not change meanwhile.
