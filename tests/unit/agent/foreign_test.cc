@@ -199,6 +199,7 @@ struct OldJournal {
       agent::v1::TaskRecord& task = disk.state.tasks[Id(uid)];
       *task.mutable_key() = ToKey(Id(uid));
       task.set_phase(uid == 1 ? agent::v1::TaskRecord::RUNNING : agent::v1::TaskRecord::ENDED);
+      task.set_ended_unix_ms(1'800'000'000'000);
       task.mutable_report()->set_report_id(uid);
       task.mutable_report()->set_state(uid == 1 ? TaskReport::RUNNING : TaskReport::EXITED);
       *task.mutable_report()->mutable_key() = task.key();
@@ -233,7 +234,7 @@ TEST_CASE("foreign: a journal of the version before is foreign to a store that w
   old.agent.incarnation = 9;
   old.agent.Welcome();
   CHECK_FALSE(old.agent.logic->registered());
-  CHECK(old.agent.runner.Take() == Calls{"kill 1-0-1 SIGTERM 0s KILLED"});
+  CHECK(old.agent.runner.Take() == Calls{"kill 1-0-1 SIGTERM 0 KILLED"});
   old.agent.Event(Id(1), Kind::kExited, 143);
   old.agent.logic->Tick(old.agent.Now());
   old.agent.Welcome(8);

@@ -126,7 +126,9 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
   };
   using C = absl::StatusCode;
   const std::vector<Row> rows = {
-      {JobSubmitted{JobId{99}, spec}, C::kFailedPrecondition, "the next job is 4, not 99"},
+      {JobSubmitted{JobId{3}, spec}, C::kFailedPrecondition, "the next job is 4, not 3"},
+      {JobSubmitted{JobId{kLastJobId.value + 1}, spec}, C::kFailedPrecondition,
+       "job uids end with"},
       {submitted([](JobSpec& s) { s.name = ""; }), C::kInvalidArgument, "a job needs a name"},
       {submitted([](JobSpec& s) { s.name = "j"; }), C::kAlreadyExists, "job j exists"},
       {submitted([](JobSpec& s) { s.queue = QueueId{77}; }), C::kNotFound, "job new: no queue 77"},

@@ -85,7 +85,7 @@ TEST_CASE("loop: a question between two submits of a turn is as if it had never 
     REQUIRE(world.loop
                 ->Post([&requests, &request, answer](Turn& turn) {
                   Submission submission(request, DefaultLimits(), {});
-                  REQUIRE(submission.Commit(turn, requests, *answer).ok());
+                  REQUIRE(submission.Commit(turn, requests, JobId{1}, *answer).ok());
                 })
                 .ok());
   };
