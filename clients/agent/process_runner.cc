@@ -572,8 +572,8 @@ bool ProcessRunner::NeverBegan(const TaskId& id, const Live& live) const {
   if (live.begun || ReadStatus(Directory(id)).phase != SupervisorStatus::kNone) return false;
   std::string text;
   SupervisorSpec spec;
-  const bool spawned =
-      ReadWholeFile(Directory(id) + "/spec", &text) == 0 && DecodeSpec(text, &spec);
+  const bool spawned = ReadWholeFile(Directory(id) + "/spec", &text) == 0 &&
+                       DecodeSpec(text, &spec) && !spec.argv.empty();  // else it was not finished
   return !spawned || spec.marks_beginning;
 }
 
