@@ -175,12 +175,16 @@ void App::Wire() {
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
                     logs_.get(), watches_.get(), migs_.get(), health_.get(), start_},
       &progress_);
+  WireServices();
+}
+
+void App::WireServices() {
   context_ = {.loop = loop_.get(),
               .store = store_.get(),
-              .clock = clock,
+              .clock = &SystemClock(),
               .requests = &requests_,
               .edits = &edits_,
-              .limits = limits,
+              .limits = config_.limits(),
               .run_as = config_.run_as(),
               .defaults = &job_defaults_};
   job_service_ =

@@ -91,6 +91,7 @@ class App {
   absl::Status StartHttp();
   absl::Status Load(const StoreOpener& open_store);
   void Wire();
+  void WireServices();
   void Adopt(const config::v1::Server& config);
   void KeepLog();
   absl::Status Listen();

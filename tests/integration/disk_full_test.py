@@ -81,6 +81,44 @@ class DiskFull(unittest.TestCase):
         self.check_nothing_lost(acknowledged, pid)
         print(f"full after {len(acknowledged) - 1} jobs; refused, went on, and all are there after kill -9 and restart")
 
+    def test_start_on_a_full_disk(self):
+        """Killed while the disk is full: it starts, its agent comes back, tasks run on, new work waits for space."""
+        cluster = self.cluster
+        cluster.server.start()
+        cluster.add_agent("n1")
+        cluster.create_queue("q")
+        cluster.wait_nodes(1)
+        pid_file = cluster.shared_file("pid")
+        runner = make_job("runner", "q", ["sh", "-c", f"echo $$ > {pid_file}; exec sleep 100000"])
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="runner", jobs=[runner]), timeout=10)
+        cluster.wait_job("runner", "RUNNING")
+        pid = int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
+        self.assertEqual(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
+        cluster.server.kill()
+        with open(self.disk / "ballast", "wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(b"\0" * 4096)
+            except OSError:
+                pass  # every last block
+        cluster.server.start(wait=False)
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 503 and "disk full" in cluster.server.get("/readyz")[1], 30,
+                   "it runs, and says that the disk is full")
+        self.assertLess(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
+        self.assertEqual([job.name for job in cluster.api.all_jobs()], ["runner"])
+        cluster.wait_nodes(1)
+        cluster.wait_job("runner", "RUNNING", timeout_s=30)
+        with self.assertRaises(grpc.RpcError) as refused:
+            cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="new", jobs=[make_job("new", "q", ["true"])]), timeout=10)
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertTrue(alive(pid))
+        os.unlink(self.disk / "ballast")
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 200, 30, "the pause ends")
+        self.assertEqual(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="new", jobs=[make_job("new", "q", ["true"])]), timeout=10)
+        cluster.wait_job("new", "SUCCEEDED")
+        self.assertTrue(alive(pid))
+
     def check_paused(self, pid):
         server = self.cluster.server
         status, body = server.get("/readyz")

@@ -353,6 +353,31 @@ TEST_CASE("a flipped byte is refused or costs an exact suffix, never more") {
 
 // ---- A full disk
 
+TEST_CASE("a damaged table that is met later is counted and named") {
+  TempDirectory directory;
+  const std::string place = directory / "a";
+  {
+    auto store = OpenAt(place).value();
+    AppendUpTo(*store, 40, 3000);
+  }
+  { RawDatabase(place).Flush(); }
+  const auto health = std::make_shared<StoreHealth>(place);
+  RocksDbOptions options;
+  options.directory = place;
+  options.health = health;
+  auto store = RocksDbStore::Open(options).value();
+  CHECK(health->Damage().empty());
+  for (const fs::path& table : FilesWith(place, ".sst")) {
+    for (uint64_t at = 100; at < fs::file_size(table) / 2; at += 500) FlipByte(table, at);
+  }
+  const absl::Status read = store->Read(RecordKind::kJobSpec, JobKey(JobId{20})).status();
+  CHECK(absl::IsDataLoss(read));
+  CHECK(health->read_errors() == 1);
+  CHECK_THAT(health->Damage(), Contains(".sst") && Contains("1 read has failed"));
+  CHECK(absl::IsNotFound(health->NoteRead(absl::NotFoundError("no such record"))));
+  CHECK(health->read_errors() == 1);
+}
+
 TEST_CASE("a full disk: nothing is written, the same batch goes through once there is space") {
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();

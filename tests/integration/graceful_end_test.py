@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""How berthd ends and what it says: calls and streams end with UNAVAILABLE; a limit of file sizes is a full disk; the log names
+who steered what; a stopped server is no reason to suspect TLS."""
+import os
+import resource
+import threading
+import time
+import unittest
+
+import grpc
+
+from berth_api import cluster_pb2, job_pb2, make_job, watch_pb2
+from berth_harness import Cluster, wait_until
+
+
+class GracefulEnd(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.cluster.belongs_to(self)
+        self.cluster.server.start()
+        self.cluster.create_queue("q")
+
+    def follow(self, name, call, codes):
+        """Reads the stream on a thread of its own; its code when it ends."""
+        def read():
+            try:
+                for _ in call:
+                    pass
+                codes[name] = grpc.StatusCode.OK
+            except grpc.RpcError as error:
+                codes[name] = error.code()
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread
+
+    def test_streams_end_with_unavailable(self):
+        cluster, codes, threads = self.cluster, {}, []
+        cluster.add_agent("n1")
+        cluster.wait_nodes(1)
+        job = make_job("noisy", "q", ["sh", "-c", "while true; do echo line; sleep 0.01; done"])
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="noisy", jobs=[job]), timeout=10)
+        cluster.wait_job("noisy", "RUNNING")
+        threads.append(self.follow("watch", cluster.api.watch.Watch(watch_pb2.WatchRequest(nodes=True)), codes))
+        logs = job_pb2.ReadLogsRequest(job="noisy", follow=True)
+        threads.append(self.follow("logs", cluster.api.jobs.ReadLogs(logs), codes))
+        never = threading.Event()
+
+        def silence():
+            yield from ()
+            never.wait(60)
+        threads.append(self.follow("exec", cluster.api.jobs.Exec(silence()), codes))
+        health = cluster.api.channel.unary_stream("/grpc.health.v1.Health/Watch", request_serializer=lambda m: m,
+                                                  response_deserializer=lambda b: b)
+        threads.append(self.follow("health", health(b"", wait_for_ready=True), codes))
+        time.sleep(1)
+        self.assertEqual(codes, {})
+        self.assertEqual(cluster.server.stop(), 0)
+        never.set()
+        for thread in threads:
+            thread.join(20)
+        self.assertEqual(codes, {name: grpc.StatusCode.UNAVAILABLE for name in ("watch", "logs", "exec", "health")})
+
+    def test_a_limit_of_file_sizes_is_a_full_disk(self):
+        server, number = self.cluster.server, 0
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (256 << 10, hard))
+        refused = 0
+        while refused < 2:
+            number += 1
+            self.assertLess(number, 500, "the limit was never met")
+            job = make_job(f"fill-{number}", "q", ["true"], suspended=True, annotations={"padding": os.urandom(15000).hex()})
+            try:
+                self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"f{number}", jobs=[job]), timeout=3)
+            except grpc.RpcError as error:
+                self.assertIn(error.code(), (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED))
+                refused += error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        self.assertTrue(server.running(), "SIGXFSZ ended it")
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        wait_until(lambda: server.get("/readyz")[0] == 200, 30, "it goes on")
+
+    def test_the_log_names_who_did_what(self):
+        cluster = self.cluster
+        cluster.add_agent("n1")
+        cluster.wait_nodes(1)
+        job = make_job("sleeper", "q", ["sleep", "1000"])
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="s", jobs=[job]), timeout=10)
+        cluster.berth("job", "suspend", "sleeper")
+        cluster.berth("job", "cancel", "sleeper")
+        cluster.berth("node", "cordon", "n1")
+        info = cluster.api.cluster.GetClusterInfo(cluster_pb2.GetClusterInfoRequest(), timeout=5)
+        self.assertEqual((info.nodes["READY"], info.nodes["CORDONED"], info.nodes["DRAINING"]), (0, 1, 0))
+        cluster.berth("node", "drain", "n1")
+        info = cluster.api.cluster.GetClusterInfo(cluster_pb2.GetClusterInfoRequest(), timeout=5)
+        self.assertEqual((info.nodes["READY"], info.nodes["CORDONED"], info.nodes["DRAINING"]), (0, 0, 1))
+        self.assertIn("1 draining", cluster.berth("cluster", "info"))
+        lines = cluster.server.output().splitlines()
+        for event in ("job suspended", "job cancelled", "node steered"):
+            said = [line for line in lines if f" {event} " in line]
+            self.assertTrue(said, f"no line says {event!r}")
+            self.assertTrue(all("by=127.0.0.1:" in line or "by=\"127.0.0.1:" in line for line in said), said)
+        self.assertEqual(len([line for line in lines if "node registered" in line]), 1)
+
+    def test_a_crash_is_no_reason_to_suspect_tls(self):
+        agent = self.cluster.add_agent("n1")
+        self.cluster.wait_nodes(1)
+        self.cluster.server.kill()
+        wait_until(lambda: "not registered" in agent.output(), 20, "the agent says so")
+        time.sleep(3)
+        self.assertNotIn("TLS", agent.output())
+        self.assertIn(self.cluster.server.address, agent.output())
+
+    def test_an_agent_that_registers_anew_says_what_has_changed(self):
+        agent = self.cluster.add_agent("n1", cpu="4")
+        self.cluster.wait_nodes(1)
+        agent.stop()
+        self.cluster.add_agent("n1", cpu="6")
+        wait_until(lambda: self.cluster.server.output().count("node registered") == 2, 30, "the second registration")
+        again = [line for line in self.cluster.server.output().splitlines() if "node registered" in line][1]
+        self.assertIn("changed=cpu", again)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
