@@ -73,6 +73,60 @@ TEST_CASE_METHOD(Fixture, "requests are recorded, and asking twice changes nothi
   CHECK(job(id).labels.at("a") == "b");
 }
 
+TEST_CASE_METHOD(Fixture, "a walltime may change while a job waits and while it runs", "[model]") {
+  spec.walltime = absl::Hours(1);
+  const JobId id = Submit(spec);
+  REQUIRE(Try(JobUpdated{id, 0, {}, absl::Hours(3)}).ok());
+  CHECK(job(id).walltime == absl::Hours(3));
+  REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
+  JobStatus status = job(id).status;
+  status.state = JobState::kRunning;
+  status.start = now;
+  REQUIRE(Try(JobStatusChanged{id, status}).ok());
+  now += absl::Minutes(30);
+  const auto ends_at = [&](Time end) {
+    CHECK(PlannedEnd(job(id)) == end);
+    CHECK(state.planned_ends().contains({end, id}));
+    CHECK(state.planned_ends().size() == 1);
+    CHECK(state.timers().contains({end, id}));
+    CHECK(CheckConsistency(state).ok());
+  };
+  ends_at(status.start + absl::Hours(3));
+  REQUIRE(Try(JobUpdated{id, 0, {}, absl::Hours(2)}).ok());
+  ends_at(status.start + absl::Hours(2));
+  REQUIRE(Try(JobUpdated{id, 0, {}, absl::Hours(9)}).ok());
+  ends_at(status.start + absl::Hours(9));
+  // It has run for 30 minutes.
+  CHECK(absl::IsFailedPrecondition(Try(JobUpdated{id, 0, {}, absl::Minutes(30)})));
+  CHECK(absl::IsInvalidArgument(Try(JobUpdated{id, 0, {}, absl::ZeroDuration()})));
+  REQUIRE(Try(JobUpdated{id, 1, {}}).ok());  // says nothing of it
+  ends_at(status.start + absl::Hours(9));
+  REQUIRE(Try(JobUpdated{id, 1, {}, absl::InfiniteDuration()}).ok());
+  CHECK(state.planned_ends().empty());
+  CHECK(CheckConsistency(state).ok());
+}
+
+TEST_CASE_METHOD(Fixture, "a cancel by force ends what is on silent nodes, and nothing else",
+                 "[model]") {
+  const NodeId other = AddNode("other", 4);
+  spec.on_node_loss = NodeLossPolicy::kKeep;
+  const JobId id = Submit(spec);
+  REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, other, Devices({0})}}).ok());
+  REQUIRE(Try(NodeSilenced{n}).ok());
+  REQUIRE(Try(JobCancelled{id, "stop"}).ok());
+  CHECK(task(id, 0).state == TaskState::kLost);
+  REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
+  CHECK(job(id).status.forced);
+  CHECK(job(id).status.message == "stop now");
+  CHECK(task(id, 0).state == TaskState::kFailed);
+  CHECK(task(id, 0).end_cause == EndCause::kStopped);
+  CHECK(state.TaskMessage({id, 0}) ==
+        "ended by force while its node was silent; it may still run there");
+  CHECK(node(n).tasks.empty());
+  CHECK(task(id, 1).state == TaskState::kBound);
+  CHECK(CheckConsistency(state).ok());
+}
+
 TEST_CASE_METHOD(Fixture, "a job waited for stays, and its end unsettles those that wait",
                  "[model]") {
   const JobId first = Submit(spec);

@@ -5,6 +5,8 @@
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
 #include "server/convert_cold.h"
+#include "server/read_view.h"
+#include "server/services/job_list.h"
 #include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -179,6 +181,119 @@ TEST_CASE("dispatch: cancel sends Kill with grace and signal; the place is free 
   agent.Work();
   CHECK(world.job(job).status.state == JobState::kCancelled);
   CHECK(world.node("n1").tasks.empty());
+}
+
+// What `berth job cancel --force` does.
+void CancelByForce(World& world, JobId job) {
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                REQUIRE(turn.Emit(JobCancelled{job, "by force", true}).ok());
+              })
+              .ok());
+  world.Run();
+}
+
+TEST_CASE("dispatch: a cancel by force takes the grace away, also from what is being stopped") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId stopping = world.Submit("stopping", {.kill_grace = absl::Minutes(30)});
+  const JobId running = world.Submit("running", {.kill_grace = absl::Minutes(30)});
+  agent.Work();
+  world.Cancel(stopping);
+  REQUIRE(agent.link->Of(Message::kKill).size() == 1);
+  CHECK(agent.link->Of(Message::kKill)[0].kill().grace().seconds() == 1800);
+  for (const JobId job : {stopping, running}) {
+    CancelByForce(world, job);
+    const v1::Kill kill = agent.link->Of(Message::kKill).back().kill();
+    CHECK(kill.key().job_uid() == job.value);
+    CHECK(kill.grace().seconds() == 0);
+    CHECK(kill.signal() == "SIGKILL");
+  }
+  agent.Work();
+  CHECK(world.job(stopping).status.state == JobState::kCancelled);
+  CHECK(world.job(running).status.state == JobState::kCancelled);
+}
+
+TEST_CASE("dispatch: a cancel by force ends a job that waits for a silent node for ever") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  const JobId keep = world.Submit("keep", {.on_node_loss = NodeLossPolicy::kKeep});
+  a.Work();
+  b.Connect();
+  a.Disconnect();
+  for (int second = 0; second < 17; ++second) {
+    world.Advance(absl::Seconds(1));
+    b.Heartbeat();
+  }
+  REQUIRE(world.task(keep).state == TaskState::kLost);
+  world.Cancel(keep);
+  CHECK(world.job(keep).status.state == JobState::kCompleting);
+  CancelByForce(world, keep);
+  CHECK(world.job(keep).status.state == JobState::kCancelled);
+  CHECK(world.node("n1").tasks.empty());
+  a.Connect();  // and is told to forget it
+  a.Work();
+  CHECK_FALSE(a.Runs(keep));
+}
+
+TEST_CASE("dispatch: no grace is longer than what the operator allows now") {
+  World world;
+  Live<JobDefaults> defaults;
+  world.dispatcher->SetDefaults(&defaults);
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("one", {.kill_grace = absl::Minutes(30)});
+  agent.Work();
+  defaults.Set({.greatest_kill_grace = absl::Seconds(20)});
+  world.Cancel(job);
+  REQUIRE(agent.link->Of(Message::kKill).size() == 1);
+  CHECK(agent.link->Of(Message::kKill)[0].kill().grace().seconds() == 20);
+}
+
+TEST_CASE("lists: jobs and tasks of a node") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  const JobId first = world.Submit("first", {.cpu_millis = 4000});
+  const JobId second = world.Submit("second", {.cpu_millis = 4000});
+  a.Work();
+  ReadView view(*world.loop);
+  v1::ListJobsRequest jobs;
+  jobs.mutable_filter()->set_node("n1");
+  v1::ListJobsResponse found;
+  REQUIRE(ListJobs(view, world.clock.Now(), jobs, found).ok());
+  REQUIRE(found.jobs_size() == static_cast<int>(world.node("n1").tasks.size()));
+  REQUIRE(found.jobs_size() > 0);
+  CHECK(found.jobs(0).uid() == first.value);
+  v1::ListTasksRequest tasks;
+  tasks.set_node("n1");
+  tasks.set_page_size(1);
+  v1::ListTasksResponse page;
+  REQUIRE(ListTasks(view, tasks, page).ok());
+  REQUIRE(page.tasks_size() == 1);
+  CHECK(page.tasks(0).job() == "first");
+  CHECK(page.tasks(0).node() == "n1");
+  CHECK(page.tasks(0).state() == v1::TASK_RUNNING);
+  CHECK(page.tasks(0).has_state_time());
+  if (world.task(second).state == TaskState::kRunning) {
+    REQUIRE_FALSE(page.next_page_token().empty());
+    tasks.set_page_token(page.next_page_token());
+    v1::ListTasksResponse next;
+    REQUIRE(ListTasks(view, tasks, next).ok());
+    REQUIRE(next.tasks_size() == 1);
+    CHECK(next.tasks(0).job() == "second");
+    CHECK(next.next_page_token().empty());
+  }
+  tasks.clear_page_token();
+  tasks.set_job("second");
+  v1::ListTasksResponse of_both;
+  REQUIRE(ListTasks(view, tasks, of_both).ok());
+  for (const v1::Task& task : of_both.tasks()) CHECK(task.job() == "second");
+  tasks.set_node("n9");
+  CHECK(absl::IsNotFound(ListTasks(view, tasks, of_both)));
+  CHECK(absl::IsInvalidArgument(ListTasks(view, v1::ListTasksRequest(), of_both)));
 }
 
 TEST_CASE(

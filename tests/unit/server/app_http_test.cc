@@ -108,6 +108,51 @@ TEST_CASE("http: paths, methods, handlers that come and go") {
   CHECK(absl::IsUnavailable(HttpServer::Start(absl::StrCat("127.0.0.1:", port)).status()));
 }
 
+TEST_CASE("http: clients that say nothing, too little or too slowly make nobody wait") {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
+  REQUIRE(server.ok());
+  const int port = (*server)->port();
+  absl::Notification scraped;
+  (*server)->SetHandler("/readyz", [] { return HttpAnswer{200, "ok\n"}; });
+  (*server)->SetHandler(
+      "/metrics",
+      [&] {
+        scraped.WaitForNotification();
+        return HttpAnswer{200, "m 1\n"};
+      },
+      HttpServer::Cost::kHigh);
+  std::vector<int> idle;
+  for (int i = 0; i < 64; ++i) {
+    const int fd = idle.emplace_back(Connect(port));
+    // A third of each: nothing at all, half a header, a body that does not come.
+    const std::string text = i % 3 == 0 ? ""
+                             : i % 3 == 1
+                                 ? "GET /readyz HTTP/1.1\r\nX-Slow: "
+                                 : "POST /readyz HTTP/1.1\r\nContent-Length: 1000\r\n\r\nx";
+    REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  CHECK(TimeOf([&] { CHECK(Get(port, "/readyz").code == 200); }) < absl::Seconds(1));
+  std::vector<std::thread> scrapes;  // that take as long as it pleases them
+  std::atomic<int> busy{0}, good{0};
+  for (int i = 0; i < 8; ++i) {
+    scrapes.emplace_back([&] { ++(Get(port, "/metrics").code == 503 ? busy : good); });
+  }
+  while (busy < 8 - kHttpCostly) absl::SleepFor(absl::Milliseconds(5));
+  CHECK(TimeOf([&] { CHECK(Get(port, "/readyz").code == 200); }) < absl::Seconds(1));
+  scraped.Notify();
+  for (std::thread& scrape : scrapes) scrape.join();
+  CHECK(good == kHttpCostly);
+  CHECK(TimeOf([&] { CHECK(Get(port, "/metrics").code == 200); }) < absl::Seconds(1));
+  // Who sends a byte now and then is cut all the same.
+  const int slow = Connect(port);
+  const absl::Duration begin = SystemClock().Steady();
+  const char byte = 'G';
+  while (send(slow, &byte, 1, MSG_NOSIGNAL) == 1) absl::SleepFor(absl::Milliseconds(100));
+  CHECK(SystemClock().Steady() - begin < 5 * kHttpHeaderTimeout);
+  close(slow);
+  for (const int fd : idle) close(fd);
+}
+
 TEST_CASE("app: health, readiness and metrics of a running server") {
   ServiceWorld world([](config::v1::Server& config) { config.set_http_listen("127.0.0.1:0"); });
   const int port = world.app().http_port();

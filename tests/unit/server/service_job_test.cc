@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/server/service_world.h"
@@ -252,10 +253,169 @@ TEST_CASE("service: priority and labels change under an etag, nothing else does"
   REQUIRE(Call(*world.jobs, &Stub::UpdateJob, update, &job).ok());
   CHECK(world.MustGetJob("a").spec().priority() == 8);
 
-  update.mutable_update_mask()->set_paths(0, "spec.walltime");
+  update.mutable_update_mask()->set_paths(0, "spec.deadline");
   CHECK(absl::IsUnimplemented(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
   update.mutable_update_mask()->set_paths(0, "spec.wallclock");
   CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+}
+
+TEST_CASE("service: a walltime changes, is taken away, and survives a restart") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a"});
+  v1::UpdateJobRequest update;
+  update.mutable_job()->set_name("a");
+  update.mutable_job()->mutable_spec()->mutable_walltime()->set_seconds(7200);
+  update.mutable_update_mask()->add_paths("spec.walltime");
+  v1::Job job;
+  REQUIRE(Call(*world.jobs, &Stub::UpdateJob, update, &job).ok());
+  CHECK(job.spec().walltime().seconds() == 7200);
+  world.Restart();
+  CHECK(world.MustGetJob("a").spec().walltime().seconds() == 7200);
+  update.mutable_job()->mutable_spec()->mutable_walltime()->set_seconds(0);
+  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+  update.mutable_job()->mutable_spec()->clear_walltime();
+  REQUIRE(Call(*world.jobs, &Stub::UpdateJob, update, &job).ok());
+  world.Restart();
+  CHECK_FALSE(world.MustGetJob("a").spec().has_walltime());
+  REQUIRE(Cancel(world, "a", &job).ok());
+  update.mutable_job()->mutable_spec()->mutable_walltime()->set_seconds(60);
+  CHECK(absl::IsFailedPrecondition(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
+}
+
+TEST_CASE("service: newest first, while jobs come and go") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  world.MustSubmit({"a", "b", "c", "d", "e", "f"});
+  v1::ListJobsRequest request;
+  request.set_page_size(2);
+  request.set_order(v1::ListJobsRequest::NEWEST_FIRST);
+  const auto page = [&] {
+    v1::ListJobsResponse response;
+    REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &response).ok());
+    request.set_page_token(response.next_page_token());
+    std::string names;
+    for (const v1::Job& job : response.jobs()) names += job.name();
+    return names;
+  };
+  CHECK(page() == "fe");
+  world.MustSubmit({"new"});
+  v1::Job job;
+  for (const char* gone : {"e", "d"}) {
+    REQUIRE(Cancel(world, gone, &job).ok());
+    v1::DeleteJobRequest remove;
+    remove.set_name(gone);
+    v1::DeleteJobResponse removed;
+    REQUIRE(Call(*world.jobs, &Stub::DeleteJob, remove, &removed).ok());
+  }
+  CHECK(page() == "cb");
+  request.set_order(v1::ListJobsRequest::OLDEST_FIRST);
+  v1::ListJobsResponse foreign;
+  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::ListJobs, request, &foreign)));
+  request.set_order(v1::ListJobsRequest::NEWEST_FIRST);
+  CHECK(page() == "a");
+  CHECK(request.page_token().empty());
+  CHECK(page() == "newf");
+}
+
+TEST_CASE("service: jobs by queue and below, user, pattern, time and whether they have ended") {
+  ServiceWorld world;
+  world.CreateQueue("top");
+  world.CreateQueue("low", "top");
+  world.CreateQueue("other");
+  v1::SubmitJobsRequest submit;
+  for (const auto& [name, queue, user] :
+       {std::tuple("train-1", "low", "ann"), std::tuple("train-2", "other", "bob"),
+        std::tuple("eval-1", "low", "bob")}) {
+    v1::Job& job = *submit.add_jobs();
+    job = SmallJob(name, queue);
+    job.mutable_spec()->set_user(user);
+  }
+  v1::SubmitJobsResponse submitted;
+  REQUIRE(world.Submit(submit, &submitted).ok());
+  v1::Job job;
+  REQUIRE(Cancel(world, "eval-1", &job).ok());
+  const auto names = [&](auto set) {
+    v1::ListJobsRequest request;
+    set(*request.mutable_filter());
+    v1::ListJobsResponse response;
+    REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &response).ok());
+    std::string found;
+    for (const v1::Job& one : response.jobs()) found += one.name() + " ";
+    return found;
+  };
+  CHECK(names([](v1::JobFilter& f) { f.set_queue("top"); }) == "train-1 eval-1 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_queue("low"); }) == "train-1 eval-1 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_user("bob"); }) == "train-2 eval-1 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_name_pattern("train-?"); }) == "train-1 train-2 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_name_pattern("*-1"); }) == "train-1 eval-1 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_name_pattern("rain*"); }).empty());
+  CHECK(names([](v1::JobFilter& f) { f.set_ended_only(true); }) == "eval-1 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_active_only(true); }) == "train-1 train-2 ");
+  const auto submit_time = world.MustGetJob("train-1").status().submit_time();
+  CHECK(names([&](v1::JobFilter& f) { *f.mutable_submitted_after() = submit_time; }) ==
+        "train-1 train-2 eval-1 ");
+  CHECK(names([&](v1::JobFilter& f) {
+          f.mutable_submitted_after()->set_seconds(submit_time.seconds() + 3600);
+        }).empty());
+  v1::ListJobsRequest wrong;
+  wrong.mutable_filter()->set_node("n1");
+  v1::ListJobsResponse response;
+  CHECK(absl::IsNotFound(Call(*world.jobs, &Stub::ListJobs, wrong, &response)));
+  wrong.mutable_filter()->clear_node();
+  wrong.mutable_filter()->set_active_only(true);
+  wrong.mutable_filter()->set_ended_only(true);
+  wrong.mutable_filter()->set_name_pattern("[a]");
+  const absl::Status refused = Call(*world.jobs, &Stub::ListJobs, wrong, &response);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(ViolationsOf(refused).size() == 2);
+}
+
+TEST_CASE("service: names of 10,000 bytes and characters that move a cursor are told in short") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::Job job = SmallJob("a");
+  const std::string long_key(10'000, 'k');
+  (*job.mutable_spec()->mutable_labels())[long_key] = std::string(10'000, '%');
+  (*job.mutable_spec()->mutable_annotations())[long_key] = "x";
+  job.set_name(std::string(10'000, 'N'));
+  v1::SubmitJobsResponse response;
+  const absl::Status refused = world.Submit(RequestOf(job), &response);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(ViolationsOf(refused).size() == 4);
+  for (const Violation& one : ViolationsOf(refused)) {
+    CHECK(one.field.size() <= kMaxViolationFieldBytes);
+    CHECK(one.description.size() <= kMaxViolationBytes);
+  }
+  v1::CancelJobRequest cancel;
+  cancel.set_name("a");
+  for (const char* reason : {"two\nlines", "\x1b[31mred",
+                             "\xe2\x80\xae"
+                             "desrever",
+                             "\xc2\x9b"
+                             "31m"}) {
+    cancel.set_reason(reason);
+    CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::CancelJob, cancel, &job)));
+  }
+}
+
+TEST_CASE("service: no job may ask for more grace than limits.killGrace, which a reload changes") {
+  ServiceWorld world([](config::v1::Server& config) {
+    config.mutable_limits()->mutable_kill_grace()->set_seconds(30);
+  });
+  world.CreateQueue("q");
+  v1::Job job = SmallJob("a");
+  job.mutable_spec()->mutable_kill_grace()->set_seconds(31);
+  job.mutable_spec()->mutable_checkpoint()->mutable_grace()->set_seconds(60);
+  v1::SubmitJobsResponse response;
+  const absl::Status refused = world.Submit(RequestOf(job), &response);
+  CHECK(absl::IsInvalidArgument(refused));
+  REQUIRE(ViolationsOf(refused).size() == 2);
+  CHECK(ViolationsOf(refused)[0].description ==
+        "at most 30s here (the server's limits.kill_grace), is 31s");
+  job.mutable_spec()->mutable_kill_grace()->set_seconds(30);
+  job.mutable_spec()->clear_checkpoint();
+  CHECK(world.Submit(RequestOf(job), &response).ok());
 }
 
 TEST_CASE("service: suspend, resume, and delete of a job that lives") {

@@ -47,6 +47,22 @@ TEST_CASE("errors: many violations are shortened, not dropped in silence") {
   CHECK(ToGrpcStatus(status).error_details().size() < 2 * kMaxErrorBytes);
 }
 
+TEST_CASE("errors: whatever they repeat, they fit into a header") {
+  for (const char c : {'x', '%', '\xc3'}) {
+    const std::string echo(10'000, c);
+    std::vector<Violation> violations(50, Violation{echo, echo});
+    for (const absl::Status& status :
+         {ViolationsError(absl::StatusCode::kInvalidArgument, violations),
+          absl::NotFoundError(echo),
+          RetryLaterError(absl::StatusCode::kUnavailable, echo, absl::Seconds(1))}) {
+      const grpc::Status wire = ToGrpcStatus(status);
+      const size_t encoded = wire.error_message().size() * (c == 'x' ? 1 : 3);
+      CHECK(encoded + wire.error_details().size() * 4 / 3 < 8000);
+      CHECK(wire.error_message().find("...") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("errors: plain ones and OK") {
   CHECK(ToGrpcStatus(absl::OkStatus()).ok());
   CHECK(FromGrpcStatus(grpc::Status::OK).ok());
