@@ -25,16 +25,16 @@ void JobTasks::Reset(size_t size) {
 
 Task JobTasks::SetInBlock(size_t index, const Task& value) {
   Block& block = blocks_->blocks[index / kBlock];
-  const bool changes = !(value == Task{});
+  const bool changes = !(value == kInitial);
   if (block.tasks == nullptr) {
-    if (!changes) return Task{};
+    if (!changes) return kInitial;
     block.tasks = std::make_unique<Task[]>(TasksIn(index / kBlock));
   }
   Task& task = block.tasks[index % kBlock];
-  if (!(task == Task{})) --block.changed;
+  const Task before = task;
+  task = value;
   if (changes) ++block.changed;
-  const Task before = std::exchange(task, value);
-  if (block.changed == 0) block.tasks.reset();
+  if (!(before == kInitial) && --block.changed == 0) block.tasks.reset();
   return before;
 }
 
