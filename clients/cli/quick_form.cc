@@ -179,7 +179,6 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
   group = form.group;
   if (group.name().empty()) group.set_name("worker");
   if (!group.has_replicas()) group.set_replicas(1);
-  if (spec.queue().empty()) spec.set_queue("default");
   SetCommand(command, &group);
   SetResources(form, &manifest);
   SetMaps(form, &spec);
