@@ -11,7 +11,7 @@ from berth_api import job_pb2, make_job, queue_pb2
 from berth_harness import Cluster, wait_until
 
 MIB = 1 << 20
-MOST = 1024 * MIB  # with AddressSanitizer; every task held whole would be 2.2 GiB
+MOST = 512 * MIB  # with AddressSanitizer; every task held whole would be 2.2 GiB
 CALLS, JOBS, TASKS = 22, 100, 10_000
 
 
