@@ -87,7 +87,7 @@ TEST_CASE("queues count the tasks of jobs that have not ended, and bound them", 
       testing::MakeJob("k", cluster.state().FindQueue("b")->id, {.groups = {{.replicas = 4}}});
   const JobId next = cluster.state().next_job_id();
   CHECK(cluster.Try(JobSubmitted{.id = next, .spec = more}).message() ==
-        "queue org has 7 tasks; at most 10, and job k has 4");
+        "queue org (1) has 7 tasks; at most 10, and job k has 4");
   cluster.Must(JobCancelled{job, "enough"});
   cluster.Settle();
   CHECK(cluster.StateOf(job) == "Cancelled");
