@@ -48,7 +48,8 @@ struct World {
     f.user = "nobody";
     f.min_free_bytes = min_free;
     f.Restart();
-    f.runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+    const absl::Duration lease = SystemClock().Steady() + absl::Hours(1);
+    f.runner->SetLease(lease, lease);
     f.launch.mutable_kill_grace()->set_seconds(5);
   }
   ~World() {
@@ -132,7 +133,8 @@ TEST_CASE("a task that uses more scratch than it asked for fails, and says why")
       return made;
     }();
     world.f.Restart();
-    world.f.runner->SetLease(SystemClock().Steady() + absl::Hours(1));
+    const absl::Duration lease = SystemClock().Steady() + absl::Hours(1);
+    world.f.runner->SetLease(lease, lease);
     world.f.runner->Adopt(record);
     world.f.runner->Adopt(world.f.Record(kOther));
     CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "of its 8 MiB of scratch"));

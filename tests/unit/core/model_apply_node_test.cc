@@ -143,12 +143,12 @@ TEST_CASE_METHOD(Fixture, "operators and refusals keep a node from new tasks", "
   CHECK(node(n).status.reason == "bad fan");
   REQUIRE(Try(NodeSteered{n, false, true, ""}).ok());
   CHECK_FALSE(state.free().Has(n));
-  REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(60), {}}).ok());
+  REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(60), {}, ""}).ok());
   REQUIRE(Try(NodeSteered{n, false, false, ""}).ok());  // trusted again, back-off forgotten
   CHECK(node(n).status.refusals == 0);
   CHECK(state.free().Has(n));
 
-  REQUIRE(Try(NodeRefused{n, 1, now + absl::Seconds(60), {}}).ok());
+  REQUIRE(Try(NodeRefused{n, 1, now + absl::Seconds(60), {}, ""}).ok());
   CHECK_FALSE(state.free().Has(n));
   CHECK(state.backoffs().size() == 1);
   CHECK(CheckConsistency(state).ok());
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "operators and refusals keep a node from new tasks", "
 TEST_CASE_METHOD(Fixture, "preparing a task clears a node's refusals", "[model]") {
   const JobId id = Submit(JobOf("j", q, {GroupOfGpus("w", 1, 0)}));
   REQUIRE(Bind(id, {{0, n, {}}}).ok());
-  REQUIRE(Try(NodeRefused{n, 2, now + absl::Seconds(60), {}}).ok());
+  REQUIRE(Try(NodeRefused{n, 2, now + absl::Seconds(60), {}, ""}).ok());
   REQUIRE(Report(id, 0, ReportState::kPrepared).ok());
   CHECK(node(n).status.refusals == 0);
   CHECK(state.free().Has(n));
@@ -217,8 +217,8 @@ TEST_CASE_METHOD(Fixture, "node events are refused with a reason, and change not
       {NodeFenced{n}, C::kFailedPrecondition, "node n (1) is not silent"},
       {NodeFenced{lost}, C::kFailedPrecondition, "node lost (2) is not silent"},
       {NodeSteered{NodeId{77}, true, false, ""}, C::kNotFound, "no node 77"},
-      {NodeRefused{NodeId{77}, 1, now, {}}, C::kNotFound, "no node 77"},
-      {NodeRefused{n, -1, now, {}}, C::kInvalidArgument, "node 1: refusals is negative"},
+      {NodeRefused{NodeId{77}, 1, now, {}, ""}, C::kNotFound, "no node 77"},
+      {NodeRefused{n, -1, now, {}, ""}, C::kInvalidArgument, "node 1: refusals is negative"},
       {NodeDeleted{NodeId{77}}, C::kNotFound, "no node 77"},
       {NodeDeleted{n}, C::kFailedPrecondition, "node n (1) is connected: stop its agent first"},
   };

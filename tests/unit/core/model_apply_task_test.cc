@@ -210,7 +210,7 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
   const NodeId cordoned = AddNode("cordoned", 1);
   REQUIRE(Try(NodeSteered{cordoned, true, false, ""}).ok());
   const NodeId tired = AddNode("tired", 1);
-  REQUIRE(Try(NodeRefused{tired, 1, now + absl::Seconds(1), {}}).ok());
+  REQUIRE(Try(NodeRefused{tired, 1, now + absl::Seconds(1), {}, ""}).ok());
   struct Row {
     JobId job;
     std::vector<Placement> placements;

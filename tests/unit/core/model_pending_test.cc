@@ -176,7 +176,7 @@ TEST_CASE_METHOD(Fixture, "a blocked class stays aside until something could hel
   SECTION("a node is uncordoned") { REQUIRE(Try(NodeSteered{n, false, false, ""}).ok()); }
   SECTION("a queue changes") { REQUIRE(Try(QueueOpened{q, true}).ok()); }
   SECTION("a back-off ends") {
-    REQUIRE(Try(NodeRefused{n, 1, now + absl::Seconds(5), {}}).ok());
+    REQUIRE(Try(NodeRefused{n, 1, now + absl::Seconds(5), {}, ""}).ok());
     block();
     StateEditor(state).PassTime(now + absl::Seconds(4));
     CHECK(state.pending().ready().empty());
