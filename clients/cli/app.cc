@@ -132,6 +132,9 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddClusterCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
+  if (!arguments.empty() && arguments.front() == kCompleteCommand) {
+    return static_cast<int>(Complete(app, {arguments.begin() + 1, arguments.end()}, session));
+  }
   const auto takes = [](const std::string& word) { return word == "submit" || word == "exec"; };
   if (!command.empty() && std::none_of(ours.begin(), ours.end(), takes)) {
     session.err() << "berth: only submit and exec take a command after --\n";

@@ -1,91 +1,207 @@
 #include "clients/cli/completion.h"
 
-#include <memory>
-#include <vector>
+#include <algorithm>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "clients/cli/command.h"
+#include "clients/cli/command_walk.h"
+#include "clients/cli/completion_names.h"
+#include "clients/cli/completion_scripts.h"
 
 namespace berth {
 namespace {
 
-// Names are asked for with the line's own --server, so that they are those of the cluster that is
-// meant.
-constexpr char kHead[] = R"sh(# bash completion for berth:  source <(berth completion bash)
-_berth_names() {
-  "${COMP_WORDS[0]}" "$1" list -o name --request-timeout 1s 2>/dev/null | cut -d/ -f2
-}
-_berth() {
-  local current="${COMP_WORDS[COMP_CWORD]}" path="" word words="" names=""
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$path/$word" in
-)sh";
-constexpr char kTail[] = R"sh(  esac
-  if [[ -n $names && $current != -* ]]; then words="$words $(_berth_names "$names")"; fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-}
-complete -o default -F _berth berth
-)sh";
+constexpr char kFiles[] = ":files";
 
-struct Place {
-  std::string path;  // "/job/list"
-  std::vector<std::string> words;
-  std::string noun;  // whose names follow, or ""
+struct Candidate {
+  std::string text;
+  std::string description;
 };
 
-void AddOptions(const CLI::App& app, std::vector<std::string>* words) {
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) words->push_back("--" + name);
+// What a word may become. Only texts that begin with `prefix` are kept.
+class Candidates {
+ public:
+  Candidates(std::string before, std::string prefix)
+      : before_(std::move(before)), prefix_(std::move(prefix)) {}
+
+  const std::string& prefix() const { return prefix_; }
+  void Add(const std::string& text, const std::string& description = "") {
+    if (absl::StartsWith(text, prefix_)) found_.push_back({before_ + text, description});
+  }
+  void Print(std::ostream& out) const {
+    for (const Candidate& one : found_) {
+      out << one.text << (one.description.empty() ? "" : "\t") << one.description << "\n";
+    }
+  }
+
+ private:
+  const std::string before_;  // of the same word: "--queue="
+  const std::string prefix_;
+  std::vector<Candidate> found_;
+};
+
+// "job" of "berth job list".
+std::string NounOf(const CLI::App& place) {
+  const CLI::App* noun = &place;
+  while (noun->get_parent() != nullptr && noun->get_parent()->get_parent() != nullptr)
+    noun = noun->get_parent();
+  return noun->get_name();
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The words of CLI::IsMember: it describes itself as "{a,b}".
+std::vector<std::string> Choices(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find('{'), end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
+}
+
+// Whose names the value is, or "".
+std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
+  if (option.get_positional()) {
+    if (option.get_name() == "JOB") return "job";
+    if (option.get_name() != "NAME") return "";
+    return NounOf(place) == "topology" ? "hypernode" : NounOf(place);
+  }
+  const std::set<std::string> names(option.get_lnames().begin(), option.get_lnames().end());
+  if (names.count("queue") > 0 || names.count("parent") > 0) return "queue";
+  if (names.count("after") > 0) return "job";
+  if (names.count("node") > 0) return "node";
+  if (names.count("child") > 0) return "hypernode";
+  return "";
+}
+
+bool TakesFile(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name() == "FILE";
+  for (const char* name :
+       {"--file", "--tls-certificate", "--tls-key", "--tls-ca", "--ports", "--output-directory"}) {
+    if (option.check_name(name)) return true;
+  }
+  return option.check_name("--directory");
+}
+
+// Of what has ended, these make nothing else.
+bool WantsActive(const CLI::App& place) {
+  static const auto& verbs =
+      *new std::set<std::string>{"cancel", "suspend", "wait", "explain", "estimate", "exec"};
+  return verbs.count(place.get_name()) > 0;
+}
+
+// Takes the words' own --server and certificates, so that names are those of the cluster that is
+// meant. Values that are wrong leave what was there.
+void TakeGlobalOptions(CLI::App& app, const CommandWalk& walk) {
+  std::vector<std::string> line = {"version"};  // a command that needs nothing
+  for (const auto& [option, value] : walk.values) {
+    const auto& of_root = app.get_options();
+    if (std::find(of_root.begin(), of_root.end(), option) == of_root.end()) continue;
+    line.push_back(absl::StrCat("--", option->get_lnames().front(), "=", value));
+  }
+  std::reverse(line.begin(), line.end());
+  try {
+    app.parse(line);
+  } catch (const CLI::ParseError&) {
+    return;
   }
 }
 
-void Collect(const CLI::App& app, const std::string& path, const std::string& noun,
-             std::vector<Place>* places) {
-  Place place{path, {}, ""};
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    place.words.push_back(command->get_name());
-    Collect(*command, absl::StrCat(path, "/", command->get_name()),
-            path.empty() ? command->get_name() : noun, places);
+void AddOptions(const CLI::App& app, Candidates* found) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames())
+      found->Add("--" + name, FirstLine(option->get_description()));
   }
-  AddOptions(app, &place.words);
-  const CLI::App* root = &app;
-  while (root->get_parent() != nullptr) root = root->get_parent();
-  if (root != &app) AddOptions(*root, &place.words);
-  if (app.get_option_no_throw("NAME") != nullptr) {
-    place.noun = noun == "topology" ? "hypernode" : noun;  // whose names it takes
+}
+
+// True if a file is meant.
+bool AddValues(CLI::App& app, const CommandWalk& walk, const CLI::Option& option, Session& session,
+               Candidates* found) {
+  for (const std::string& choice : Choices(option)) found->Add(choice);
+  const std::string noun = NounOfValue(*walk.place, option);
+  if (noun.empty()) return TakesFile(option);
+  TakeGlobalOptions(app, walk);
+  std::string prefix = found->prefix();
+  const bool typed = absl::StartsWith(prefix, noun + "/");  // "job/llama", as -o name prints
+  if (typed) prefix = prefix.substr(noun.size() + 1);
+  for (const std::string& name : NamesOf(session, noun, prefix, WantsActive(*walk.place)))
+    found->Add(typed ? absl::StrCat(noun, "/", name) : name, noun);
+  return false;
+}
+
+// The positional argument that comes next; null if there is none.
+const CLI::Option* NextPositional(const CommandWalk& walk) {
+  const CLI::Option* last = nullptr;
+  size_t at = 0;
+  for (const CLI::Option* option : walk.place->get_options()) {
+    if (!option->get_positional()) continue;
+    last = option;
+    if (at++ == walk.positionals.size()) return option;
   }
-  places->push_back(place);
+  const bool takes_more = last != nullptr && last->get_items_expected_max() > 1;
+  return takes_more ? last : nullptr;
+}
+
+// True if a file is meant.
+bool AddWords(CLI::App& app, const CommandWalk& walk, Session& session, Candidates* found) {
+  if (absl::StartsWith(found->prefix(), "-")) {
+    AddOptions(*walk.place, found);
+    if (walk.place != &app) AddOptions(app, found);
+    return false;
+  }
+  if (walk.positionals.empty()) {
+    for (const CLI::App* command :
+         walk.place->get_subcommands([](const CLI::App*) { return true; }))
+      if (!command->get_group().empty())
+        found->Add(command->get_name(), FirstLine(command->get_description()));
+  }
+  const CLI::Option* next = NextPositional(walk);
+  return next != nullptr && AddValues(app, walk, *next, session, found);
 }
 
 }  // namespace
 
-std::string BashCompletion(const CLI::App& app) {
-  std::vector<Place> places;
-  Collect(app, "", "", &places);
-  std::vector<std::string> paths;
-  for (const Place& place : places) {
-    if (!place.path.empty()) paths.push_back(place.path);
+ExitCode Complete(CLI::App& app, const std::vector<std::string>& words, Session& session) {
+  const std::string current = words.empty() ? "" : words.back();
+  const std::vector<std::string> before(words.begin(),
+                                        words.empty() ? words.end() : words.end() - 1);
+  const CommandWalk walk = WalkCommandLine(app, before);
+  const size_t equals = absl::StartsWith(current, "--") ? current.find('=') : std::string::npos;
+  if (walk.dashes) {
+    session.out() << kFiles << "\n";
+    return ExitCode::kOk;
   }
-  std::string script =
-      absl::StrCat(kHead, "      ", absl::StrJoin(paths, "|"),
-                   ") path=\"$path/$word\" ;;\n    esac\n", "  done\n  case \"$path\" in\n");
-  for (const Place& place : places) {
-    absl::StrAppend(&script, "    \"", place.path, "\") words=\"", absl::StrJoin(place.words, " "),
-                    "\"; names=\"", place.noun, "\" ;;\n");
+  const CLI::Option* option = walk.pending;
+  size_t value_at = 0;
+  if (option == nullptr && equals != std::string::npos) {
+    option = FindOption(*walk.place, current.substr(0, equals));
+    value_at = equals + 1;
+    if (option == nullptr) return ExitCode::kOk;
   }
-  return script + kTail;
+  Candidates found(current.substr(0, value_at), current.substr(value_at));
+  const bool files = option != nullptr ? AddValues(app, walk, *option, session, &found)
+                                       : AddWords(app, walk, session, &found);
+  found.Print(session.out());
+  if (files) session.out() << kFiles << "\n";
+  return ExitCode::kOk;
 }
 
 void AddCompletionCommand(CLI::App& app, Session& session) {
   CLI::App* completion =
       app.add_subcommand("completion", "a script that completes this program's command lines");
   completion->require_subcommand(1);
-  AddCommand(*completion, session, "bash", "for bash: source <(berth completion bash)",
-             [&app](Session& s) {
-               s.out() << BashCompletion(app);
-               return ExitCode::kOk;
-             });
+  const auto add = [&](const char* shell, const char* help, const char* script) {
+    AddCommand(*completion, session, shell, help, [script](Session& s) {
+      s.out() << script;
+      return ExitCode::kOk;
+    });
+  };
+  add("bash", "for bash: source <(berth completion bash)", kBashCompletion);
+  add("zsh", "for zsh: source <(berth completion zsh), after compinit", kZshCompletion);
+  add("fish", "for fish: berth completion fish | source", kFishCompletion);
 }
 
 }  // namespace berth

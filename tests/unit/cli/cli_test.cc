@@ -503,23 +503,5 @@ TEST_CASE("the cluster and the versions") {
   CHECK(cli.RunBare({"version", "--client"}) == 0);
 }
 
-TEST_CASE("bash completion comes from the tree of commands") {
-  Cli cli;
-  CHECK(cli.RunBare({"completion", "bash"}) == 0);
-  const TempFile script(cli.out() + R"(
-complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _berth; echo "${COMPREPLY[*]}"; }
-berth() { echo job/llama; }
-[[ $(complete_line berth jo) == job ]] || exit 11
-[[ $(complete_line berth job ca) == cancel ]] || exit 12
-[[ $(complete_line berth job list --qu) == --queue ]] || exit 13
-[[ $(complete_line berth job logs ll) == llama ]] || exit 14
-[[ $(complete_line berth submit --outp) == --output ]] || exit 15
-[[ $(complete_line berth -o json queue op) == open ]] || exit 16
-[[ $(complete_line berth job expl) == explain ]] || exit 17
-[[ $(complete_line berth queue shares ll) == llama ]] || exit 18
-)");
-  CHECK(std::system(("bash " + script.path()).c_str()) == 0);
-}
-
 }  // namespace
 }  // namespace berth
