@@ -71,8 +71,11 @@ class Fault(unittest.TestCase):
             for key, value in spec.items():
                 setattr(job.spec.groups[0], key, value)
             jobs.append(job)
+        begin = time.monotonic()
         self.submit(*jobs)
-        return [self.cluster.wait_job(name, "FAILED", timeout_s=WITHIN_S) for name in names]
+        failed = [self.cluster.wait_job(name, "FAILED", timeout_s=WITHIN_S) for name in names]
+        print(f"{count} jobs ({kind}) failed within {time.monotonic() - begin:.2f} s", flush=True)
+        return failed
 
     def test_a_wrong_working_directory_fails_its_job_alone(self):
         self.start()
