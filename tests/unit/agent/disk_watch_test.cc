@@ -18,12 +18,13 @@ namespace {
 using namespace testing;  // NOLINT
 
 constexpr int64_t kMiB = 1 << 20;
+const char* const kPlace = geteuid() == 0 ? "/run" : "/tmp";
 const TaskId kOther = {2, 0, 1};
 
 // A directory that is a file system of its own.
 class SmallDisk {
  public:
-  explicit SmallDisk(const char* options = "size=64m") : place_("/run") {
+  explicit SmallDisk(const char* options = "size=64m") : place_(kPlace) {
     if (geteuid() != 0 || mount("test", path().c_str(), "tmpfs", 0, options) != 0) {
       WARN("nothing can be mounted here: not tested");
       return;
@@ -203,7 +204,7 @@ TEST_CASE(
 // An ext4 file system with project quotas in a file.
 class QuotaDisk {
  public:
-  QuotaDisk() : place_("/run") {
+  QuotaDisk() : place_(kPlace) {
     const std::string image = place_.path() + "/image", at = path();
     std::filesystem::create_directory(at);
     const std::string make = absl::StrCat(
