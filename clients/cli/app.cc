@@ -8,6 +8,7 @@
 #include "clients/cli/command_walk.h"
 #include "clients/cli/completion.h"
 #include "clients/cli/topology_import_commands.h"
+#include "clients/cli/verb_first.h"
 #include "support/nearest.h"
 #include "support/version.h"
 
@@ -85,10 +86,15 @@ std::string UnknownCommand(const CLI::App& app) {
   return UnknownWord("unknown command", left.front(), known);
 }
 
-int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
+int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) {
+  absl::StatusOr<std::vector<std::string>> arguments = NounFirst(app, words);
+  if (!arguments.ok()) {
+    session.err() << "berth: " << arguments.status().message() << "\n";
+    return static_cast<int>(ExitCode::kUsage);
+  }
   try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
-    app.parse(arguments);
+    std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
+    app.parse(*arguments);
   } catch (const CLI::ParseError& error) {
     const std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
     if (!unknown.empty()) {

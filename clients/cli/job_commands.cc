@@ -8,7 +8,7 @@
 #include "clients/cli/job_history.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/job_wait.h"
-#include "support/yaml_proto.h"
+#include "support/number_check.h"
 #include "support/yaml_proto_scalar.h"
 
 namespace berth {
@@ -98,8 +98,7 @@ ExitCode ShowTasks(Session& session, const std::string& name) {
     case Format::kYaml: {
       v1::ListTasksResponse all;
       all.mutable_tasks()->Assign(tasks->begin(), tasks->end());
-      session.out() << (session.options.format == Format::kJson ? JsonOf(all) + "\n"
-                                                                : WriteYaml(all));
+      session.out() << (session.options.format == Format::kJson ? JsonOf(all) + "\n" : YamlOf(all));
       break;
     }
     case Format::kName:
@@ -195,7 +194,7 @@ void AddLogs(CLI::App& noun, Session& session) {
   logs->add_option_function<int64_t>(
           "--tail", [request](int64_t lines) { request->set_tail_lines(lines); },
           "only the last so many lines")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber<int64_t>(1));
   logs->add_option_function<uint32_t>(
       "--attempt", [request](uint32_t attempt) { request->set_attempt(attempt); },
       "default: the latest");

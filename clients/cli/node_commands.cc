@@ -7,7 +7,6 @@
 #include "clients/cli/device_table.h"
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -68,7 +67,7 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
 }
 
 Shape<v1::Node> NodeShape() {
-  return {"node", NodeTable, [](const v1::Node& node) { return WriteYaml(node); }};
+  return {"node", NodeTable, [](const v1::Node& node) { return YamlOf(node); }};
 }
 
 std::string DescribeNode(const v1::Node& node, const Session& session) {

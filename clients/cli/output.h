@@ -13,6 +13,8 @@ namespace berth {
 
 // One document; a single resource is an object, a list an array.
 std::string JsonOf(const google::protobuf::Message& message);
+// Likewise, with a newline at the end; not a manifest (manifest.h), but with all that JSON has.
+std::string YamlOf(const google::protobuf::Message& message);
 
 // How a kind of resource is shown.
 template <class T>
