@@ -16,6 +16,8 @@
 #include "google/protobuf/util/field_mask_util.h"
 #include "google/protobuf/util/time_util.h"
 #include "support/shown_fields.h"
+#include "support/utf8.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -28,25 +30,43 @@ using google::protobuf::Reflection;
 // Doubles, which most readers take numbers for, hold every integer up to here.
 constexpr int64_t kLargestExact = int64_t{1} << 53;
 
-std::string Quoted(const std::string& text) {
+// How many bytes the character at the beginning of `text` has; 0 if they are not UTF-8.
+size_t CharacterBytes(absl::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  return FirstBadUtf8(text.substr(0, bytes)) == absl::string_view::npos ? bytes : 0;
+}
+
+// "\\u001b", "\\u202e": of a character of UTF-8 below U+10000.
+std::string Escaped(absl::string_view character) {
+  uint32_t code = static_cast<unsigned char>(character[0]);
+  if (character.size() > 1) code &= 0xffu >> (character.size() + 1);
+  for (size_t i = 1; i < character.size(); ++i) {
+    code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3fu);
+  }
+  return absl::StrFormat("\\u%04x", code);
+}
+
+// Nothing in it moves a cursor or turns the direction of text: JSON is read on terminals, too.
+std::string Quoted(absl::string_view text) {
   std::string out = "\"";
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte == '"' || byte == '\\') {
-      absl::StrAppend(&out, "\\", text.substr(i, 1));
-    } else if (byte == '\n') {
+  while (!text.empty()) {
+    const size_t bytes = CharacterBytes(text);
+    const absl::string_view one = text.substr(0, std::max<size_t>(bytes, 1));
+    if (bytes == 0) {
+      out += "\\ufffd";
+    } else if (one == "\"" || one == "\\") {
+      absl::StrAppend(&out, "\\", one);
+    } else if (one == "\n") {
       out += "\\n";
-    } else if (byte == '\t') {
+    } else if (one == "\t") {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      absl::StrAppendFormat(&out, "\\u%04x", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080..U+009F: controls, too
-      absl::StrAppendFormat(&out, "\\u%04x", next);
-      ++i;
+    } else if (FirstInvisible(one) == 0) {
+      out += Escaped(one);
     } else {
-      out += text[i];
+      absl::StrAppend(&out, one);
     }
+    text.remove_prefix(one.size());
   }
   return out + "\"";
 }

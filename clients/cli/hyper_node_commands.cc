@@ -206,7 +206,7 @@ absl::StatusOr<std::string> Describe(Session& session, const v1::HyperNode& hype
 
 ExitCode DescribeAll(Session& session, const Names& names) {
   return DescribeByName(
-      session, names, &HyperNodeStub::GetHyperNode,
+      session, names, &HyperNodeStub::GetHyperNode, "hypernode",
       [&](const v1::HyperNode& hyper_node) { return Describe(session, hyper_node); });
 }
 

@@ -221,7 +221,7 @@ void AddQueueCommands(CLI::App& app, Session& session) {
     return GetByName(s, names, &QueueStub::GetQueue, QueueShape());
   });
   AddNames(noun, session, "describe", "all about queues", [](Session& s, const Names& names) {
-    return DescribeByName(s, names, &QueueStub::GetQueue,
+    return DescribeByName(s, names, &QueueStub::GetQueue, "queue",
                           [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
   });
   auto top = std::make_shared<std::string>();

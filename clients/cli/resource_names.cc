@@ -68,4 +68,20 @@ CLI::Validator JobOrTaskName() {
   return CLI::Validator(take_off, "");
 }
 
+CLI::Validator TaskName() {
+  const auto take_off = [](std::string& name) -> std::string {
+    const size_t slash = name.rfind('/');
+    if (slash != std::string::npos) name = name.substr(slash + 1);
+    return "";
+  };
+  return CLI::Validator(take_off, "");
+}
+
+void SplitTask(std::string* job, std::string* task) {
+  const size_t slash = job->find('/');
+  if (slash == std::string::npos) return;
+  if (task->empty()) *task = job->substr(slash + 1);
+  job->resize(slash);
+}
+
 }  // namespace berth

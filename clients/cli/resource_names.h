@@ -18,6 +18,10 @@ std::string NounOf(absl::string_view word);
 CLI::Validator NameOf(const std::string& noun);
 // Likewise for jobs and their tasks: "job/x/worker-0" becomes "x/worker-0", and "x" stays.
 CLI::Validator JobOrTaskName();
+// A task alone: "worker-0", also as "job/x/worker-0".
+CLI::Validator TaskName();
+// After JobOrTaskName: parts "x/worker-0" into a job and a task, which an explicit one overrides.
+void SplitTask(std::string* job, std::string* task);
 
 }  // namespace berth
 

@@ -81,7 +81,7 @@ TEST_CASE("json: 64-bit integers are numbers as long as every reader holds them 
 
 TEST_CASE("json: protobuf's own reader takes what is written, whatever is in it") {
   v1::Job job;
-  job.set_name("a\"\\\n\t\x01\x7f\xc2\x9b\xc3\xa9<>");
+  job.set_name("a\"\\\n\t\x01\x7f\xc2\x9b\xc3\xa9<>\xe2\x80\xae\xf0\x9f\x9a\xa2");
   job.set_uid(uint64_t{1} << 60);
   job.mutable_spec()->mutable_walltime()->set_seconds(3);
   job.mutable_spec()->mutable_walltime()->set_nanos(500'000'000);
@@ -95,6 +95,7 @@ TEST_CASE("json: protobuf's own reader takes what is written, whatever is in it"
     INFO(text);
     CHECK(text.find('\x7f') == std::string::npos);
     CHECK(text.find("\xc2\x9b") == std::string::npos);  // a control that terminals obey
+    CHECK(text.find("\\u202e") != std::string::npos);
     v1::Job back;
     REQUIRE(google::protobuf::util::JsonStringToMessage(text, &back).ok());
     CHECK(google::protobuf::util::MessageDifferencer::Equals(back, job));
