@@ -125,7 +125,6 @@ absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
 }
 
 ExitCode Update(Session& session, const UpdateArguments& arguments, const Names& names) {
-  session.exact_answers = true;  // labels are sent back
   if (!arguments.priority && arguments.labels.empty() && arguments.walltime.empty()) {
     session.err() << "berth: nothing to update: give --priority, --walltime or --label\n";
     return ExitCode::kUsage;
@@ -220,6 +219,7 @@ void AddUpdate(CLI::App& noun, Session& session) {
   const SelectingVerb verb = {"update", Among::kActive, true};
   CLI::App* update = AddCommand(
       noun, session, verb.name, "change jobs' priority, walltime or labels", [=](Session& s) {
+        s.exact_answers = true;  // labels are sent back
         return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
           return Update(same, *arguments, names);
         });

@@ -144,14 +144,20 @@ ExitCode Logs(Session& session, LogArguments arguments) {
     return ExitCode::kNotFound;
   }
   // One task, or none that has started: the server says it best.
-  if ((plain && all == 1) || chosen->names.empty()) return PrintOne(session, arguments.request);
+  if ((plain && all == 1) || chosen->names.empty()) {
+    if (!chosen->names.empty()) arguments.request.set_task(chosen->names[0]);
+    return PrintOne(session, arguments.request);
+  }
   const std::string wrong = Wrong(arguments, *chosen);
   if (!wrong.empty()) {
     session.err() << "berth: " << wrong << "\n";
     return ExitCode::kUsage;
   }
   if (chosen->not_started > 0) {
-    session.Warn(absl::StrCat(chosen->not_started, " tasks have not started, and have no output"));
+    session.Warn(
+        absl::StrCat(chosen->not_started, chosen->not_started == 1
+                                              ? " task has not started, and has no output"
+                                              : " tasks have not started, and have no output"));
   }
   return PrintSeveral(session, arguments, *chosen);
 }

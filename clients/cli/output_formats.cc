@@ -53,7 +53,7 @@ std::string FormatRefusal(const std::string& command, Format format) {
     if (one == format) return "";
     known.push_back(Names().at(one));
   }
-  return absl::StrCat("berth ", command, " has no -o ", Names().at(format),
+  return absl::StrCat(command, " has no -o ", Names().at(format),
                       known.empty() ? "" : absl::StrCat("; it has ", absl::StrJoin(known, ", ")));
 }
 

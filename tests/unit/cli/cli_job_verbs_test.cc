@@ -93,9 +93,9 @@ TEST_CASE("describe -o json is the job with its tasks") {
 TEST_CASE("a format that a verb does not have is refused by name") {
   Cli cli;
   CHECK(cli.RunBare({"job", "logs", "a", "-o", "json"}) == 2);
-  CHECK(cli.err() == "berth: berth job logs has no -o json\n");
+  CHECK(cli.err() == "berth: job logs has no -o json\n");
   CHECK(cli.RunBare({"job", "delete", "a", "-o", "yaml"}) == 2);
-  CHECK(cli.err() == "berth: berth job delete has no -o yaml; it has table, name\n");
+  CHECK(cli.err() == "berth: job delete has no -o yaml; it has table, name\n");
   CHECK(cli.RunBare({"version", "--client", "-o", "json"}) == 2);
   CHECK(cli.RunBare({"job", "history", "-o", "table"}) == 2);
   cli.script.Answer("DeleteJob", v1::DeleteJobResponse());
@@ -145,6 +145,8 @@ TEST_CASE("job logs of several tasks: whole lines with their names") {
   CHECK(requests[10].task() == "w-10");
   CHECK(requests[10].tail_lines() == 7);
   cli.terminal = true;
+  CHECK(cli.Run({"job", "logs", "a", "--task", "w-[2]"}) == 0);
+  CHECK(cli.script.Requests<v1::ReadLogsRequest>("ReadLogs").back().task() == "w-2");
   CHECK(cli.Run({"job", "logs", "a", "--task", "w-[12]"}) == 0);
   CHECK(cli.out() == "\033[34m[w-1]\033[0m 1\n\033[32m[w-2]\033[0m 1\n");
 }
@@ -196,7 +198,7 @@ TEST_CASE("job logs: how many tasks, and those without output") {
   waiting.script.Stream<v1::ReadLogsResponse>("ReadLogs", {Output("x\n")}, absl::OkStatus());
   CHECK(waiting.Run({"job", "logs", "a"}) == 0);
   CHECK(waiting.out() == "[w-0]    x\n[w-1]    x\n");
-  CHECK_THAT(waiting.err(), Contains("1 tasks have not started, and have no output"));
+  CHECK_THAT(waiting.err(), Contains("1 task has not started, and has no output"));
   CHECK(waiting.Run({"job", "logs", "a", "--task", "x-*"}) == 3);
 }
 
