@@ -1,59 +1,290 @@
 #include "support/proto_json.h"
 
-#include <string>
+#include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "absl/strings/str_format.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/field_mask.pb.h"
 #include "google/protobuf/message.h"
-#include "google/protobuf/util/json_util.h"
-#include "google/protobuf/util/type_resolver_util.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "google/protobuf/util/field_mask_util.h"
+#include "google/protobuf/util/time_util.h"
+#include "support/shown_fields.h"
+#include "support/utf8.h"
 #include "support/visible.h"
 
 namespace berth {
 namespace {
 
-constexpr const char* kPrefix = "type.googleapis.com";
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
 
-google::protobuf::util::TypeResolver* Resolver() {
-  static auto* resolver = google::protobuf::util::NewTypeResolverForDescriptorPool(
-      kPrefix, google::protobuf::DescriptorPool::generated_pool());
-  return resolver;
+// Doubles, which most readers take numbers for, hold every integer up to here.
+constexpr int64_t kLargestExact = int64_t{1} << 53;
+
+// How many bytes the character at the beginning of `text` has; 0 if they are not UTF-8.
+size_t CharacterBytes(absl::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  return FirstBadUtf8(text.substr(0, bytes)) == absl::string_view::npos ? bytes : 0;
 }
 
-// Maps in order of their keys.
-std::string InOrder(const google::protobuf::Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
+// "\\u001b", "\\u202e": of a character of UTF-8 below U+10000.
+std::string Escaped(absl::string_view character) {
+  uint32_t code = static_cast<unsigned char>(character[0]);
+  if (character.size() > 1) code &= 0xffu >> (character.size() + 1);
+  for (size_t i = 1; i < character.size(); ++i) {
+    code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3fu);
+  }
+  return absl::StrFormat("\\u%04x", code);
 }
 
-// protobuf leaves some marks of direction as they are. Outside of strings there are only newlines.
-std::string WithoutInvisible(absl::string_view text) {
-  std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) lines.push_back(Visible(line));
-  return absl::StrJoin(lines, "\n");
+// Nothing in it moves a cursor or turns the direction of text: JSON is read on terminals, too.
+std::string Quoted(absl::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t bytes = CharacterBytes(text);
+    const absl::string_view one = text.substr(0, std::max<size_t>(bytes, 1));
+    if (bytes == 0) {
+      out += "\\ufffd";
+    } else if (one == "\"" || one == "\\") {
+      absl::StrAppend(&out, "\\", one);
+    } else if (one == "\n") {
+      out += "\\n";
+    } else if (one == "\t") {
+      out += "\\t";
+    } else if (FirstInvisible(one) == 0) {
+      out += Escaped(one);
+    } else {
+      absl::StrAppend(&out, one);
+    }
+    text.remove_prefix(one.size());
+  }
+  return out + "\"";
+}
+
+std::string RealText(double value, int digits) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  for (int precision = 6; precision < digits; ++precision) {
+    const std::string text = absl::StrFormat("%.*g", precision, value);
+    double back = 0;
+    if (absl::SimpleAtod(text, &back) && back == value) return text;
+  }
+  return absl::StrFormat("%.*g", digits, value);
+}
+
+// What a string holds in JSON: times, durations and masks have texts of their own.
+bool HasText(const Message& message, std::string* text) {
+  using google::protobuf::util::FieldMaskUtil;
+  using google::protobuf::util::TimeUtil;
+  if (const auto* duration = dynamic_cast<const google::protobuf::Duration*>(&message)) {
+    *text = TimeUtil::ToString(*duration);
+  } else if (const auto* time = dynamic_cast<const google::protobuf::Timestamp*>(&message)) {
+    *text = TimeUtil::ToString(*time);
+  } else if (const auto* mask = dynamic_cast<const google::protobuf::FieldMask*>(&message)) {
+    FieldMaskUtil::ToJsonString(*mask, text);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// A field's value, or its element `index` (-1 = not repeated).
+class Scalar {
+ public:
+  Scalar(const Message& message, const FieldDescriptor* field, int index)
+      : message_(message), field_(field), index_(index) {}
+
+  std::string Json() const;
+
+ private:
+  template <class One, class Element>
+  auto Get(One one, Element element) const {
+    const Reflection& reflection = *message_.GetReflection();
+    return index_ < 0 ? (reflection.*one)(message_, field_)
+                      : (reflection.*element)(message_, field_, index_);
+  }
+  static std::string Signed(int64_t value) {
+    const bool exact = value <= kLargestExact && value >= -kLargestExact;
+    return exact ? absl::StrCat(value) : absl::StrCat("\"", value, "\"");
+  }
+  static std::string Unsigned(uint64_t value) {
+    const bool exact = value <= uint64_t{kLargestExact};
+    return exact ? absl::StrCat(value) : absl::StrCat("\"", value, "\"");
+  }
+  std::string Enum(int number) const {
+    const auto* value = field_->enum_type()->FindValueByNumber(number);
+    return value == nullptr ? absl::StrCat(number) : absl::StrCat("\"", value->name(), "\"");
+  }
+  std::string Text(const std::string& text) const {
+    const bool bytes = field_->type() == FieldDescriptor::TYPE_BYTES;
+    return Quoted(bytes ? absl::Base64Escape(text) : text);
+  }
+
+  const Message& message_;
+  const FieldDescriptor* const field_;
+  const int index_;
+};
+
+std::string Scalar::Json() const {
+  switch (field_->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return absl::StrCat(Get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(Get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return Signed(Get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return Unsigned(Get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return RealText(double{Get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)}, 9);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return RealText(Get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), 17);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return Get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return Enum(Get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return Text(Get(&Reflection::GetString, &Reflection::GetRepeatedString));
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      break;
+  }
+  return "null";
+}
+
+class Writer {
+ public:
+  explicit Writer(JsonStyle style) : style_(style) {}
+
+  void WriteMessage(const Message& message, bool in_spec);
+  std::string Take() { return std::move(out_); }
+
+ private:
+  void WriteField(const Message& message, const FieldDescriptor* field, bool in_spec);
+  void WriteList(const Message& message, const FieldDescriptor* field, bool in_spec);
+  void WriteMap(const Message& message, const FieldDescriptor* field, bool in_spec);
+  void WriteValue(const Message& message, const FieldDescriptor* field, int index, bool in_spec);
+  std::vector<const FieldDescriptor*> Fields(const Message& message, bool in_spec) const;
+
+  // Members and items, each on a line of its own, between two brackets.
+  void Open(char bracket) {
+    out_ += bracket;
+    ++depth_;
+    empty_ = true;
+  }
+  void Next() {
+    if (!empty_) out_ += ",";
+    empty_ = false;
+    NewLine();
+  }
+  void Close(char bracket) {
+    --depth_;
+    if (!empty_) NewLine();
+    empty_ = false;
+    out_ += bracket;
+  }
+  void NewLine() {
+    if (style_.indented) absl::StrAppend(&out_, "\n", std::string(depth_, ' '));
+  }
+  void Key(const std::string& quoted) {
+    absl::StrAppend(&out_, quoted, style_.indented ? ": " : ":");
+  }
+
+  const JsonStyle style_;
+  std::string out_;
+  size_t depth_ = 0;
+  bool empty_ = true;
+};
+
+std::vector<const FieldDescriptor*> Writer::Fields(const Message& message, bool in_spec) const {
+  if (!style_.zeros) return ShownFields(message, in_spec);
+  std::vector<const FieldDescriptor*> fields;
+  const Descriptor* type = message.GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    const bool absent = field->has_presence() && !message.GetReflection()->HasField(message, field);
+    if (!absent) fields.push_back(field);
+  }
+  std::sort(fields.begin(), fields.end(),
+            [](const auto* a, const auto* b) { return a->number() < b->number(); });
+  return fields;
+}
+
+void Writer::WriteMessage(const Message& message, bool in_spec) {
+  std::string text;
+  if (HasText(message, &text)) {
+    out_ += Quoted(text);
+    return;
+  }
+  in_spec |= IsSpec(message.GetDescriptor());
+  Open('{');
+  for (const FieldDescriptor* field : Fields(message, in_spec)) WriteField(message, field, in_spec);
+  Close('}');
+}
+
+void Writer::WriteField(const Message& message, const FieldDescriptor* field, bool in_spec) {
+  Next();
+  Key(Quoted(field->json_name()));
+  if (field->is_map()) return WriteMap(message, field, in_spec);
+  if (field->is_repeated()) return WriteList(message, field, in_spec);
+  WriteValue(message, field, -1, in_spec);
+}
+
+void Writer::WriteValue(const Message& message, const FieldDescriptor* field, int index,
+                        bool in_spec) {
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+    out_ += Scalar(message, field, index).Json();
+    return;
+  }
+  const Reflection& reflection = *message.GetReflection();
+  WriteMessage(index < 0 ? reflection.GetMessage(message, field)
+                         : reflection.GetRepeatedMessage(message, field, index),
+               in_spec);
+}
+
+void Writer::WriteList(const Message& message, const FieldDescriptor* field, bool in_spec) {
+  Open('[');
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    Next();
+    WriteValue(message, field, i, in_spec);
+  }
+  Close(']');
+}
+
+// In the order of the keys.
+void Writer::WriteMap(const Message& message, const FieldDescriptor* field, bool in_spec) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<std::pair<std::string, const Message*>> entries;
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, field, i);
+    const std::string key = Scalar(entry, field->message_type()->map_key(), -1).Json();
+    entries.emplace_back(key[0] == '"' ? key : absl::StrCat("\"", key, "\""), &entry);
+  }
+  std::sort(entries.begin(), entries.end());
+  Open('{');
+  for (const auto& [key, entry] : entries) {
+    Next();
+    Key(key);
+    WriteValue(*entry, field->message_type()->map_value(), -1, in_spec);
+  }
+  Close('}');
 }
 
 }  // namespace
 
-std::string WriteJson(const google::protobuf::Message& message, JsonStyle style) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = style.indented;
-  options.always_print_primitive_fields = style.zeros;
-  std::string text;
-  const auto status = google::protobuf::util::BinaryToJsonString(
-      Resolver(), absl::StrCat(kPrefix, "/", message.GetDescriptor()->full_name()),
-      InOrder(message), &text, options);
-  return status.ok() ? WithoutInvisible(absl::StripSuffix(text, "\n")) : "{}";
+std::string WriteJson(const Message& message, JsonStyle style) {
+  Writer writer(style);
+  writer.WriteMessage(message, false);
+  return writer.Take();
 }
 
 }  // namespace berth

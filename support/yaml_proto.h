@@ -68,10 +68,13 @@ struct YamlReadOptions {
 void ReadYamlNode(const YamlNode& node, google::protobuf::Message* message, YamlErrors* errors,
                   const YamlReadOptions& options = {});
 
+struct YamlStyle {
+  bool numbers = false;  // also numbers that say something at 0 (support/shown_fields.h)
+};
 // The message as YAML that ReadYaml reads back to an equal message: quantities and durations as
 // people write them, unset fields left out, map entries by key. Ends with a newline. An empty
 // message is "{}".
-std::string WriteYaml(const google::protobuf::Message& message);
+std::string WriteYaml(const google::protobuf::Message& message, YamlStyle style = {});
 
 }  // namespace berth
 

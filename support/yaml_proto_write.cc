@@ -10,6 +10,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "support/shown_fields.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
 #include "support/yaml_proto_sugar.h"
@@ -29,6 +30,7 @@ bool IsMessage(const FieldDescriptor* field) {
 
 class Writer {
  public:
+  explicit Writer(YamlStyle style) : style_(style) {}
   std::string Take() { return std::move(out_); }
 
   // The fields of `message`, each on a line indented by `indent`. The first line goes on where the
@@ -46,23 +48,30 @@ class Writer {
   // What follows "key:" for a message.
   void WriteValue(const Message& message, int indent);
 
+  std::vector<const FieldDescriptor*> Fields(const Message& message) const {
+    if (style_.numbers) {
+      return ShownFields(message, spec_depth_ > 0 || IsSpec(message.GetDescriptor()));
+    }
+    std::vector<const FieldDescriptor*> set;
+    message.GetReflection()->ListFields(message, &set);
+    return set;
+  }
+  bool HasFields(const Message& message) const { return !Fields(message).empty(); }
+
   void StartLine(int indent) {
     if (out_.empty() || out_.back() == '\n') out_.append(static_cast<size_t>(indent), ' ');
   }
 
+  const YamlStyle style_;
+  int spec_depth_ = 0;  // specs that the message being written is in
   std::string out_;
 };
 
-bool HasFields(const Message& message) {
-  std::vector<const FieldDescriptor*> set;
-  message.GetReflection()->ListFields(message, &set);
-  return !set.empty();
-}
-
 void Writer::WriteFields(const Message& message, int indent) {
-  std::vector<const FieldDescriptor*> set;
-  message.GetReflection()->ListFields(message, &set);
-  for (const FieldDescriptor* field : set) WriteField(message, field, indent);
+  const int spec = IsSpec(message.GetDescriptor()) ? 1 : 0;
+  spec_depth_ += spec;
+  for (const FieldDescriptor* field : Fields(message)) WriteField(message, field, indent);
+  spec_depth_ -= spec;
 }
 
 void Writer::WriteField(const Message& message, const FieldDescriptor* field, int indent) {
@@ -182,9 +191,9 @@ void Writer::WriteScalars(const Message& message, const FieldDescriptor* field, 
 
 }  // namespace
 
-std::string WriteYaml(const Message& message) {
+std::string WriteYaml(const Message& message, YamlStyle style) {
   if (IsScalarMessage(message.GetDescriptor())) return ScalarMessageText(message) + "\n";
-  Writer writer;
+  Writer writer(style);
   writer.WriteFields(message, 0);
   std::string text = writer.Take();
   return text.empty() ? "{}\n" : text;

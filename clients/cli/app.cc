@@ -7,7 +7,9 @@
 #include "clients/cli/command.h"
 #include "clients/cli/command_walk.h"
 #include "clients/cli/completion.h"
+#include "clients/cli/output_formats.h"
 #include "clients/cli/topology_import_commands.h"
+#include "clients/cli/verb_first.h"
 #include "support/nearest.h"
 #include "support/version.h"
 
@@ -58,7 +60,11 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
          "show what is not on the server's disk yet, too: a slow disk then holds up no reading")
       ->group(global);
   app.add_option_function<std::string>(
-         "--output,-o", [&options](const std::string& name) { options.format = kFormats.at(name); },
+         "--output,-o",
+         [&options](const std::string& name) {
+           options.format = kFormats.at(name);
+           options.format_given = true;
+         },
          "table, wide, json, yaml or name")
       ->check(CLI::IsMember(Keys(kFormats)))
       ->group(global);
@@ -85,10 +91,25 @@ std::string UnknownCommand(const CLI::App& app) {
   return UnknownWord("unknown command", left.front(), known);
 }
 
-int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
+// "job list", as it was understood.
+std::string CommandOf(const CLI::App& app) {
+  std::string command;
+  for (const CLI::App* place = &app; !place->get_subcommands().empty();) {
+    place = place->get_subcommands().front();
+    command += (command.empty() ? "" : " ") + place->get_name();
+  }
+  return command;
+}
+
+int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) {
+  absl::StatusOr<std::vector<std::string>> arguments = NounFirst(app, words);
+  if (!arguments.ok()) {
+    session.err() << "berth: " << arguments.status().message() << "\n";
+    return static_cast<int>(ExitCode::kUsage);
+  }
   try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
-    app.parse(arguments);
+    std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
+    app.parse(*arguments);
   } catch (const CLI::ParseError& error) {
     const std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
     if (!unknown.empty()) {
@@ -97,6 +118,12 @@ int Run(CLI::App& app, std::vector<std::string> arguments, Session& session) {
     }
     const bool asked_for_help = app.exit(error, session.out(), session.err()) == 0;
     return static_cast<int>(asked_for_help ? ExitCode::kOk : ExitCode::kUsage);
+  }
+  const std::string refusal =
+      session.options.format_given ? FormatRefusal(CommandOf(app), session.options.format) : "";
+  if (!refusal.empty()) {
+    session.err() << "berth: " << refusal << "\n";
+    return static_cast<int>(ExitCode::kUsage);
   }
   const ExitCode code = session.action(session);
   session.out().flush();
@@ -126,6 +153,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddSubmitCommands(app, session, command);
   AddExecCommand(app, session, command);
   AddJobCommands(app, session);
+  AddExecCommand(*app.get_subcommand("job"), session, command);
   AddQueueCommands(app, session);
   AddNodeCommands(app, session);
   AddHyperNodeCommands(app, session);

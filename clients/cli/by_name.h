@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "clients/cli/command.h"
 
 namespace berth {
@@ -44,17 +45,42 @@ ExitCode GetByName(Session& session, const Names& names, NamedCall<Stub, Request
   return code;
 }
 
-// Pages of text with an empty line between them. `text(resource)` gives one, or an error.
-template <class Stub, class Request, class T, class Text>
+// Pages of text with an empty line between them, or with -o json, yaml and name the resources.
+// `text(resource)` gives a page, or an error; `more(resource)` a message whose fields the object
+// has besides its own, or an error.
+template <class Stub, class Request, class T, class Text, class More>
 ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
-                        const Text& text) {
-  bool first = true;
-  return ForEachName(session, names, [&](const std::string& name) {
+                        const char* noun, const Text& text, const More& more) {
+  const Format format = session.options.format;
+  std::vector<std::string> documents;
+  const ExitCode code = ForEachName(session, names, [&](const std::string& name) {
     const absl::StatusOr<T> resource = CallByName(session, get, name);
     if (!resource.ok()) return resource.status();
+    if (format == Format::kName) {
+      documents.push_back(absl::StrCat(noun, "/", name, "\n"));
+      return absl::OkStatus();
+    }
+    if (format == Format::kJson || format == Format::kYaml) {
+      const auto besides = more(*resource);
+      if (!besides.ok()) return besides.status();
+      documents.push_back(format == Format::kJson ? JsonOf(*resource, *besides)
+                                                  : YamlOf(*resource) + YamlOf(*besides));
+      return absl::OkStatus();
+    }
     const absl::StatusOr<std::string> page = text(*resource);
-    if (page.ok()) session.out() << (std::exchange(first, false) ? "" : "\n") << *page;
+    if (page.ok()) documents.push_back(*page);
     return page.status();
+  });
+  PrintDocuments(session, documents, names.size() == 1);
+  return code;
+}
+
+// Nothing besides the resource itself.
+template <class Stub, class Request, class T, class Text>
+ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
+                        const char* noun, const Text& text) {
+  return DescribeByName(session, names, get, noun, text, [](const T&) {
+    return absl::StatusOr<v1::ListTasksResponse>(v1::ListTasksResponse());
   });
 }
 
@@ -78,7 +104,8 @@ ExitCode DeleteByName(Session& session, const Names& names, const char* noun,
   if (!client.ok()) return session.Finish(client.status());
   return ForEachName(session, names, [&](const std::string& name) {
     const absl::Status status = remove(**client, name);
-    if (status.ok()) session.out() << noun << "/" << name << " deleted\n";
+    const bool name_only = session.options.format == Format::kName;
+    if (status.ok()) session.out() << noun << "/" << name << (name_only ? "\n" : " deleted\n");
     return status;
   });
 }

@@ -8,7 +8,6 @@
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
 #include "support/version.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -89,7 +88,7 @@ ExitCode Info(Session& session) {
       session.out() << JsonOf(*info) << "\n";
       break;
     case Format::kYaml:
-      session.out() << WriteYaml(*info);
+      session.out() << YamlOf(*info);
       break;
     case Format::kName:
       session.out() << info->cluster_id() << "\n";
@@ -116,7 +115,7 @@ ExitCode Reload(Session& session, bool dry_run) {
     return ExitCode::kOk;
   }
   if (session.options.format == Format::kYaml) {
-    session.out() << WriteYaml(*response);
+    session.out() << YamlOf(*response);
     return ExitCode::kOk;
   }
   for (const v1::ConfigChange& change : response->changes()) session.out() << ChangeText(change);
@@ -133,7 +132,7 @@ ExitCode Finalize(Session& session, bool dry_run) {
   if (session.options.format == Format::kJson) {
     session.out() << JsonOf(*response) << "\n";
   } else if (session.options.format == Format::kYaml) {
-    session.out() << WriteYaml(*response);
+    session.out() << YamlOf(*response);
   } else if (response->format_before() == response->format()) {
     session.out() << "the store has format " << response->format() << " already\n";
   } else {
@@ -156,7 +155,7 @@ ExitCode Backup(Session& session, const std::string& name) {
       session.out() << JsonOf(*response) << "\n";
       break;
     case Format::kYaml:
-      session.out() << WriteYaml(*response);
+      session.out() << YamlOf(*response);
       break;
     case Format::kName:
       session.out() << response->directory() << "\n";

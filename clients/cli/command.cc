@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/by_name.h"
+#include "clients/cli/resource_names.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -61,7 +62,9 @@ CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
   CLI::App* command =
       AddCommand(noun, session, verb, description,
                  [names, run = std::move(run)](Session& s) { return run(s, *names); });
-  command->add_option("NAME", *names, noun.get_name())->required();
+  command->add_option("NAME", *names, noun.get_name())
+      ->required()
+      ->transform(NameOf(noun.get_name()));
   return command;
 }
 

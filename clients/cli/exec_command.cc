@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "clients/cli/command.h"
+#include "clients/cli/resource_names.h"
 #include "support/errors.h"
 
 namespace berth {
@@ -167,9 +168,17 @@ void AddExecCommand(CLI::App& app, Session& session, const std::vector<std::stri
   CLI::App* exec =
       AddCommand(app, session, "exec",
                  "run a command inside a running task: exec JOB -- COMMAND...; exits as it does",
-                 [arguments, command](Session& s) { return Exec(s, *arguments, command); });
-  exec->add_option("JOB", arguments->job, "job")->required();
-  exec->add_option("--task", arguments->task, "GROUP-INDEX; default: rank 0");
+                 [arguments, command](Session& s) {
+                   SplitTask(&arguments->job, &arguments->task);
+                   return Exec(s, *arguments, command);
+                 });
+  // "NAME" is completed with names of the noun, and "exec" alone is none.
+  exec->add_option(app.get_parent() == nullptr ? "JOB" : "NAME", arguments->job,
+                   "job, or job/JOB/TASK")
+      ->required()
+      ->transform(JobOrTaskName());
+  exec->add_option("--task", arguments->task, "GROUP-INDEX; default: rank 0")
+      ->transform(TaskName());
   exec->add_flag("--terminal,-t", arguments->terminal, "give it a terminal");
   exec->add_flag("--no-input,-n", arguments->no_input, "give it no standard input");
 }

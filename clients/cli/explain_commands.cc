@@ -6,7 +6,6 @@
 #include "clients/cli/by_name.h"
 #include "clients/cli/explain_view.h"
 #include "clients/cli/plan.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
@@ -31,7 +30,7 @@ ExitCode AskByName(Session& session, const Names& names,
         session.out() << JsonOf(*answer) << "\n";
         break;
       case Format::kYaml:
-        session.out() << (later ? "---\n" : "") << WriteYaml(*answer);
+        session.out() << (later ? "---\n" : "") << YamlOf(*answer);
         break;
       case Format::kName:
         session.out() << "job/" << name << "\n";

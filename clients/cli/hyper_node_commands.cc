@@ -6,6 +6,7 @@
 #include "clients/cli/apply.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/hyper_node_view.h"
+#include "clients/cli/resource_names.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -116,7 +117,9 @@ void AddValue(CLI::App* command, const char* option, std::optional<Value>& value
 }
 
 void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
-  command->add_option("NAME", arguments.name, "HyperNode")->required();
+  command->add_option("NAME", arguments.name, "HyperNode")
+      ->required()
+      ->transform(NameOf("hypernode"));
   AddValue(command, "--tier", arguments.tier, "1 is closest; above that of every member");
   AddValue(command, "--tier-name", arguments.tier_name, "such as rack");
   AddValue(command, "--bandwidth-gbps", arguments.bandwidth, "of a member's link to it");
@@ -203,7 +206,7 @@ absl::StatusOr<std::string> Describe(Session& session, const v1::HyperNode& hype
 
 ExitCode DescribeAll(Session& session, const Names& names) {
   return DescribeByName(
-      session, names, &HyperNodeStub::GetHyperNode,
+      session, names, &HyperNodeStub::GetHyperNode, "hypernode",
       [&](const v1::HyperNode& hyper_node) { return Describe(session, hyper_node); });
 }
 

@@ -6,68 +6,18 @@
 #include "clients/cli/by_name.h"
 #include "clients/cli/explain_commands.h"
 #include "clients/cli/job_history.h"
+#include "clients/cli/job_list.h"
+#include "clients/cli/job_logs.h"
+#include "clients/cli/job_selection.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/job_wait.h"
-#include "support/yaml_proto.h"
-#include "support/yaml_proto_scalar.h"
+#include "clients/cli/resource_names.h"
+#include "support/quantity.h"
 
 namespace berth {
 namespace {
 
 using JobStub = v1::JobService::StubInterface;
-
-struct ListArguments {
-  std::string queue;
-  std::vector<std::string> states;
-  std::vector<std::string> labels;
-  bool active = false;
-  bool watch = false;
-  size_t limit = 0;
-};
-
-const CLI::Validator kIsJobState(
-    [](const std::string& text) -> std::string {
-      if (FindEnumValue(v1::JobState_descriptor(), text) != nullptr) return "";
-      return absl::StrCat("unknown state \"", text,
-                          "\"; known: ", absl::StrJoin(EnumTexts(v1::JobState_descriptor()), ", "));
-    },
-    "STATE");
-
-v1::ListJobsRequest ListRequest(const ListArguments& arguments) {
-  v1::ListJobsRequest request;
-  v1::JobFilter& filter = *request.mutable_filter();
-  filter.set_queue(arguments.queue);
-  filter.set_active_only(arguments.active);
-  for (const std::string& state : arguments.states) {
-    filter.add_states(
-        static_cast<v1::JobState>(FindEnumValue(v1::JobState_descriptor(), state)->number()));
-  }
-  for (const std::string& label : arguments.labels) {
-    const auto pair = KeyValueFrom(label);
-    (*filter.mutable_labels())[pair.first] = pair.second;
-  }
-  return request;
-}
-
-absl::Status ListOnce(Session& session, const ListArguments& arguments) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return client.status();
-  std::vector<v1::Job> jobs;
-  const absl::Status status = (*client)->List<JobStub, v1::ListJobsRequest, v1::ListJobsResponse>(
-      &JobStub::ListJobs, ListRequest(arguments), [&](const v1::ListJobsResponse& page) {
-        jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
-        return arguments.limit == 0 || jobs.size() < arguments.limit;
-      });
-  if (!status.ok()) return status;
-  if (arguments.limit != 0 && jobs.size() > arguments.limit) jobs.resize(arguments.limit);
-  Print(session, jobs, false, JobShape());
-  return absl::OkStatus();
-}
-
-ExitCode List(Session& session, const ListArguments& arguments) {
-  if (!arguments.watch) return session.Finish(ListOnce(session, arguments));
-  return WatchList(session, v1::WatchRequest(), [&] { return ListOnce(session, arguments); });
-}
 
 absl::StatusOr<std::vector<v1::Task>> Tasks(Session& session, const std::string& job) {
   const absl::StatusOr<Client*> client = session.client();
@@ -84,6 +34,14 @@ absl::StatusOr<std::vector<v1::Task>> Tasks(Session& session, const std::string&
   return tasks;
 }
 
+absl::StatusOr<v1::ListTasksResponse> AllTasks(Session& session, const std::string& job) {
+  const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, job);
+  if (!tasks.ok()) return tasks.status();
+  v1::ListTasksResponse all;
+  all.mutable_tasks()->Assign(tasks->begin(), tasks->end());
+  return all;
+}
+
 absl::StatusOr<std::string> Describe(Session& session, const v1::Job& job) {
   const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, job.name());
   if (!tasks.ok()) return tasks.status();
@@ -98,13 +56,13 @@ ExitCode ShowTasks(Session& session, const std::string& name) {
     case Format::kYaml: {
       v1::ListTasksResponse all;
       all.mutable_tasks()->Assign(tasks->begin(), tasks->end());
-      session.out() << (session.options.format == Format::kJson ? JsonOf(all) + "\n"
-                                                                : WriteYaml(all));
+      session.out() << (session.options.format == Format::kJson ? JsonOf(all) + "\n" : YamlOf(all));
       break;
     }
     case Format::kName:
-      for (const v1::Task& task : *tasks)
-        session.out() << task.group() << "-" << task.index() << "\n";
+      for (const v1::Task& task : *tasks) {
+        session.out() << "job/" << name << "/" << task.group() << "-" << task.index() << "\n";
+      }
       break;
     default:
       session.out() << TaskTable(*tasks, session).Render(session.table_style());
@@ -112,15 +70,27 @@ ExitCode ShowTasks(Session& session, const std::string& name) {
   return ExitCode::kOk;
 }
 
+constexpr char kNoWalltime[] = "none";
+
+const CLI::Validator kIsWalltime(
+    [](const std::string& text) -> std::string {
+      if (text == kNoWalltime) return "";
+      const auto parsed = ParseDuration(text);
+      return parsed.ok() ? "" : absl::StrCat(parsed.status().message(), "; or none");
+    },
+    "DURATION");
+
 struct UpdateArguments {
-  std::string name;
   absl::optional<int32_t> priority;
+  std::string walltime;
   std::vector<std::string> labels;
 };
 
-ExitCode Update(Session& session, const UpdateArguments& arguments) {
+// One job of those named.
+absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
+                       const std::string& name) {
   v1::UpdateJobRequest request;
-  request.mutable_job()->set_name(arguments.name);
+  request.mutable_job()->set_name(name);
   v1::JobSpec& spec = *request.mutable_job()->mutable_spec();
   if (arguments.priority) {
     spec.set_priority(*arguments.priority);
@@ -129,9 +99,9 @@ ExitCode Update(Session& session, const UpdateArguments& arguments) {
   if (!arguments.labels.empty()) {
     // The mask covers the whole map: labels that are not named stay, so they are sent again.
     v1::GetJobRequest get;
-    get.set_name(arguments.name);
+    get.set_name(name);
     const absl::StatusOr<v1::Job> job = session.Call(&JobStub::GetJob, get);
-    if (!job.ok()) return session.Finish(job.status());
+    if (!job.ok()) return job.status();
     *spec.mutable_labels() = job->spec().labels();
     for (const std::string& label : arguments.labels) {
       const auto pair = KeyValueFrom(label);
@@ -141,66 +111,26 @@ ExitCode Update(Session& session, const UpdateArguments& arguments) {
     request.mutable_job()->set_etag(job->etag());
     request.mutable_update_mask()->add_paths("spec.labels");
   }
-  if (request.update_mask().paths().empty()) {
-    session.err() << "berth: nothing to update: give --priority or --label\n";
-    return ExitCode::kUsage;
+  if (!arguments.walltime.empty()) {
+    if (arguments.walltime != kNoWalltime) {
+      const auto walltime = ParseDuration(arguments.walltime);
+      spec.mutable_walltime()->set_seconds(walltime->seconds);
+      spec.mutable_walltime()->set_nanos(walltime->nanos);
+    }
+    request.mutable_update_mask()->add_paths("spec.walltime");
   }
   const absl::StatusOr<v1::Job> job = session.Call(&JobStub::UpdateJob, request);
   if (job.ok()) PrintChanged(session, *job, "updated", JobShape());
-  return session.Finish(job.status());
+  return job.status();
 }
 
-ExitCode Logs(Session& session, const v1::ReadLogsRequest& request) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return session.Finish(client.status());
-  return session.Finish((*client)->ReadLogs(request, [&](const v1::ReadLogsResponse& answer) {
-    session.out() << answer.data();
-    session.out().flush();
-    return session.out().good();  // else nobody reads any more
-  }));
-}
-
-void AddList(CLI::App& noun, Session& session) {
-  auto arguments = std::make_shared<ListArguments>();
-  CLI::App* list = AddCommand(noun, session, "list", "jobs, oldest first",
-                              [arguments](Session& s) { return List(s, *arguments); });
-  list->add_option("--queue,-q", arguments->queue, "only of this queue");
-  list->add_option("--state", arguments->states, "only in these states, as in running,pending")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(kIsJobState);
-  list->add_option("--label,-l", arguments->labels, "only with this label; may be repeated")
-      ->allow_extra_args(false)
-      ->check(kIsKeyValue);
-  list->add_flag("--active,-a", arguments->active, "leave out jobs that have ended");
-  list->add_flag("--watch,-w", arguments->watch, "show the list again at every change");
-  list->add_option("--limit", arguments->limit, "at most so many");
-}
-
-void AddLogs(CLI::App& noun, Session& session) {
-  auto request = std::make_shared<v1::ReadLogsRequest>();
-  auto job = std::make_shared<std::string>();
-  auto stream = std::make_shared<std::string>();
-  CLI::App* logs = AddCommand(noun, session, "logs", "output of a task", [=](Session& s) {
-    request->set_job(*job);
-    if (!stream->empty()) request->set_stream(*stream == "stdout" ? v1::STDOUT : v1::STDERR);
-    return Logs(s, *request);
-  });
-  logs->add_option("NAME", *job, "job")->required();
-  logs->add_flag_function(
-      "--follow,-f", [request](int64_t) { request->set_follow(true); }, "until the task ends");
-  logs->add_option_function<std::string>(
-      "--task,-t", [request](const std::string& task) { request->set_task(task); },
-      "GROUP-INDEX; default: rank 0");
-  logs->add_option_function<int64_t>(
-          "--tail", [request](int64_t lines) { request->set_tail_lines(lines); },
-          "only the last so many lines")
-      ->check(CLI::PositiveNumber);
-  logs->add_option_function<uint32_t>(
-      "--attempt", [request](uint32_t attempt) { request->set_attempt(attempt); },
-      "default: the latest");
-  logs->add_option("--stream", *stream, "stdout or stderr; default: both")
-      ->check(CLI::IsMember({"stdout", "stderr"}));
+ExitCode Update(Session& session, const UpdateArguments& arguments, const Names& names) {
+  if (!arguments.priority && arguments.labels.empty() && arguments.walltime.empty()) {
+    session.err() << "berth: nothing to update: give --priority, --walltime or --label\n";
+    return ExitCode::kUsage;
+  }
+  return ForEachName(session, names,
+                     [&](const std::string& name) { return UpdateOne(session, arguments, name); });
 }
 
 // What still runs when a cancel is answered.
@@ -237,21 +167,27 @@ ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arg
     if (TasksBeingStopped(*job) > 0) stopping.push_back(name);
     return absl::OkStatus();
   });
-  if (!arguments.wait || code != ExitCode::kOk) return code;
+  if (!arguments.wait || stopping.empty()) return code;
   // Cancelled is what was asked for: any end of the job is a good one.
-  ExitCode first = ExitCode::kOk;
-  for (const std::string& name : stopping) {
-    const ExitCode ended = WaitForJob(session, name, absl::InfiniteDuration());
-    if (first == ExitCode::kOk && ended != ExitCode::kJobFailed) first = ended;
-  }
-  return first;
+  const ExitCode ended = WaitForJobs(session, stopping, WaitFor::kAll, absl::InfiniteDuration());
+  return code == ExitCode::kOk && ended != ExitCode::kJobFailed ? ended : code;
+}
+
+// A verb that changes jobs by one method of the API.
+template <class Request>
+CLI::App* AddChange(CLI::App& noun, Session& session, const char* verb, const char* description,
+                    Among among, NamedCall<JobStub, Request, v1::Job> method, const char* done) {
+  return AddSelecting(noun, session, {verb, among, true}, description,
+                      [=](Session& s, const Names& names) {
+                        return ChangeByName(s, names, method, done, JobShape());
+                      });
 }
 
 void AddCancel(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<CancelArguments>();
   v1::CancelJobRequest* pattern = &arguments->request;
-  CLI::App* cancel = AddNames(
-      noun, session, "cancel", "stop jobs for good",
+  CLI::App* cancel = AddSelecting(
+      noun, session, {"cancel", Among::kActive, true}, "stop jobs for good",
       [arguments](Session& s, const Names& names) { return Cancel(s, names, *arguments); });
   cancel->add_flag_function(
       "--force", [pattern](int64_t) { pattern->set_force(true); },
@@ -262,14 +198,38 @@ void AddCancel(CLI::App& noun, Session& session) {
       "told to whoever looks");
 }
 
+void AddChanges(CLI::App& noun, Session& session) {
+  AddCancel(noun, session);
+  AddChange(noun, session, "suspend", "stop jobs until they are resumed", Among::kActive,
+            &JobStub::SuspendJob, "suspended");
+  AddChange(noun, session, "resume", "let suspended jobs go on", Among::kSuspended,
+            &JobStub::ResumeJob, "resumed");
+  AddSelecting(noun, session, {"delete", Among::kEnded, true}, "forget jobs that have ended",
+               [](Session& s, const Names& names) {
+                 return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {
+                   return client.DeleteJob(name);
+                 });
+               });
+}
+
+// By names and patterns only: its --label sets one.
 void AddUpdate(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<UpdateArguments>();
-  CLI::App* update = AddCommand(noun, session, "update", "change a job's priority or labels",
-                                [arguments](Session& s) { return Update(s, *arguments); });
-  update->add_option("NAME", arguments->name, "job")->required();
+  auto selection = std::make_shared<JobSelection>();
+  const SelectingVerb verb = {"update", Among::kActive, true};
+  CLI::App* update = AddCommand(
+      noun, session, verb.name, "change jobs' priority, walltime or labels", [=](Session& s) {
+        s.exact_answers = true;  // labels are sent back
+        return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
+          return Update(same, *arguments, names);
+        });
+      });
+  AddSelectionNames(*update, verb, selection.get());
   update->add_option_function<int32_t>(
       "--priority", [arguments](int32_t priority) { arguments->priority = priority; },
       "higher goes first");
+  update->add_option("--walltime", arguments->walltime, "longest run of one start, as 5h, or none")
+      ->check(kIsWalltime);
   update->add_option("--label,-l", arguments->labels, "set a label; KEY= removes it")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
@@ -277,13 +237,14 @@ void AddUpdate(CLI::App& noun, Session& session) {
 
 void AddWait(CLI::App& noun, Session& session) {
   auto timeout = std::make_shared<std::string>();
-  auto name = std::make_shared<std::string>();
-  CLI::App* wait = AddCommand(
-      noun, session, "wait", "until a job has ended; exit code 0 if it succeeded", [=](Session& s) {
-        return WaitForJob(s, *name,
-                          timeout->empty() ? absl::InfiniteDuration() : DurationFrom(*timeout));
+  auto any = std::make_shared<bool>(false);
+  CLI::App* wait = AddSelecting(
+      noun, session, {"wait", Among::kActive, false},
+      "until jobs have ended; exit code 0 if they succeeded", [=](Session& s, const Names& names) {
+        return WaitForJobs(s, names, *any ? WaitFor::kAny : WaitFor::kAll,
+                           timeout->empty() ? absl::InfiniteDuration() : DurationFrom(*timeout));
       });
-  wait->add_option("NAME", *name, "job")->required();
+  wait->add_flag("--any", *any, "until one of them has ended; default: all of them");
   wait->add_option("--timeout", *timeout, "give up after this time (exit code 11)")
       ->check(kIsDuration);
 }
@@ -292,47 +253,37 @@ void AddTasksAndWatch(CLI::App& noun, Session& session) {
   auto name = std::make_shared<std::string>();
   CLI::App* tasks = AddCommand(noun, session, "tasks", "where each task runs, and how it ended",
                                [name](Session& s) { return ShowTasks(s, *name); });
-  tasks->add_option("NAME", *name, "job")->required();
+  tasks->add_option("NAME", *name, "job")->required()->transform(NameOf("job"));
   auto names = std::make_shared<Names>();
   CLI::App* watch =
       AddCommand(noun, session, "watch", "a line for each change, until the jobs named have ended",
                  [names](Session& s) { return FollowJobs(s, *names); });
-  watch->add_option("NAME", *names, "jobs; default: all");
+  watch->add_option("NAME", *names, "jobs; default: all")->transform(NameOf("job"));
 }
 
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "job", "what runs and what waits");
-  AddList(noun, session);
-  AddNames(noun, session, "get", "jobs by name", [](Session& s, const Names& names) {
-    return GetByName(s, names, &JobStub::GetJob, JobShape());
-  });
-  AddNames(noun, session, "describe", "all about jobs, with their tasks",
-           [](Session& s, const Names& names) {
-             return DescribeByName(s, names, &JobStub::GetJob,
-                                   [&](const v1::Job& job) { return Describe(s, job); });
-           });
+  AddJobList(noun, session);
+  AddSelecting(noun, session, {"get", Among::kAny, false}, "jobs by name",
+               [](Session& s, const Names& names) {
+                 return GetByName(s, names, &JobStub::GetJob, JobShape());
+               });
+  AddSelecting(noun, session, {"describe", Among::kAny, false}, "all about jobs, with their tasks",
+               [](Session& s, const Names& names) {
+                 return DescribeByName(
+                     s, names, &JobStub::GetJob, "job",
+                     [&](const v1::Job& job) { return Describe(s, job); },
+                     [&](const v1::Job& job) { return AllTasks(s, job.name()); });
+               });
   AddExplainCommands(noun, session);
   AddTasksAndWatch(noun, session);
   AddJobHistory(noun, session);
-  AddLogs(noun, session);
+  AddJobLogs(noun, session);
   AddWait(noun, session);
-  AddCancel(noun, session);
-  AddNames(noun, session, "suspend", "stop jobs until they are resumed",
-           [](Session& s, const Names& names) {
-             return ChangeByName(s, names, &JobStub::SuspendJob, "suspended", JobShape());
-           });
-  AddNames(noun, session, "resume", "let suspended jobs go on", [](Session& s, const Names& names) {
-    return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());
-  });
+  AddChanges(noun, session);
   AddUpdate(noun, session);
-  AddNames(noun, session, "delete", "forget jobs that have ended",
-           [](Session& s, const Names& names) {
-             return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {
-               return client.DeleteJob(name);
-             });
-           });
 }
 
 }  // namespace berth

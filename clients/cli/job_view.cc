@@ -70,8 +70,9 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
                {"STARTS", Column::kRight | Column::kWide},
                {"RETRIES", Column::kRight | Column::kWide},
                {"LABELS", Column::kWide},
-               {"REASON"}});
-  const bool wide = session.options.format == Format::kWide;
+               {"REASON", Column::kShorten}});
+  // A terminal's width decides, where there is one.
+  const bool whole = session.options.format == Format::kWide || session.io().width != 0;
   const absl::Time now = session.Now();
   for (const v1::Job& job : jobs) {
     const v1::JobStatus& status = job.status();
@@ -86,7 +87,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
                   {absl::StrCat(status.start_count())},
                   {absl::StrCat(status.retries(), "/", job.spec().max_retries())},
                   {KeyValues(job.spec().labels())},
-                  {Shortened(Reason(job), wide)}});
+                  {Shortened(Reason(job), whole)}});
   }
   return table;
 }

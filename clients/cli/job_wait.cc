@@ -1,9 +1,12 @@
 #include "clients/cli/job_wait.h"
 
+#include <functional>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/human.h"
+#include "clients/cli/job_view.h"
 #include "support/proto_json.h"
 
 namespace berth {
@@ -17,24 +20,32 @@ absl::StatusOr<v1::Job> GetJob(Session& session, const std::string& name) {
   return session.Call(&JobStub::GetJob, request);
 }
 
-// Follows one job from what it is now to its end.
-class JobWaiter {
+constexpr size_t kToldUnended = 10;  // jobs that a time-out names
+
+// Follows jobs from what they are now to their ends.
+class JobsWaiter {
  public:
-  JobWaiter(Session& session, const std::string& name) : session_(session), name_(name) {}
+  // `ended` gets each job once, when it has.
+  JobsWaiter(Session& session, const std::vector<std::string>& names, WaitFor what,
+             std::function<void(const v1::Job&)> ended)
+      : session_(session), what_(what), ended_(std::move(ended)) {
+    for (const std::string& name : names) open_[name] = v1::JOB_STATE_UNSPECIFIED;
+    count_ = open_.size();
+  }
 
   absl::Status Wait(absl::Duration timeout) {
     // Asked first with the usual time-out, so that an unknown job or an absent server is told at
     // once.
-    const absl::Status known = Look();
-    if (!known.ok() || HasEnded(state_)) return known;
-    v1::WatchRequest request;
-    request.add_jobs(name_);
+    const absl::Status known = LookAtAll();
+    if (!known.ok() || Done()) return known;
     const absl::StatusOr<Client*> client = session_.client();
     if (!client.ok()) return client.status();
     const auto see = [this](const v1::WatchResponse& response) { return See(response); };
     const absl::Duration end = session_.io().environment.clock->Steady() + timeout;
     for (;;) {
       begun_ = false;
+      v1::WatchRequest request;
+      for (const auto& job : open_) request.add_jobs(job.first);
       const absl::Duration left = end - session_.io().environment.clock->Steady();
       const absl::Status status = (*client)->Watch(request, see, left);
       if (absl::IsOutOfRange(status)) continue;  // too far behind: look again
@@ -42,37 +53,73 @@ class JobWaiter {
     }
   }
 
-  v1::JobState state() const { return state_; }
+  // Those that have not ended, with their states.
+  const std::map<std::string, v1::JobState>& open() const { return open_; }
 
  private:
-  absl::Status Look() {
-    const absl::StatusOr<v1::Job> job = GetJob(session_, name_);
-    if (job.ok()) state_ = job->status().state();
-    return job.status();
+  bool Done() const { return open_.empty() || (what_ == WaitFor::kAny && open_.size() < count_); }
+
+  absl::Status LookAtAll() {
+    std::vector<std::string> names;
+    for (const auto& job : open_) names.push_back(job.first);
+    for (const std::string& name : names) {
+      const absl::Status status = Look(name);
+      if (!status.ok() || Done()) return status;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Look(const std::string& name) {
+    const absl::StatusOr<v1::Job> job = GetJob(session_, name);
+    if (!job.ok()) return job.status();
+    open_[name] = job->status().state();
+    if (!HasEnded(job->status().state())) return absl::OkStatus();
+    open_.erase(name);
+    ended_(*job);
+    return absl::OkStatus();
   }
 
   // False = no more of it.
   bool See(const v1::WatchResponse& response) {
     if (!begun_) {
-      begun_ = true;  // the job may have changed before the watch began
-      problem_ = Look();
+      begun_ = true;  // jobs may have changed before the watch began
+      problem_ = LookAtAll();
     }
     for (const v1::ChangeEvent& event : response.events()) {
-      if (event.job() != name_) continue;
-      if (event.type() == v1::ChangeEvent::JOB_DELETED && !HasEnded(state_)) {
-        problem_ = absl::NotFoundError(absl::StrCat("job \"", name_, "\" was deleted"));
-      }
-      if (event.type() == v1::ChangeEvent::JOB_CHANGED) state_ = event.job_state();
+      if (problem_.ok() && !Done() && open_.contains(event.job())) problem_ = SeeEvent(event);
     }
-    return problem_.ok() && !HasEnded(state_);
+    return problem_.ok() && !Done();
+  }
+  absl::Status SeeEvent(const v1::ChangeEvent& event) {
+    if (event.type() == v1::ChangeEvent::JOB_DELETED) {
+      return absl::NotFoundError(absl::StrCat("job \"", event.job(), "\" was deleted"));
+    }
+    if (event.type() != v1::ChangeEvent::JOB_CHANGED) return absl::OkStatus();
+    open_[event.job()] = event.job_state();
+    if (!HasEnded(event.job_state())) return absl::OkStatus();
+    const absl::StatusOr<v1::Job> job = GetJob(session_, event.job());
+    v1::Job ended = job.ok() ? *job : v1::Job();
+    ended.set_name(event.job());
+    ended.mutable_status()->set_state(event.job_state());  // it may be deleted already
+    open_.erase(event.job());
+    ended_(ended);
+    return absl::OkStatus();
   }
 
   Session& session_;
-  const std::string name_;
-  v1::JobState state_ = v1::JOB_STATE_UNSPECIFIED;
+  const WaitFor what_;
+  const std::function<void(const v1::Job&)> ended_;
+  std::map<std::string, v1::JobState> open_;
+  size_t count_ = 0;
   bool begun_ = false;
   absl::Status problem_;
 };
+
+void TellEnd(Session& session, const v1::Job& job) {
+  session.out() << "job/" << job.name() << " "
+                << Paint(JobStateWord(job.status().state()), session.colors());
+  if (!job.status().message().empty()) session.out() << ": " << job.status().message();
+  session.out() << "\n" << std::flush;
+}
 
 std::string EventText(const v1::ChangeEvent& event, const Session& session) {
   const bool colors = session.colors();
@@ -118,21 +165,34 @@ void PrintEvent(Session& session, const v1::ChangeEvent& event) {
 
 }  // namespace
 
-ExitCode WaitForJob(Session& session, const std::string& name, absl::Duration timeout) {
-  JobWaiter waiter(session, name);
+ExitCode WaitForJobs(Session& session, const std::vector<std::string>& names, WaitFor what,
+                     absl::Duration timeout) {
+  const Format format = session.options.format;
+  const bool as_told = format == Format::kTable || format == Format::kWide;
+  std::vector<v1::Job> jobs;
+  ExitCode code = ExitCode::kOk;
+  JobsWaiter waiter(session, names, what, [&](const v1::Job& job) {
+    if (job.status().state() != v1::JOB_SUCCEEDED) code = ExitCode::kJobFailed;
+    if (as_told) TellEnd(session, job);
+    jobs.push_back(job);
+  });
   const absl::Status status = waiter.Wait(timeout);
-  if (absl::IsDeadlineExceeded(status)) {
-    session.err() << "berth: job " << name
-                  << " has not ended: " << JobStateWord(waiter.state()).text << "\n";
-    return ExitCode::kWaitTimeout;
+  if (!as_told && !jobs.empty()) Print(session, jobs, names.size() == 1, JobShape());
+  if (!absl::IsDeadlineExceeded(status)) return status.ok() ? code : session.Finish(status);
+  size_t told = 0;
+  for (const auto& [name, state] : waiter.open()) {
+    if (told++ == kToldUnended) break;
+    session.err() << "berth: job " << name << " has not ended: " << JobStateWord(state).text
+                  << "\n";
   }
-  if (!status.ok()) return session.Finish(status);
-  const absl::StatusOr<v1::Job> job = GetJob(session, name);
-  session.out() << "job/" << name << " " << Paint(JobStateWord(waiter.state()), session.colors());
-  if (job.ok() && !job->status().message().empty())
-    session.out() << ": " << job->status().message();
-  session.out() << "\n";
-  return waiter.state() == v1::JOB_SUCCEEDED ? ExitCode::kOk : ExitCode::kJobFailed;
+  if (waiter.open().size() > kToldUnended) {
+    session.err() << "berth: nor have " << waiter.open().size() - kToldUnended << " more\n";
+  }
+  return ExitCode::kWaitTimeout;
+}
+
+ExitCode WaitForJob(Session& session, const std::string& name, absl::Duration timeout) {
+  return WaitForJobs(session, {name}, WaitFor::kAll, timeout);
 }
 
 ExitCode FollowJobs(Session& session, const std::vector<std::string>& names) {

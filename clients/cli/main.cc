@@ -1,4 +1,5 @@
 // `berth`: the command line of operators and users.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -8,6 +9,15 @@
 
 #include "clients/cli/app.h"
 #include "support/grpc_log.h"
+
+namespace {
+
+size_t TerminalWidth() {
+  winsize window{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");   // widths of what is not ASCII
@@ -19,6 +29,9 @@ int main(int argc, char** argv) {
                         isatty(STDOUT_FILENO) == 1,
                         no_color != nullptr && *no_color != '\0',
                         absl::LocalTimeZone(),
-                        berth::SystemEnvironment()};
+                        berth::SystemEnvironment(),
+                        &std::cin,
+                        isatty(STDIN_FILENO) == 1,
+                        TerminalWidth()};
   return berth::RunBerth(std::vector<std::string>(argv + 1, argv + argc), io);
 }

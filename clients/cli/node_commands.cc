@@ -6,13 +6,15 @@
 #include "clients/cli/by_name.h"
 #include "clients/cli/device_table.h"
 #include "clients/cli/human.h"
+#include "clients/cli/node_tasks.h"
 #include "clients/cli/page.h"
-#include "support/yaml_proto.h"
 
 namespace berth {
 namespace {
 
 using NodeStub = v1::NodeService::StubInterface;
+
+constexpr size_t kDescribedTasks = 20;  // that a page shows
 
 // "free/capacity" of one resource.
 std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
@@ -46,7 +48,7 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
                {"EPOCH", Column::kRight | Column::kWide},
                {"DOMAINS", Column::kWide},
                {"LABELS", Column::kWide},
-               {"REASON"}});
+               {"REASON", Column::kShorten}});
   for (const v1::Node& node : nodes) {
     const v1::NodeStatus& status = node.status();
     table.AddRow(
@@ -68,10 +70,11 @@ Table NodeTable(const std::vector<v1::Node>& nodes, const Session& session) {
 }
 
 Shape<v1::Node> NodeShape() {
-  return {"node", NodeTable, [](const v1::Node& node) { return WriteYaml(node); }};
+  return {"node", NodeTable, [](const v1::Node& node) { return YamlOf(node); }};
 }
 
-std::string DescribeNode(const v1::Node& node, const Session& session) {
+std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& tasks,
+                         const Session& session) {
   const v1::NodeStatus& status = node.status();
   Page page;
   page.Add("Name", node.name());
@@ -106,7 +109,14 @@ std::string DescribeNode(const v1::Node& node, const Session& session) {
   style.headers = true;
   page.AddSection("Devices", DeviceTable(node).Render(style));
   page.AddSection("Links between devices", LinkMatrix(node, style));
-  return page.Text();
+  page.AddSection("Tasks", NodeTaskTable(tasks, kDescribedTasks, session).Render(style));
+  std::string text = page.Text();
+  const size_t count = static_cast<size_t>(tasks.tasks_size());
+  if (count > kDescribedTasks) {
+    absl::StrAppend(&text, "  ... and ", count - kDescribedTasks, " more: berth node tasks ",
+                    node.name(), "\n");
+  }
+  return text;
 }
 
 absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
@@ -179,9 +189,16 @@ void AddNodeCommands(CLI::App& app, Session& session) {
   });
   AddNames(noun, session, "describe", "all about nodes, with their devices",
            [](Session& s, const Names& names) {
-             return DescribeByName(s, names, &NodeStub::GetNode,
-                                   [&](const v1::Node& node) { return DescribeNode(node, s); });
+             return DescribeByName(
+                 s, names, &NodeStub::GetNode, "node",
+                 [&](const v1::Node& node) -> absl::StatusOr<std::string> {
+                   const auto tasks = TasksOfNode(s, node.name());
+                   if (!tasks.ok()) return tasks.status();
+                   return DescribeNode(node, *tasks, s);
+                 },
+                 [&](const v1::Node& node) { return TasksOfNode(s, node.name()); });
            });
+  AddNodeTasks(noun, session);
   AddSteering(noun, session);
   AddNames(noun, session, "delete", "forget nodes that are gone and empty",
            [](Session& s, const Names& names) {

@@ -13,6 +13,15 @@ namespace berth {
 
 // One document; a single resource is an object, a list an array.
 std::string JsonOf(const google::protobuf::Message& message);
+// One object with the fields of both.
+std::string JsonOf(const google::protobuf::Message& message,
+                   const google::protobuf::Message& besides);
+// Likewise, with a newline at the end; not a manifest (manifest.h), but with all that JSON has.
+std::string YamlOf(const google::protobuf::Message& message);
+
+// Texts that were made for -o: pages with an empty line between them; with -o json one object
+// (`single`) or an array, with -o yaml documents, with -o name lines.
+void PrintDocuments(Session& session, const std::vector<std::string>& documents, bool single);
 
 // How a kind of resource is shown.
 template <class T>

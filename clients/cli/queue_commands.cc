@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/queue_view.h"
+#include "clients/cli/resource_names.h"
 #include "clients/cli/share_view.h"
+#include "support/number_check.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -38,7 +40,7 @@ ExitCode Shares(Session& session, const std::string& queue) {
       session.out() << JsonOf(*shares) << "\n";
       break;
     case Format::kYaml:
-      session.out() << WriteYaml(*shares);
+      session.out() << YamlOf(*shares);
       break;
     case Format::kName:
       for (const v1::QueueShares& one : shares->shares()) {
@@ -164,7 +166,7 @@ ExitCode Update(Session& session, SpecArguments arguments) {
 }
 
 void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arguments) {
-  command->add_option("NAME", arguments->name, "queue")->required();
+  command->add_option("NAME", arguments->name, "queue")->required()->transform(NameOf("queue"));
   const auto amounts = [&](const char* option, std::vector<std::string>& list, const char* help) {
     command->add_option(option, list, help)->allow_extra_args(false)->check(kIsKeyValue);
   };
@@ -190,7 +192,7 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
               arguments->mask.add_paths(path);
             },
             help)
-        ->check(CLI::NonNegativeNumber);
+        ->check(WholeNumber(0));
   };
   number("--max-jobs", "spec.max_jobs", "jobs that have not ended; 0 = no bound",
          &v1::QueueSpec::set_max_jobs);
@@ -219,14 +221,15 @@ void AddQueueCommands(CLI::App& app, Session& session) {
     return GetByName(s, names, &QueueStub::GetQueue, QueueShape());
   });
   AddNames(noun, session, "describe", "all about queues", [](Session& s, const Names& names) {
-    return DescribeByName(s, names, &QueueStub::GetQueue,
+    return DescribeByName(s, names, &QueueStub::GetQueue, "queue",
                           [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
   });
   auto top = std::make_shared<std::string>();
   CLI::App* shares =
       AddCommand(noun, session, "shares", "what queues hold, borrow and are entitled to, and why",
                  [top](Session& s) { return Shares(s, *top); });
-  shares->add_option("NAME", *top, "this queue and those below it; default: all");
+  shares->add_option("NAME", *top, "this queue and those below it; default: all")
+      ->transform(NameOf("queue"));
   auto created = std::make_shared<SpecArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "make a queue",
                                 [created](Session& s) { return Create(s, *created); });

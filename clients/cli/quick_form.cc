@@ -10,6 +10,7 @@
 #include "clients/cli/array_range.h"
 #include "clients/cli/begin_time.h"
 #include "clients/cli/command.h"
+#include "support/number_check.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -271,10 +272,10 @@ class QuickOptions {
 // What each task takes.
 void AddResourceOptions(QuickOptions& add, QuickForm* a) {
   add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   add.Text("--gpu-share", "part of one GPU for each task, as in 0.5",
            [a](const std::string& v) { a->gpu_share = v; })
-      ->check(CLI::Range(0.001, 0.999));
+      ->check(RealNumber(0.001, 0.999));
   add.Text("--gpu-memory",
            "least memory of each GPU; without --gpus and --gpu-share so much of one",
            [a](const std::string& v) { a->gpu_memory = v; })
@@ -321,10 +322,10 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
   add.Text("--group", "name of the group; default: worker",
            [a](const std::string& v) { a->group.set_name(v); });
   add.Number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   add.Number("--min-available", "tasks to start with; default: all",
              [a](int32_t v) { a->group.set_min_available(v); })
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   AddResourceOptions(add, a);
   add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
   add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);
@@ -337,7 +338,7 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
              [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });
   add.Number("--retries", "restarts after failures",
              [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber(0));
   add.Flag("--hold", "suspended until berth job resume",
            [a] { a->job.mutable_spec()->set_suspended(true); });
   AddPlaceOptions(add, a);

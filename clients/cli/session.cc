@@ -14,7 +14,7 @@ bool Session::colors() const {
 }
 
 TableStyle Session::table_style() const {
-  return {options.format == Format::kWide, !options.no_headers, colors()};
+  return {options.format == Format::kWide, !options.no_headers, colors(), io_.width};
 }
 
 absl::StatusOr<Client*> Session::client() {

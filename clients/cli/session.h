@@ -3,6 +3,7 @@
 #define BERTH_CLIENTS_CLI_SESSION_H_
 
 #include <functional>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -27,11 +28,15 @@ struct CliIo {
   bool no_color = false;  // NO_COLOR is set
   absl::TimeZone time_zone;
   ClientEnvironment environment;
+  std::istream* in = nullptr;  // answers to questions; asked only of a terminal
+  bool in_is_terminal = false;
+  size_t width = 0;  // of the terminal that `out` is, in columns; 0: none, or unknown
 };
 
 struct GlobalOptions {
   ClientOptions client;
   Format format = Format::kTable;
+  bool format_given = false;
   bool no_headers = false;
   ColorMode color = ColorMode::kAuto;
 };

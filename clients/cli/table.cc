@@ -2,6 +2,7 @@
 
 #include <libsmartcols/libsmartcols.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -12,6 +13,9 @@
 
 namespace berth {
 namespace {
+
+constexpr absl::string_view kGap = "  ";  // between columns
+constexpr size_t kLeastRoom = 16;         // a column of kShorten never gets less
 
 using TablePtr = std::unique_ptr<libscols_table, decltype(&scols_unref_table)>;
 
@@ -48,9 +52,9 @@ TablePtr NewTable(const TableStyle& style) {
   scols_table_enable_noheadings(table.get(), style.headers ? 0 : 1);
   scols_table_enable_colors(table.get(), style.colors ? 1 : 0);
   scols_table_enable_noencoding(table.get(), 1);
-  // Columns are as wide as their content: output is the same on every terminal and in every pipe.
+  // Columns are as wide as their content, but for those of kShorten on a terminal.
   scols_table_set_termforce(table.get(), SCOLS_TERMFORCE_NEVER);
-  scols_table_set_column_separator(table.get(), "  ");
+  scols_table_set_column_separator(table.get(), kGap.data());
   UseIndents(table.get());
   return table;
 }
@@ -68,7 +72,37 @@ std::string WithoutTrailingBlanks(absl::string_view text) {
   return out;
 }
 
+// Characters, not bytes.
+size_t Length(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string CutTo(const std::string& text, size_t room) {
+  if (Length(text) <= room) return text;
+  size_t bytes = 0;
+  for (size_t left = room - std::min<size_t>(room, 3); bytes < text.size(); ++bytes) {
+    const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xc0) != 0x80;
+    if (begins && left-- == 0) break;
+  }
+  return text.substr(0, bytes) + "...";
+}
+
 }  // namespace
+
+size_t Table::Room(const TableStyle& style) const {
+  if (style.width == 0) return std::string::npos;
+  size_t taken = 0;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if ((columns_[i].flags & Column::kWide) && !style.wide) continue;
+    if (columns_[i].flags & Column::kShorten) continue;
+    size_t widest = style.headers ? columns_[i].name.size() : 0;
+    for (const Row& row : rows_) widest = std::max(widest, Length(row.cells[i].text));
+    taken += widest + kGap.size();
+  }
+  return std::max(kLeastRoom, style.width - std::min(style.width, taken));
+}
 
 size_t Table::AddRow(std::vector<Word> cells, absl::optional<size_t> parent) {
   rows_.push_back({std::move(cells), parent});
@@ -83,13 +117,16 @@ std::string Table::Render(const TableStyle& style) const {
     scols_table_new_column(table.get(), columns_[i].name.c_str(), 0, ColumnFlags(columns_[i]));
     shown.push_back(i);
   }
+  const size_t room = Room(style);
   std::vector<libscols_line*> lines;  // owned by the table
   for (const Row& row : rows_) {
     libscols_line* line =
         scols_table_new_line(table.get(), row.parent ? lines[*row.parent] : nullptr);
     for (size_t i = 0; i < shown.size(); ++i) {
       const Word& word = row.cells[shown[i]];
-      scols_line_set_data(line, i, word.text.empty() ? "-" : word.text.c_str());
+      const bool shorten = (columns_[shown[i]].flags & Column::kShorten) != 0;
+      const std::string text = shorten ? CutTo(word.text, room) : word.text;
+      scols_line_set_data(line, i, text.empty() ? "-" : text.c_str());
       if (style.colors) scols_cell_set_color(scols_line_get_cell(line, i), Escape(word.color));
     }
     lines.push_back(line);

@@ -11,15 +11,16 @@
 namespace berth {
 
 struct Column {
-  enum Flags { kPlain = 0, kRight = 1, kTree = 2, kWide = 4 };
+  enum Flags { kPlain = 0, kRight = 1, kTree = 2, kWide = 4, kShorten = 8 };
   std::string name;
-  int flags = kPlain;  // kWide: only with -o wide
+  int flags = kPlain;  // kWide: only with -o wide; kShorten: gives way on a narrow terminal
 };
 
 struct TableStyle {
   bool wide = false;
   bool headers = true;
   bool colors = false;
+  size_t width = 0;  // of the terminal: its columns of kShorten take what the others leave; 0: all
 };
 
 // A plain value: filled, then rendered.
@@ -39,6 +40,9 @@ class Table {
     std::vector<Word> cells;
     absl::optional<size_t> parent;  // earlier in the table
   };
+  // How many characters a column of kShorten may have.
+  size_t Room(const TableStyle& style) const;
+
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };

@@ -162,7 +162,7 @@ void PrintDifference(Session& session, const TopologyDifference& difference) {
       session.out() << JsonOf(difference) << "\n";
       return;
     case Format::kYaml:
-      session.out() << WriteYaml(difference);
+      session.out() << YamlOf(difference);
       return;
     case Format::kName:
       for (const auto& made : difference.created())

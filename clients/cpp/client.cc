@@ -54,6 +54,28 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
              v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
              v1::HyperNodeService::NewStub(channel)) {}
 
+void StreamStop::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+  if (context_ != nullptr) context_->TryCancel();
+}
+
+bool StreamStop::stopped() const {
+  absl::MutexLock lock(&mutex_);
+  return stopped_;
+}
+
+bool StreamStop::Enter(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  context_ = context;
+  return !stopped_;
+}
+
+void StreamStop::Leave() {
+  absl::MutexLock lock(&mutex_);
+  context_ = nullptr;
+}
+
 void Client::AllowUnsynced(grpc::ClientContext* context) const {
   if (options_.unsynced) context->AddMetadata(kUnsyncedMetadata, kUnsyncedAllowed);
 }
@@ -164,21 +186,25 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
 }
 
 absl::Status Client::ReadLogsOnce(const v1::ReadLogsRequest& request,
-                                  absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see) {
+                                  absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see,
+                                  StreamStop* stop) {
   grpc::ClientContext context;
   AwaitConnection(options_.timeout);
   auto stream = stub<v1::JobService>().ReadLogs(&context, request);
+  if (stop != nullptr && !stop->Enter(&context)) context.TryCancel();
   v1::ReadLogsResponse response;
   while (stream->Read(&response)) {
     if (see(response)) continue;
     context.TryCancel();
     break;
   }
+  if (stop != nullptr) stop->Leave();
   return FromGrpcStatus(stream->Finish());
 }
 
 absl::Status Client::ReadLogs(v1::ReadLogsRequest request,
-                              absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see) {
+                              absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see,
+                              StreamStop* stop) {
   Backoff backoff(options_.retry, environment_.random);
   absl::Duration end = environment_.clock->Steady() + options_.timeout;
   bool enough = false;
@@ -195,8 +221,8 @@ absl::Status Client::ReadLogs(v1::ReadLogsRequest request,
     return !enough;
   };
   for (;;) {
-    const absl::Status status = ReadLogsOnce(request, note);
-    if (enough) return absl::OkStatus();
+    const absl::Status status = ReadLogsOnce(request, note, stop);
+    if (enough || (stop != nullptr && stop->stopped())) return absl::OkStatus();
     if (status.ok() || !may_go_on || !IsRetryable(status)) return status;
     const absl::Duration wait = backoff.Next(RetryDelayOf(status));
     if (environment_.clock->Steady() + wait >= end) return status;

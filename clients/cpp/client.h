@@ -20,9 +20,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -54,6 +56,23 @@ struct ClientOptions {
 
 // An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options);
+
+// Ends a stream from another thread, also while nothing comes. Thread-safe.
+class StreamStop {
+ public:
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class Client;
+  // Around each connection; false once stopped.
+  bool Enter(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 class Client {
  public:
@@ -125,9 +144,10 @@ class Client {
   // Reads a task's log, over broken connections too: it is opened again behind what was seen, with
   // waits as Retry has them. `see` gets every answer, the first without data, and ends it by saying
   // false. Gives up when no answer came for ClientOptions::timeout; while following, once there was
-  // a first answer, never.
+  // a first answer, never. `stop`, if given, ends it with OK.
   absl::Status ReadLogs(v1::ReadLogsRequest request,
-                        absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see);
+                        absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see,
+                        StreamStop* stop = nullptr);
 
   // Some answer may be taken back by a crash of the server: ClientOptions::unsynced.
   bool saw_unsynced() const { return saw_unsynced_; }
@@ -146,7 +166,8 @@ class Client {
   absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
                          absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended);
   absl::Status ReadLogsOnce(const v1::ReadLogsRequest& request,
-                            absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see);
+                            absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see,
+                            StreamStop* stop);
   template <class Stub, class Request, class Response>
   absl::Status Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                       const Request& request);

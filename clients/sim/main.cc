@@ -18,6 +18,7 @@
 #include "storage/restore.h"
 #include "storage/rocksdb/offline_store.h"
 #include "support/command_line.h"
+#include "support/number_check.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -193,13 +194,13 @@ void AddWorkload(ReplayCommand* to) {
   to->app
       ->add_option("--processors", to->arguments.processors,
                    "Of SWF: how many the machine had; default: MaxProcs of its header")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(WholeNumber<int64_t>(1, int64_t{1} << 30));
   to->app->add_flag("--perfect-times", to->arguments.perfect_times,
                     "Of SWF: every job asked for the time that it ran");
   to->app->add_option("--skip", to->arguments.skip, "Leave out so many jobs, by submit time")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber<int64_t>(0));
   to->app->add_option("--take", to->arguments.take, "Then replay so many; default: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber<int64_t>(0));
 }
 
 // How often, and in which order.
@@ -209,11 +210,11 @@ void AddCopies(ReplayCommand* to) {
           ->add_option("--fill", to->arguments.fill,
                        "Fill the cluster instead: jobs come in random order, never end, and are "
                        "dropped if they do not fit at once, until GPUs are asked for so many times")
-          ->check(CLI::Range(0.01, 100.0));
+          ->check(RealNumber(0.01, 100.0));
   to->app
       ->add_option("--load", to->arguments.load,
                    "Jobs come so many times as fast (1.2: what if there were a fifth more work?)")
-      ->check(CLI::Range(0.001, 1000.0))
+      ->check(RealNumber(0.001, 1000.0))
       ->excludes(fill);
   to->app
       ->add_option("--jitter", to->jitter,
@@ -229,7 +230,7 @@ void AddCopies(ReplayCommand* to) {
       ->add_option("--known", to->arguments.known,
                    "With --fill: so many jobs, drawn from the list, were seen before")
       ->needs(fill)
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(WholeNumber(0, 1'000'000));
 }
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
@@ -301,15 +302,15 @@ void AddWhatif(CLI::App& app, WhatifCommand* to) {
                    "What jobs run for: walltime, or predicted where the snapshot has predictions")
       ->check(CLI::IsMember({"walltime", "predicted"}));
   to->app->add_option("--hours", to->horizon_hours, "How far to look ahead; default 168")
-      ->check(CLI::Range(0.01, 100'000.0));
+      ->check(RealNumber(0.01, 100'000.0));
   to->app
       ->add_option("--walltime-part", to->walltime_part,
                    "What part of its walltime a job runs; default 1")
-      ->check(CLI::Range(0.01, 1.0));
+      ->check(RealNumber(0.01, 1.0));
   to->app
       ->add_option("--without-walltime", to->without_walltime_hours,
                    "How many hours a job without a walltime runs; default 24")
-      ->check(CLI::Range(0.01, 100'000.0));
+      ->check(RealNumber(0.01, 100'000.0));
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
 }

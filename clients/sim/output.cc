@@ -59,7 +59,7 @@ std::string Table(const sim::v1::ScenarioResult& result) {
 }  // namespace
 
 std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format) {
-  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(message));
+  if (format == "yaml") return absl::StrCat("---\n", WriteYaml(message, {.numbers = true}));
   return absl::StrCat(WriteJson(message, {.indented = true}), "\n");
 }
 

@@ -51,9 +51,9 @@ class History(unittest.TestCase):
                               capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
-        self.assertEqual((result["jobs"], result["leftOut"]), ("2", {"never ran": "1"}))
+        self.assertEqual((result["jobs"], result["leftOut"]), (2, {"never ran": 1}))
         policy = result["policies"][0]
-        self.assertEqual(policy["finished"], "2")
+        self.assertEqual(policy["finished"], 2)
         self.assertEqual(policy["users"][0]["name"], "ann")
         self.assertGreater(policy["wait"]["max"], 0.5)
         self.assertGreater(policy["makespan"], 3.9)

@@ -76,7 +76,7 @@ class Replay(unittest.TestCase):
     def test_a_log_and_what_became_of_each_job(self):
         out = self.folder / "jobs.csv"
         result = self.replay(self.log, "--jobs", out)
-        self.assertEqual(result["jobs"], "4")
+        self.assertEqual(result["jobs"], 4)
         rows = rows_of(out)
         # 3 goes around 2, and so does 4, for it leaves 2 its six processors.
         self.assertEqual([row["wait"] for row in rows], ["0", "90", "0", "40"])
@@ -112,7 +112,7 @@ class Replay(unittest.TestCase):
         cluster = self.write("cluster.yaml", "nodes: [{name: n, cpu: 1}]\n")
         down = self.write("down.csv", "node,down,up\nn,40,70\n")
         result = self.replay(log, "--columns", "submit=t,run=r", "--cluster", cluster, "--outages", down)
-        self.assertEqual(result["policies"][0]["failures"], "1")
+        self.assertEqual(result["policies"][0]["failures"], 1)
         self.assertEqual(result["policies"][0]["makespan"], 170)
 
     def test_plots(self):
@@ -206,7 +206,7 @@ class Replay(unittest.TestCase):
         down = self.write("down.csv", "node,down,up\nbig-1,600,1200\n")
         failed = self.replay(*common, "--outages", down)["policies"][0]
         self.assertGreater(int(failed["failures"]), 0)
-        self.assertEqual(failed["finished"], "10")
+        self.assertEqual(failed["finished"], 10)
         self.assertLess(failed["goodput"]["gpu"], failed["utilisation"]["gpu"])
 
     def test_mistakes_have_a_place(self):

@@ -67,7 +67,7 @@ class Verify(unittest.TestCase):
         print(told.stdout.strip())
         result = json.loads(self.verify("-o", "json").stdout)
         self.assertGreater(int(result["decisions"]), 300)
-        self.assertEqual(result["firstTurn"], "1")
+        self.assertEqual(result["firstTurn"], 1)
         self.assertNotIn("difference", result)
 
     def test_a_store_that_is_not_there(self):

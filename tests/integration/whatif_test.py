@@ -46,8 +46,8 @@ class Whatif(unittest.TestCase):
         self.cluster.berth("cluster", "snapshot", "now")  # another word for backup
 
         told, starts = self.starts("--add-nodes", "n1=1")
-        self.assertEqual(told["waiting"], "3")
-        self.assertEqual(told["running"], "2")
+        self.assertEqual(told["waiting"], 3)
+        self.assertEqual(told["running"], 2)
         self.assertEqual(set(starts), {"third", "fourth", "fifth"})
         # The two that run have an hour from their start, a moment ago; one of the three starts an hour later still.
         for name, earliest in (("third", HOUR), ("fourth", HOUR), ("fifth", 2 * HOUR)):
@@ -66,7 +66,7 @@ class Whatif(unittest.TestCase):
         narrow = self.starts("--queues", str(queue))[1]
         self.assertGreater(narrow["fourth"][1], narrow["fourth"][0] + HOUR / 2)
         config = write_yaml(self.cluster.home / "config.yaml", {"config": {"actions": ["preempt"]}})
-        self.assertEqual(self.starts("--config", str(config))[0]["after"].get("started", "0"), "0")
+        self.assertEqual(self.starts("--config", str(config))[0]["after"].get("started", 0), 0)
 
         table = self.ask("--add-nodes", "n1=1")
         self.assertIn("changed: 1 more nodes like n1", table)

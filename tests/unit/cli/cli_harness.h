@@ -24,8 +24,9 @@ class Cli {
   int RunBare(const std::vector<std::string>& arguments) {
     out_.str("");
     err_.str("");
-    return RunBerth(arguments,
-                    {out_, err_, terminal, no_color, absl::UTCTimeZone(), world.environment()});
+    std::istringstream in(answer);
+    return RunBerth(arguments, {out_, err_, terminal, no_color, absl::UTCTimeZone(),
+                                world.environment(), &in, in_terminal, width});
   }
   std::string out() const { return out_.str(); }
   std::string err() const { return err_.str(); }
@@ -35,6 +36,9 @@ class Cli {
   FakeWorld world;
   bool terminal = false;
   bool no_color = false;
+  bool in_terminal = false;
+  size_t width = 0;
+  std::string answer;  // typed when asked
 
  private:
   std::ostringstream out_;

@@ -351,6 +351,10 @@ TEST_CASE("logs go on over a restart of the server, with nothing lost and nothin
     response.mutable_next()->set_stdout_bytes(next);
     return response;
   };
+  v1::ListTasksResponse one_task;
+  one_task.add_tasks()->set_group("w");
+  one_task.mutable_tasks(0)->set_attempt(1);
+  cli.script.Answer("ListTasks", one_task);
   cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(0, ""), answer(4, "one\n")},
                                           absl::UnavailableError("the server is stopping"));
   cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {answer(4, ""), answer(8, "two\n")},

@@ -1,0 +1,13 @@
+// berth job logs.
+#ifndef BERTH_CLIENTS_CLI_JOB_LOGS_H_
+#define BERTH_CLIENTS_CLI_JOB_LOGS_H_
+
+#include "clients/cli/command.h"
+
+namespace berth {
+
+void AddJobLogs(CLI::App& noun, Session& session);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_JOB_LOGS_H_

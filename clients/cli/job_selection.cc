@@ -1,0 +1,222 @@
+#include "clients/cli/job_selection.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <istream>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/human.h"
+#include "clients/cli/resource_names.h"
+#include "support/yaml_proto_scalar.h"
+
+namespace berth {
+namespace {
+
+using JobStub = v1::JobService::StubInterface;
+
+const CLI::Validator kIsJobState(
+    [](const std::string& text) -> std::string {
+      if (FindEnumValue(v1::JobState_descriptor(), text) != nullptr) return "";
+      return absl::StrCat("unknown state \"", text,
+                          "\"; known: ", absl::StrJoin(EnumTexts(v1::JobState_descriptor()), ", "));
+    },
+    "STATE");
+
+// What the server understands of name patterns: one, without [.
+bool IsPlainPattern(const Names& names) {
+  return names.size() == 1 && names[0].size() <= 128 && names[0].find('[') == std::string::npos;
+}
+
+v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time since) {
+  v1::JobFilter filter;
+  filter.set_queue(selection.queue);
+  filter.set_user(selection.user);
+  filter.set_node(selection.node);
+  if (IsPlainPattern(selection.names)) filter.set_name_pattern(selection.names[0]);
+  if (since != absl::InfinitePast()) {
+    filter.mutable_submitted_after()->set_seconds(absl::ToUnixSeconds(since));
+  }
+  for (const std::string& state : selection.states) {
+    filter.add_states(
+        static_cast<v1::JobState>(FindEnumValue(v1::JobState_descriptor(), state)->number()));
+  }
+  filter.set_ended_only(selection.states.empty() && among == Among::kEnded);
+  if (selection.states.empty() && among == Among::kSuspended) filter.add_states(v1::JOB_SUSPENDED);
+  filter.set_active_only(selection.states.empty() && among == Among::kActive);
+  for (const std::string& label : selection.labels) {
+    const auto pair = KeyValueFrom(label);
+    (*filter.mutable_labels())[pair.first] = pair.second;
+  }
+  return filter;
+}
+
+bool NameMatches(const Names& patterns, const std::string& name) {
+  return patterns.empty() ||
+         std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+         });
+}
+
+// What the server's filter does not say, or says more coarsely.
+bool Matches(const JobSelection& selection, const v1::Job& job, absl::Time since) {
+  if (ToTime(job.status().submit_time()) < since) return false;
+  return NameMatches(selection.names, job.name());
+}
+
+ExitCode Nothing(Session& session, const JobSelection& selection) {
+  const bool named = !selection.names.empty();
+  session.err() << "berth: no job "
+                << (named ? absl::StrCat("matches \"", absl::StrJoin(selection.names, "\", \""),
+                                         "\"", selection.has_filter() ? " and the filters" : "")
+                          : std::string("matches"))
+                << "\n";
+  return named ? ExitCode::kNotFound : ExitCode::kOk;
+}
+
+bool IsYes(const std::string& answer) {
+  const std::string word = absl::AsciiStrToLower(answer);
+  return word == "y" || word == "yes";
+}
+
+// Whether to go on with jobs that were matched, not named.
+bool MayChange(Session& session, const JobSelection& selection, const std::string& verb,
+               const Names& names) {
+  const CliIo& io = session.io();
+  if (selection.yes) return true;
+  if (!io.in_is_terminal) {
+    if (!selection.all || selection.has_filter() || !selection.names.empty()) return true;
+    session.err() << "berth: " << verb << " --all of " << names.size()
+                  << (names.size() == 1 ? " job" : " jobs") << " needs --yes in a script\n";
+    return false;
+  }
+  if (names.size() < 2) return true;
+  constexpr size_t kShown = 5;
+  const Names shown(names.begin(),
+                    names.begin() + static_cast<ptrdiff_t>(std::min(kShown, names.size())));
+  session.err() << verb << " " << names.size() << " jobs (" << absl::StrJoin(shown, ", ")
+                << (names.size() > kShown ? ", ..." : "") << ")? [y/N] " << std::flush;
+  std::string answer;
+  if (io.in != nullptr) std::getline(*io.in, answer);
+  if (IsYes(answer)) return true;
+  session.err() << "berth: nothing was done\n";
+  return false;
+}
+
+bool IsMatching(const JobSelection& selection) {
+  return selection.all || selection.has_filter() ||
+         std::any_of(selection.names.begin(), selection.names.end(), IsPattern);
+}
+
+}  // namespace
+
+bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
+
+void AddJobFilters(CLI::App& command, JobSelection* selection) {
+  command.add_option("--queue,-q", selection->queue, "only of this queue")
+      ->transform(NameOf("queue"));
+  command.add_option("--user,-u", selection->user, "only those accounted to this user");
+  command.add_option("--node", selection->node, "only those with a task on this node")
+      ->transform(NameOf("node"));
+  command
+      .add_option("--state,-s", selection->states, "only in these states, as in running,pending")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(kIsJobState);
+  command.add_option("--label,-l", selection->labels, "only with this label; may be repeated")
+      ->allow_extra_args(false)
+      ->check(kIsKeyValue);
+  command
+      .add_option("--since", selection->since, "only those submitted in the last so long, as 2h")
+      ->check(kIsDuration);
+}
+
+absl::StatusOr<std::vector<v1::Job>> FindJobs(Session& session, const JobSelection& selection,
+                                              Among among, size_t limit) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  const absl::Time since = selection.since.empty() ? absl::InfinitePast()
+                                                   : session.Now() - DurationFrom(selection.since);
+  v1::ListJobsRequest request;
+  *request.mutable_filter() = FilterOf(selection, among, since);
+  request.set_order(v1::ListJobsRequest::NEWEST_FIRST);
+  std::vector<v1::Job> jobs;
+  const absl::Status status = (*client)->List<JobStub, v1::ListJobsRequest, v1::ListJobsResponse>(
+      &JobStub::ListJobs, request, [&](const v1::ListJobsResponse& page) {
+        for (const v1::Job& job : page.jobs()) {
+          if (jobs.size() < limit && Matches(selection, job, since)) jobs.push_back(job);
+        }
+        return jobs.size() < limit;
+      });
+  if (!status.ok()) return status;
+  return jobs;
+}
+
+ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among, Names* chosen) {
+  if (!IsMatching(selection)) {
+    *chosen = selection.names;
+    if (!chosen->empty()) return ExitCode::kOk;
+    session.err() << "berth: name jobs, or match them by 'PATTERN*', --queue, --user, --node, "
+                     "--state, --label, --since or --all\n";
+    return ExitCode::kUsage;
+  }
+  // Exact names that stand beside patterns are tried as they are, unless a filter is to judge them.
+  JobSelection patterns = selection;
+  if (!selection.has_filter() && !selection.all) {
+    patterns.names.clear();
+    for (const std::string& name : selection.names) {
+      (IsPattern(name) ? patterns.names : *chosen).push_back(name);
+    }
+  }
+  const absl::StatusOr<std::vector<v1::Job>> found = FindJobs(session, patterns, among);
+  if (!found.ok()) return session.Finish(found.status());
+  std::set<std::string> known(chosen->begin(), chosen->end());
+  for (const v1::Job& job : *found) {
+    if (known.insert(job.name()).second) chosen->push_back(job.name());
+  }
+  return chosen->empty() ? Nothing(session, selection) : ExitCode::kOk;
+}
+
+ExitCode RunSelected(Session& session, const SelectingVerb& verb, const JobSelection& selection,
+                     const std::function<ExitCode(Session&, const Names&)>& run) {
+  Names names;
+  const ExitCode code = SelectJobs(session, selection, verb.among, &names);
+  if (code != ExitCode::kOk || names.empty()) return code;
+  const bool asks = verb.changes && IsMatching(selection);
+  if (asks && !MayChange(session, selection, verb.name, names)) return ExitCode::kUsage;
+  const ExitCode done = run(session, names);
+  if (asks && names.size() > 1) {
+    session.err() << "berth: " << verb.name << ": " << names.size() << " jobs"
+                  << (done == ExitCode::kOk ? "" : ", not all of them") << "\n";
+  }
+  return done;
+}
+
+void AddSelectionNames(CLI::App& command, const SelectingVerb& verb, JobSelection* selection) {
+  command.add_option("NAME", selection->names, "jobs, or patterns of names ('train-*')")
+      ->transform(NameOf("job"));
+  command.add_flag("--all", selection->all,
+                   verb.among == Among::kActive      ? "every job that has not ended"
+                   : verb.among == Among::kEnded     ? "every job that has ended"
+                   : verb.among == Among::kSuspended ? "every suspended job"
+                                                     : "every job");
+  if (verb.changes) command.add_flag("--yes,-y", selection->yes, "do not ask");
+}
+
+CLI::App* AddSelecting(CLI::App& noun, Session& session, const SelectingVerb& verb,
+                       const std::string& description,
+                       std::function<ExitCode(Session&, const Names&)> run) {
+  auto selection = std::make_shared<JobSelection>();
+  CLI::App* command = AddCommand(noun, session, verb.name, description,
+                                 [selection, verb, run = std::move(run)](Session& s) {
+                                   return RunSelected(s, verb, *selection, run);
+                                 });
+  AddSelectionNames(*command, verb, selection.get());
+  AddJobFilters(*command, selection.get());
+  return command;
+}
+
+}  // namespace berth

@@ -1,0 +1,94 @@
+#include "clients/cli/verb_first.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cli/resource_names.h"
+
+namespace berth {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::vector<const CLI::App*> Commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// Null if there is none of this name or alias.
+const CLI::App* Command(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* command : Commands(app)) {
+    if (command->check_name(word)) return command;
+  }
+  return nullptr;
+}
+
+// The nouns that have `verb`.
+std::vector<const CLI::App*> NounsWith(const CLI::App& app, const std::string& verb) {
+  std::vector<const CLI::App*> nouns;
+  for (const CLI::App* noun : Commands(app)) {
+    if (Command(*noun, verb) != nullptr) nouns.push_back(noun);
+  }
+  return nouns;
+}
+
+// Whether the option `word` of one of `places` takes the word behind it as its value.
+bool TakesNext(const std::string& word, const std::vector<const CLI::App*>& places) {
+  for (const CLI::App* place : places) {
+    const CLI::Option* option = place->get_option_no_throw(word);
+    if (option != nullptr) return option->get_items_expected_max() > 0;
+  }
+  return false;
+}
+
+// Where the first word at `from` or behind it is that is no option and no value of one; the end if
+// there is none.
+size_t NextWord(const Words& words, size_t from, const std::vector<const CLI::App*>& places) {
+  for (size_t i = from; i < words.size(); ++i) {
+    if (words[i].size() < 2 || words[i][0] != '-') return i;
+    if (TakesNext(words[i], places)) ++i;
+  }
+  return words.size();
+}
+
+absl::Status NoType(const std::string& verb, const std::string& name,
+                    const std::vector<const CLI::App*>& nouns) {
+  std::vector<std::string> commands;
+  for (const CLI::App* noun : nouns) {
+    commands.push_back(absl::StrCat("berth ", noun->get_name(), " ", verb, " ", name));
+  }
+  if (name.empty() || commands.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", verb, "\" of what? ", absl::StrJoin(commands, ", or "),
+        name.empty() ? "" : absl::StrCat("; TYPE/NAME works too: berth ", verb, " job/", name)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("did you mean: ", commands[0]));
+}
+
+}  // namespace
+
+absl::StatusOr<Words> NounFirst(const CLI::App& app, Words words) {
+  const size_t first = NextWord(words, 0, {&app});
+  if (first == words.size()) return words;
+  const std::string verb = words[first];
+  if (Command(app, verb) != nullptr) return words;
+  if (!NounOf(verb).empty()) {
+    words[first] = NounOf(verb);
+    return words;
+  }
+  const std::vector<const CLI::App*> nouns = NounsWith(app, verb);
+  if (nouns.empty()) return words;
+  std::vector<const CLI::App*> places = {&app};
+  for (const CLI::App* noun : nouns) places.push_back(Command(*noun, verb));
+  const size_t second = NextWord(words, first + 1, places);
+  const std::string next = second == words.size() ? "" : words[second];
+  const std::string type = next.substr(0, next.find('/'));
+  const std::string noun = Command(app, type) == nullptr ? NounOf(type) : type;
+  if (noun.empty()) return NoType(verb, next, nouns);
+  words[first] = noun;
+  if (type == next) words.erase(words.begin() + static_cast<ptrdiff_t>(second));
+  const bool names = NextWord(words, first + 1, places) < words.size();
+  words.insert(words.begin() + static_cast<ptrdiff_t>(first) + 1,
+               verb == "get" && !names ? "list" : verb);
+  return words;
+}
+
+}  // namespace berth
