@@ -28,18 +28,27 @@ class Restore(unittest.TestCase):
 
     def submit(self, name, script, **spec):
         answer = self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(
-            jobs=[make_job(name, "q", ["sh", "-c", script], **spec)]), timeout=20)
+            jobs=[make_job(name, "q", ["bash", "-c", script], **spec)]), timeout=20)
         uid = answer.jobs[0].uid
         self.assertNotIn(uid, self.uids.values(), "a uid comes twice")
         self.assertGreater(uid, max(self.uids.values(), default=0))
         self.uids[name] = uid
 
     def run_forever(self, name, **spec):
-        """The pid of its process."""
-        before = len(self.pids.read_text().split())
-        self.submit(name, f"echo $$ >> {self.pids}; echo {name} begins; exec sleep 1000", **spec)
-        wait_until(lambda: len(self.pids.read_text().split()) == before + 1, 60, f"{name} runs")
-        return int(self.pids.read_text().split()[-1])
+        """The pid of its process, as this machine sees it: a task may have process numbers of its own."""
+        before = set(self.sleepers(name))
+        self.submit(name, f"echo begins >> {self.pids}; echo {name} begins; exec -a {name}-{self.cluster.home.name} sleep 1000", **spec)
+        return wait_until(lambda: set(self.sleepers(name)) - before, 60, f"{name} runs").pop()
+
+    def sleepers(self, name):
+        mark, found = f"{name}-{self.cluster.home.name}\0".encode(), []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(mark):
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+        return found
 
     def run_to_its_end(self, name, code, **spec):
         self.submit(name, f"echo the output of {name}; exit {code}", **spec)
@@ -86,7 +95,7 @@ class Restore(unittest.TestCase):
         # What ran at the backup runs anew, once.
         wait_until(lambda: len(self.pids.read_text().split()) == 3, 60, "kept runs again")
         self.cluster.wait_job("kept", "RUNNING")
-        again = int(self.pids.read_text().split()[-1])
+        (again,) = wait_until(lambda: self.sleepers("kept"), 60, "kept runs")
         self.assertTrue(alive(again))
         self.assertEqual(self.cluster.berth("job", "logs", "kept"), "kept begins\n")
         names = {job.name for job in self.cluster.api.all_jobs()}
