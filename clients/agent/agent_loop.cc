@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
 #include "clients/agent/identity.h"
+#include "clients/agent/told_devices.h"
 #include "support/log.h"
 #include "support/version.h"
 
@@ -41,21 +42,8 @@ int CountUnhealthy(const v1::NodeInventory& inventory) {
                     [](const v1::Device& device) { return device.unhealthy(); }));
 }
 
-// All of the devices and of how they are connected, for comparing. Neither has maps: equal values
-// are equal bytes.
 constexpr char kTaintPrefix[] = "health/";
 constexpr int kMaxTaints = 32;  // what a node may register
-
-std::string DevicesText(const v1::NodeInventory& inventory) {
-  std::string text = inventory.topology().SerializeAsString();
-  const auto clique = inventory.labels().find(kCliqueLabel);
-  if (clique != inventory.labels().end()) absl::StrAppend(&text, clique->second);
-  for (const v1::Device& device : inventory.devices())
-    absl::StrAppend(&text, "\n", device.SerializeAsString());
-  for (const v1::Taint& taint : inventory.taints())
-    absl::StrAppend(&text, "\n", taint.SerializeAsString());
-  return text;
-}
 
 // Of those that an earlier agent left. None outlives the machine's boot.
 std::set<TaskId> LiveTasks(const AgentLogic::Recovered& recovered) {
@@ -181,7 +169,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   *inventory_.mutable_topology() = devices_.found.topology;
   known_ = devices_.found.known;
   lines_.insert(devices_.found.lines.begin(), devices_.found.lines.end());
-  told_ = DevicesText(inventory_);
+  told_ = inventory_;
   metrics_.node = config_.node_name();
   metrics_.inventory = inventory_;
   logic_ = std::make_unique<AgentLogic>(
@@ -434,6 +422,7 @@ void AgentLoop::TakeLook(DeviceScout::Look look) {
     const bool others = UuidsText(look.devices) != UuidsText(inventory_.devices());
     inventory_.mutable_devices()->Swap(&look.devices);
     *inventory_.mutable_labels() = look.labels;
+    KeepMemory(inventory_.topology(), &look.found.topology);
     *inventory_.mutable_topology() = look.found.topology;
     isolation_->SetDevices(inventory_.devices(), look.found);
     mig_ = std::move(look.found.mig);
@@ -446,7 +435,7 @@ void AgentLoop::TakeLook(DeviceScout::Look look) {
 }
 
 void AgentLoop::SaveKnown(const v1::NodeInventory& known) {
-  if (DevicesText(known) == DevicesText(known_)) return;
+  if (ChangedDevices(known_, known).empty()) return;
   known_ = known;
   const absl::Status status = SaveKnownDevices(known, config_.state_directory());
   if (!status.ok()) LogWarn("devices", {{"node", config_.node_name()}, {"error", status}});
@@ -477,11 +466,12 @@ void AgentLoop::ApplyDevices() {
       device.set_kind("gpu");
   }
   AddTaints(&inventory);
-  const std::string text = DevicesText(inventory);
-  if (text == told_) return;
-  told_ = text;
+  const std::string changed = ChangedDevices(told_, inventory);
+  if (changed.empty()) return;
+  told_ = inventory;
   LogInfo("devices or taints have changed: registering again",
           {{"node", config_.node_name()},
+           {"changed", changed},
            {"taints", inventory.taints_size()},
            {"devices", inventory.devices_size()},
            {"unhealthy", CountUnhealthy(inventory)}});

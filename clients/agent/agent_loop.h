@@ -118,7 +118,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::optional<Wish> wish_;
   GpuDivision division_;
   std::shared_ptr<Isolation> isolation_;
-  std::string told_;             // of the devices that the server was told last: DevicesText
+  v1::NodeInventory told_;       // that the server was told last
   v1::NodeInventory known_;      // what STATE/devices holds
   std::set<std::string> lines_;  // of discovery, that were logged
   AgentMetrics metrics_;
