@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/app.h"
 #include "server/config.h"
+#include "server/convert_values.h"
 #include "storage/fsck.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/rocksdb_store.h"
@@ -142,7 +143,8 @@ int CheckStore(const std::string& directory) {
 int RestoreStore(const Flags& flags) {
   const absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
   if (!config.ok()) return Fail(config.status());
-  const absl::Status status = Restore(flags.restore, config->data_directory(), std::cout);
+  const absl::Status status = Restore(flags.restore, config->data_directory(), std::cout,
+                                      DurationFrom(config->longest_lease()));
   if (!status.ok()) return Fail(status);
   std::cout << "restored   " << config->data_directory() << "\n";
   return 0;

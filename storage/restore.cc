@@ -76,22 +76,25 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
 
 // Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end, and
 // given an incarnation of its own: agents must not take what the store before started for its.
-absl::Status Fill(const fs::path& backup, const fs::path& aside, std::ostream& report) {
+absl::Status Fill(const fs::path& backup, const fs::path& aside, std::ostream& report,
+                  absl::Duration longest_lease) {
   absl::Status status = CopyTree(backup, aside);
   if (status.ok()) {
-    status = RocksDbStore::Open({.directory = aside.string(), .restored = true}).status();
+    status = RocksDbStore::Open(
+                 {.directory = aside.string(), .restored = true, .longest_lease = longest_lease})
+                 .status();
   }
   return status.ok() ? Fsck(aside.string(), report) : status;
 }
 
 }  // namespace
 
-absl::Status Restore(const std::string& backup, const std::string& directory,
-                     std::ostream& report) {
+absl::Status Restore(const std::string& backup, const std::string& directory, std::ostream& report,
+                     absl::Duration longest_lease) {
   const fs::path place = std::string(absl::StripSuffix(directory, "/"));
   const fs::path aside = place.string() + ".restoring";
   if (absl::Status status = CheckPlaces(backup, place, aside); !status.ok()) return status;
-  absl::Status status = Fill(backup, aside, report);
+  absl::Status status = Fill(backup, aside, report, longest_lease);
   std::error_code error;
   if (status.ok()) {
     fs::rename(aside, place, error);  // over an empty directory, if there is one

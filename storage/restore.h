@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace berth {
 
@@ -16,7 +17,10 @@ namespace berth {
 // backup stays as it is; `directory` is not there yet, or empty. ALREADY_EXISTS: it is neither.
 // NOT_FOUND: no store in `backup`. UNAVAILABLE: a berthd has the backup open. Else as Fsck, and
 // INTERNAL or RESOURCE_EXHAUSTED for the disk.
-absl::Status Restore(const std::string& backup, const std::string& directory, std::ostream& report);
+// `longest_lease`: that agents may still hold of the store whose place it takes; for so long it
+// replaces no task of a node that does not come back.
+absl::Status Restore(const std::string& backup, const std::string& directory, std::ostream& report,
+                     absl::Duration longest_lease = absl::Hours(1));
 
 // For who finds `directory` damaged: the command that goes back to a backup.
 std::string HowToRestore(const std::string& directory);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
+#include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/incarnation.h"
 #include "storage/keys.h"
@@ -66,7 +67,10 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::TryOpen(const RocksD
   if (absl::Status status = store->ReadMeta(**database); !status.ok()) return status;
   if (absl::Status status = store->VerifyTail(**database); !status.ok()) return status;
   if (restored) {
-    if (absl::Status status = store->BeginIncarnation(**database); !status.ok()) return status;
+    if (absl::Status status = store->BeginIncarnation(**database, options.longest_lease);
+        !status.ok()) {
+      return status;
+    }
   }
   store->Set(*std::move(database));
   return store;
@@ -181,7 +185,8 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
 }
 
 // Durable before anybody is answered from the copy.
-absl::Status RocksDbStore::BeginIncarnation(const Database& database) {
+absl::Status RocksDbStore::BeginIncarnation(const Database& database,
+                                            absl::Duration longest_lease) {
   pb::Meta meta;
   if (!meta.ParseFromString(meta_rest_)) return Damaged("meta store: not a valid record");
   incarnation_ = NextIncarnation(incarnation_, now_());
@@ -191,6 +196,17 @@ absl::Status RocksDbStore::BeginIncarnation(const Database& database) {
   pending_.Clear();
   pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey),
                EncodeMeta(last_sequence_, last_hash_, format_));
+  std::string value;
+  const rocksdb::Status found = database.db().Get(
+      rocksdb::ReadOptions(), database.Family(RecordKind::kMeta), ToSlice(kLeaseKey), &value);
+  if (!found.ok() && !found.IsNotFound()) return ToStatus(found, place_);
+  if (found.ok()) {  // else no agent was ever granted a lease, and nothing runs
+    absl::StatusOr<GrantedLease> granted = DecodeLeaseRecord(value);
+    if (!granted.ok()) return granted.status();
+    granted->longest = std::max(granted->longest, longest_lease);
+    pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kLeaseKey),
+                 EncodeLeaseRecord(*granted));
+  }
   return Write(database);
 }
 

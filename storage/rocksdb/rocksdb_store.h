@@ -44,8 +44,11 @@ struct RocksDbOptions {
   // A copy that is put in the place of a store: it gets a new incarnation, and the newest format,
   // as older versions cannot tell incarnations apart.
   bool restored = false;
+  // Of a restored one: what agents may hold of the store whose place it takes; its own record of
+  // leases says nothing of grants after the backup.
+  absl::Duration longest_lease = absl::Hours(1);
   std::function<absl::Time()> now = absl::Now;  // for incarnations
-  bool read_only = false;       // for fsck: nothing is made or changed; Append fails
+  bool read_only = false;  // for fsck: nothing is made or changed; Append fails
   std::shared_ptr<rocksdb::FileSystem> file_system =
       {};  // null = the machine's; tests inject faults
   // Told of reads that failed, and has the reserve; null = none is told, and there is no reserve.
@@ -109,7 +112,7 @@ class RocksDbStore final : public Store {
   std::string MissingBatches() const;
   absl::Status ReadMeta(const Database& database);
   absl::Status MakeMeta(const Database& database);
-  absl::Status BeginIncarnation(const Database& database);
+  absl::Status BeginIncarnation(const Database& database, absl::Duration longest_lease);
   std::string EncodeMeta(uint64_t sequence, const ChainHash& hash, uint32_t format) const;
   absl::Status VerifyTail(const Database& database) const;
   absl::Status VerifyFrom(const Database& database, uint64_t first, LogVisitor visit) const;

@@ -102,7 +102,10 @@ void Server::Use(std::unique_ptr<MemoryStore> store) {
 
 // Numbers so small leave job uids where they are (FirstJobOf): they come again, and only the
 // incarnation tells one from the other.
-void Server::Restore() { Use(backup_->Copy(store_->Incarnation() + 1)); }
+void Server::Restore() {
+  Use(backup_->Copy(store_->Incarnation() + 1));
+  restored_ = true;
+}
 
 void Server::Replace() {
   const uint64_t before = store_ == nullptr ? 0 : store_->Incarnation();
@@ -134,9 +137,13 @@ void Server::Start() {
       },
       &p.preserved);
   if (!loaded.ok()) return fail_(absl::StrCat("berthd cannot load: ", loaded.ToString()));
-  const absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
+  absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   BERTH_CHECK(granted.ok() && policies.ok());
+  // As storage/restore.h: a backup knows nothing of what was granted after it.
+  if (restored_ && granted->longest > absl::ZeroDuration()) {
+    granted->longest = std::max(granted->longest, DurationFrom(config_.stop_lease()));
+  }
   p.policies = *std::move(policies);
   p.defaults = JobDefaultsFrom(config_);
   p.loop = std::make_unique<Loop>(LoopDeps{.clock = &clock_,

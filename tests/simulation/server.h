@@ -104,6 +104,7 @@ class Server final : public ServerPort {
   std::unique_ptr<MemoryStore> store_, backup_;
   InlineExecutor executor_;
   uint64_t processes_ = 0;
+  bool restored_ = false;
   ActorPtr actor_ = std::make_shared<Actor>();
   std::unique_ptr<Process> process_;
 };

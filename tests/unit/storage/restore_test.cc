@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "storage/codec.h"
 #include "storage/keys.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "support/log.h"
@@ -124,6 +125,26 @@ TEST_CASE("restore: a backup where nothing can be written leaves nothing, and th
     if (next.has_value()) ++sequence;
   }
   CHECK(store->Append({&*next}).ok());
+}
+
+TEST_CASE("restore: agents may hold longer leases than the backup knows of") {
+  World world;
+  constexpr absl::Duration kUsual = absl::Seconds(15);
+  {
+    auto store = RocksDbStore::Open({.directory = world.backup}).value();
+    const Batch batch{.sequence = 41,
+                      .records = {{RecordKind::kMeta, std::string(kLeaseKey),
+                                   EncodeLeaseRecord({kUsual, kUsual})}},
+                      .log = "turn"};
+    REQUIRE(store->Append({&batch}).ok());
+  }
+  REQUIRE(RocksDbStore::Open(
+              {.directory = world.backup, .restored = true, .longest_lease = absl::Hours(2)})
+              .ok());
+  const auto store = RocksDbStore::Open({.directory = world.backup}).value();
+  const auto granted = DecodeLeaseRecord(store->Read(RecordKind::kMeta, kLeaseKey).value());
+  CHECK(granted->longest == absl::Hours(2));
+  CHECK(granted->usual == kUsual);
 }
 
 TEST_CASE("restore: nothing is overwritten") {
