@@ -95,12 +95,7 @@ class DiskFull(unittest.TestCase):
         pid = int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
         self.assertEqual(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
         cluster.server.kill()
-        with open(self.disk / "ballast", "wb", buffering=0) as ballast:
-            try:
-                while True:
-                    ballast.write(b"\0" * 4096)
-            except OSError:
-                pass  # every last block
+        self.fill_up("ballast")
         cluster.server.start(wait=False)
         wait_until(lambda: cluster.server.get("/readyz")[0] == 503 and "disk full" in cluster.server.get("/readyz")[1], 30,
                    "it runs, and says that the disk is full")
@@ -118,6 +113,14 @@ class DiskFull(unittest.TestCase):
         cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="new", jobs=[make_job("new", "q", ["true"])]), timeout=10)
         cluster.wait_job("new", "SUCCEEDED")
         self.assertTrue(alive(pid))
+
+    def fill_up(self, name):
+        with open(self.disk / name, "wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(b"\0" * 4096)
+            except OSError:
+                pass  # every last block
 
     def check_paused(self, pid):
         server = self.cluster.server

@@ -52,13 +52,40 @@ class GracefulEnd(unittest.TestCase):
         health = cluster.api.channel.unary_stream("/grpc.health.v1.Health/Watch", request_serializer=lambda m: m,
                                                   response_deserializer=lambda b: b)
         threads.append(self.follow("health", health(b"", wait_for_ready=True), codes))
+        # Idle, and nobody but gRPC ends it.
+        reflection = cluster.api.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                                       request_serializer=lambda m: m, response_deserializer=lambda b: b)
+        threads.append(self.follow("reflection", reflection(silence(), wait_for_ready=True), codes))
         time.sleep(1)
         self.assertEqual(codes, {})
         self.assertEqual(cluster.server.stop(), 0)
         never.set()
         for thread in threads:
             thread.join(20)
-        self.assertEqual(codes, {name: grpc.StatusCode.UNAVAILABLE for name in ("watch", "logs", "exec", "health")})
+        self.assertEqual(codes, {name: grpc.StatusCode.UNAVAILABLE for name in ("watch", "logs", "exec", "health", "reflection")})
+
+    def test_calls_that_wait_for_the_disk_end_with_unavailable(self):
+        server, api, codes = self.cluster.server, self.cluster.api, {}
+        jobs = [make_job(f"j{i}", "q", ["true"], suspended=True) for i in range(20)]
+        api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="jobs", jobs=jobs), timeout=10)
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))  # nothing can be written any more
+
+        def cancel(name):
+            try:
+                api.jobs.CancelJob(job_pb2.CancelJobRequest(name=name), timeout=60)
+                codes[name] = grpc.StatusCode.OK
+            except grpc.RpcError as error:
+                codes[name] = error.code()
+        threads = [threading.Thread(target=cancel, args=(f"j{i}",), daemon=True) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(2)
+        self.assertEqual(codes, {}, "they wait")
+        server.stop(timeout_s=40)
+        for thread in threads:
+            thread.join(20)
+        self.assertEqual(set(codes.values()), {grpc.StatusCode.UNAVAILABLE})
 
     def test_a_limit_of_file_sizes_is_a_full_disk(self):
         server, number = self.cluster.server, 0
