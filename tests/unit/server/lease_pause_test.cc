@@ -185,7 +185,7 @@ TEST_CASE("lease pause: an agent that has come back to the next server holds the
   t.alive->Connect();
   t.dead->Connect();
   SECTION("and says so with its first heartbeat") {
-    t.Pass(absl::Seconds(2), true);
+    t.Pass(kLease + absl::Seconds(2), true);
     CHECK(Recorded(t.world).longest == kLease);
     t.dead->Disconnect();
     t.Pass(kLease + kGrace + absl::Seconds(8));
