@@ -1,12 +1,18 @@
 #include "support/proto_json.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/type_resolver_util.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -30,6 +36,13 @@ std::string InOrder(const google::protobuf::Message& message) {
   return bytes;
 }
 
+// protobuf leaves some marks of direction as they are. Outside of strings there are only newlines.
+std::string WithoutInvisible(absl::string_view text) {
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) lines.push_back(Visible(line));
+  return absl::StrJoin(lines, "\n");
+}
+
 }  // namespace
 
 std::string WriteJson(const google::protobuf::Message& message, JsonStyle style) {
@@ -40,7 +53,7 @@ std::string WriteJson(const google::protobuf::Message& message, JsonStyle style)
   const auto status = google::protobuf::util::BinaryToJsonString(
       Resolver(), absl::StrCat(kPrefix, "/", message.GetDescriptor()->full_name()),
       InOrder(message), &text, options);
-  return status.ok() ? std::string(absl::StripSuffix(text, "\n")) : "{}";
+  return status.ok() ? WithoutInvisible(absl::StripSuffix(text, "\n")) : "{}";
 }
 
 }  // namespace berth

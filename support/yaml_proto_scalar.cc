@@ -17,6 +17,7 @@
 #include "google/protobuf/timestamp.pb.h"
 #include "support/nearest.h"
 #include "support/quantity.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -325,7 +326,7 @@ std::string QuoteYaml(absl::string_view text) {
       out += c;
     }
   }
-  return out + "\"";
+  return Visible(out) + "\"";  // the same escapes
 }
 
 std::string EnumText(const EnumValueDescriptor* value) {

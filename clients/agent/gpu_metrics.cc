@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -83,7 +84,7 @@ void Add(const Labels& labels, double value, prometheus::MetricFamily* family) {
   for (const auto& [name, text] : labels) {
     auto& label = metric.label.emplace_back();
     label.name = name;
-    label.value = text;
+    label.value = Visible(text);
   }
   (family->type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) =
       value;

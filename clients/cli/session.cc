@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "support/visible.h"
 #include "support/visible_message.h"
 
 namespace berth {
@@ -32,10 +33,10 @@ ExitCode Session::Finish(const absl::Status& status) {
   if (status.ok()) return ExitCode::kOk;
   const std::vector<Violation> violations = ViolationsOf(status);
   for (const Violation& violation : violations) {
-    err() << "berth: " << violation.field << (violation.field.empty() ? "" : ": ")
-          << violation.description << "\n";
+    err() << "berth: " << Visible(violation.field) << (violation.field.empty() ? "" : ": ")
+          << Visible(violation.description) << "\n";
   }
-  if (violations.empty()) err() << "berth: " << status.message() << "\n";
+  if (violations.empty()) err() << "berth: " << Visible(status.message()) << "\n";
   if (absl::IsUnavailable(status)) {
     const std::string hint = ConnectionHint(options.client.tls, status.message());
     const std::string& server = options.client.server;

@@ -239,7 +239,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request, by = CallerOf(*context), who = IdentityOf(*context).common_name](Turn&, const Job& job) {
+            [request, by = CallerOf(*context), who = IdentityOf(*context).common_name](
+                Turn&, const Job& job) {
               return Told("job cancelled", job, by, request->reason(),
                           CancelOf(job, *request, who));
             });

@@ -197,6 +197,25 @@ TEST_CASE("several names: each is told, the first error decides") {
   CHECK(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[2].reason() == "wrong data");
 }
 
+TEST_CASE("a cancel says what still runs, and --wait waits for it") {
+  Cli cli;
+  cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_RUNNING));
+  CHECK(cli.Run({"job", "cancel", "a", "--force"}) == 0);
+  CHECK(cli.out() == "job/a cancelling: 4 tasks are being stopped\n");
+  CHECK(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[0].force());
+  v1::WatchResponse ended;
+  ended.set_revision(8);
+  v1::ChangeEvent& event = *ended.add_events();
+  event.set_type(v1::ChangeEvent::JOB_CHANGED);
+  event.set_job("a");
+  event.set_job_state(v1::JOB_CANCELLED);
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_CANCELLED));
+  cli.script.Stream<v1::WatchResponse>("Watch", {v1::WatchResponse(), ended}, absl::OkStatus());
+  CHECK(cli.Run({"job", "cancel", "a", "--wait"}) == 0);
+  CHECK(cli.out() == "job/a cancelling: 4 tasks are being stopped\njob/a Cancelled\n");
+  CHECK_FALSE(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[1].force());
+}
+
 TEST_CASE("verbs of jobs") {
   Cli cli;
   cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_SUSPENDED));

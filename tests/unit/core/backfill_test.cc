@@ -50,6 +50,29 @@ TEST_CASE(
   CHECK(line.StartOf(endless) == 90);
 }
 
+TEST_CASE("a walltime that changes moves the places that are kept for others") {
+  Timeline line;
+  TestCluster& cluster = line.cluster;
+  cluster.AddNode("n", {.gpus = 8});
+  const JobId running = cluster.Submit("running", Gpus(1, 6, absl::Minutes(60)));
+  line.To(0);
+  const JobId big = cluster.Submit("big", Gpus(1, 8, absl::Minutes(30)));
+  line.To(10);
+  CHECK(line.ReservedAt(big) == 60);
+  cluster.Must(JobUpdated{.id = running, .walltime = absl::Minutes(120)});
+  line.To(10);
+  CHECK(line.ReservedAt(big) == 120);
+  const JobId quick = cluster.Submit("quick", Gpus(1, 1, absl::Minutes(100)));
+  line.To(10);
+  CHECK(line.StartOf(quick) == 10);
+  cluster.Must(JobUpdated{.id = quick, .walltime = absl::Minutes(20)});
+  cluster.Must(JobUpdated{.id = running, .walltime = absl::Minutes(40)});
+  line.To(10);
+  CHECK(line.ReservedAt(big) == 40);
+  line.To(40);
+  CHECK(line.StartOf(big) == 40);
+}
+
 TEST_CASE("a job that does not touch the reserved places starts, however long it is") {
   Timeline line;
   TestCluster& cluster = line.cluster;

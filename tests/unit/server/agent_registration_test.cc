@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert_node.h"
 #include "server/validation/hello.h"
+#include "support/errors.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {
@@ -233,6 +234,29 @@ TEST_CASE("registration: every fault of a topology is named") {
           while (t.numa_nodes_size() < 65) t.add_numa_nodes();
         }),
         "numa_nodes");
+}
+
+TEST_CASE("registration: what an agent says of itself is text of one line") {
+  v1::Hello hello;
+  hello.set_node("n1");
+  hello.set_agent_id("a\x1b[2J");
+  hello.set_boot_id("b\nc");
+  hello.set_agent_version(
+      "\xe2\x80\xae"
+      "1");
+  hello.mutable_inventory()->set_address("10.0.0.1\r");
+  hello.mutable_inventory()->set_os("\xc2\x9b");
+  v1::Device& device = *hello.mutable_inventory()->add_devices();
+  device.set_kind("gpu");
+  device.set_uuid("u");
+  device.set_model("A\tB");
+  const absl::Status refused = ValidateHello(hello);
+  std::string fields;
+  for (const Violation& one : ViolationsOf(refused)) fields += one.field + " ";
+  CHECK(fields ==
+        "agent_id boot_id agent_version inventory.address inventory.os "
+        "inventory.devices[0].model ");
+  CHECK(refused.message().find('\x1b') == absl::string_view::npos);
 }
 
 TEST_CASE("registration: every fault of a Hello is named") {
