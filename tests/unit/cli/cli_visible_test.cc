@@ -26,7 +26,8 @@ void FillOne(Message* message, const FieldDescriptor* field, int depth) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
       if (field->type() == FieldDescriptor::TYPE_BYTES) return;
-      if (field->name() == "next_page_token") return;
+      // A list that never ends, and a queue that is its own parent, would show nothing.
+      if (field->name() == "next_page_token" || field->name() == "parent") return;
       return many ? r->AddString(message, field, kNasty) : r->SetString(message, field, kNasty);
     case FieldDescriptor::CPPTYPE_MESSAGE:
       if (depth == 0) return;
@@ -109,10 +110,10 @@ const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
 }  // namespace
 
 TEST_CASE("nothing that a server answers reaches a terminal raw") {
+  Cli cli;
+  Answers(cli.script);
   for (const char* format : {"table", "wide", "name", "json", "yaml"}) {
     for (const std::vector<std::string>& command : kCommands) {
-      Cli cli;
-      Answers(cli.script);
       std::vector<std::string> line = command;
       line.insert(line.end(), {"-o", format});
       INFO(command[0] << " " << command[1] << " -o " << format);

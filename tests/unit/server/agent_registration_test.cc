@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert_node.h"
 #include "server/validation/hello.h"
+#include "support/errors.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {

@@ -1,0 +1,18 @@
+#include "server/metric_families.h"
+
+#include <catch2/catch.hpp>
+
+namespace berth::testing {
+
+TEST_CASE("metrics: labels hold nothing that moves a cursor or turns text round") {
+  FamilyList list;
+  list.Gauge("nodes", "help", 1,
+             {{"model",
+               "A\x1b[2J\n\xe2\x80\xae"
+               "B"}});
+  const std::vector<prometheus::MetricFamily> families = list.Take();
+  REQUIRE(families.size() == 1);
+  CHECK(families[0].metric[0].label[0].value == "A\\x1b[2J\\n\\u202eB");
+}
+
+}  // namespace berth::testing
