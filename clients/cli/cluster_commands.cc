@@ -196,7 +196,7 @@ ExitCode Pause(Session& session, const std::string& length) {
   if (session.options.format == Format::kJson) {
     session.out() << JsonOf(*pause) << "\n";
   } else if (session.options.format == Format::kYaml) {
-    session.out() << WriteYaml(*pause);
+    session.out() << YamlOf(*pause);
   } else {
     session.out() << "paused: berthd may be away for " << HumanDuration(LeftOf(response->pause()))
                   << "; " << HoldersText(*pause) << "\n";

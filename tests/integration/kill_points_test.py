@@ -109,7 +109,7 @@ class KillPoints(unittest.TestCase):
         """Two, each with a switch, which their supervisors have, too."""
         switches = {}
         for name in ("n1", "n2"):
-            agent = self.cluster.add_agent(name, start=False, cpu="36")
+            agent = self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # pids that are known out here
             switches[name] = KillSwitch(self.cluster.home, f"kill-{name}")
             switches[name].watch(agent)
         self.start()
