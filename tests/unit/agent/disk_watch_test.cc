@@ -49,11 +49,6 @@ struct World {
     f.user = "nobody";
     f.min_free_bytes = min_free;
     f.Restart();
-<<<<<<< ours
-    const absl::Duration lease = SystemClock().Steady() + absl::Hours(1);
-    f.runner->SetLease(lease, lease);
-=======
->>>>>>> theirs
     f.launch.mutable_kill_grace()->set_seconds(5);
   }
   ~World() {
@@ -137,11 +132,6 @@ TEST_CASE("a task that uses more scratch than it asked for fails, and says why")
       return made;
     }();
     world.f.Restart();
-<<<<<<< ours
-    const absl::Duration lease = SystemClock().Steady() + absl::Hours(1);
-    world.f.runner->SetLease(lease, lease);
-=======
->>>>>>> theirs
     world.f.runner->Adopt(record);
     world.f.runner->Adopt(world.f.Record(kOther));
     CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "of its 8 MiB of scratch"));

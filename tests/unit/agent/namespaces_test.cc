@@ -38,11 +38,6 @@ struct Nobody : Fixture {
   explicit Nobody(config::v1::Agent with = {}) : Fixture("/run", std::move(with)) {
     user = "nobody";
     Restart();
-<<<<<<< ours
-    const absl::Duration lease = SystemClock().Steady() + absl::Hours(1);
-    runner->SetLease(lease, lease);
-=======
->>>>>>> theirs
   }
   void AddVariable(const std::string& name, const std::string& value) {
     v1::EnvVar* variable = launch.add_env();
