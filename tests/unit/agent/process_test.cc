@@ -190,13 +190,13 @@ TEST_CASE("when the supervisor is killed the task does not run on unseen") {
     kill(child, SIGKILL);
 }
 
-TEST_CASE("a start that never got a supervisor is reported lost, not started") {
+TEST_CASE("a start that never got a supervisor is reported as refused, and not started") {
   Fixture f;
   f.runner->Prepare(kTask, f.launch, true);
   f.Await(kTask, Kind::kPrepared);
   f.Restart();
   f.runner->Adopt(f.Record(kTask, agent::v1::TaskRecord::STARTING));
-  CHECK(f.Await(kTask, Kind::kExited).cause == v1::TaskReport::SUPERVISOR_LOST);
+  CHECK(f.Await(kTask, Kind::kRefused).fault == v1::TaskReport::NODE);
 }
 
 TEST_CASE("the grace counts from the end of the lease, also for a supervisor that notices late") {
