@@ -125,7 +125,7 @@ class TaskReader {
         queue_(queue) {
     thread_ = std::thread([this, options] { Run(options); });
   }
-  ~TaskReader() { Join(); }
+  ~TaskReader() { Join().IgnoreError(); }
   TaskReader(const TaskReader&) = delete;
   TaskReader& operator=(const TaskReader&) = delete;
 

@@ -66,8 +66,11 @@ bool IsMountedWithQuotas(int fd) {
   struct stat info;
   std::string text;
   if (fstat(fd, &info) != 0 || ReadWholeFile("/proc/self/mountinfo", &text) != 0) return false;
-  const std::string device =
-      " " + std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev)) + " ";
+  std::string device(1, ' ');
+  device += std::to_string(major(info.st_dev));
+  device += ':';
+  device += std::to_string(minor(info.st_dev));
+  device += ' ';
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
