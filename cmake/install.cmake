@@ -20,6 +20,8 @@ foreach(program berthd berth berth-agent berth-supervisor berth-probe berth-imag
   endif()
 endforeach()
 
+install(DIRECTORY ${BERTH_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT man)
+
 configure_package_config_file(cmake/berth-config.cmake.in ${PROJECT_BINARY_DIR}/berth-config.cmake
                               INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/berth-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -71,3 +71,19 @@ function(berth_tests name directory)
   target_precompile_headers(${name} PRIVATE <catch2/catch.hpp> ${BERTH_COMMON_PCH} ${arg_PCH})
   catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
+
+# berth_manual(PROGRAM SECTION [ARGUMENT...]): its manual page, printed by "PROGRAM --man" whenever it is linked; with
+# arguments, pages that "PROGRAM ARGUMENT... FOLDER" writes.
+set(BERTH_MANUAL ${PROJECT_BINARY_DIR}/man)
+function(berth_manual program section)
+  if(NOT TARGET ${program})
+    return()
+  endif()
+  set(folder ${BERTH_MANUAL}/man${section})
+  set(write sh -c "exec \"$0\" --man >\"$1\"" $<TARGET_FILE:${program}> ${folder}/${program}.${section})
+  if(ARGN)
+    set(write $<TARGET_FILE:${program}> ${ARGN} ${folder})
+  endif()
+  add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder} COMMAND ${write})
+endfunction()

@@ -14,6 +14,7 @@
 #include "storage/fsck.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/rocksdb_store.h"
+#include "support/command_line.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -21,7 +22,6 @@
 namespace berth {
 namespace {
 
-constexpr int kExitUsage = 2;  // flags or configuration; 1 = anything else
 
 struct Flags {
   std::string config;
@@ -171,12 +171,7 @@ int RunDaemon(int argc, char** argv) {
   Flags flags;
   CLI::App cli("berthd: the control plane of a Berth cluster");
   AddOptions(cli, &flags);
-  try {
-    cli.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = cli.exit(error);
-    return code == 0 ? 0 : kExitUsage;
-  }
+  if (const auto code = ParseCommandLine(cli, argc, argv); code.has_value()) return *code;
   if (!flags.restore.empty()) return RestoreStore(flags);
   return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);
 }

@@ -7,6 +7,7 @@
 #include "clients/cli/command.h"
 #include "clients/cli/command_walk.h"
 #include "clients/cli/completion.h"
+#include "clients/cli/man_command.h"
 #include "clients/cli/topology_import_commands.h"
 #include "support/nearest.h"
 #include "support/version.h"
@@ -132,6 +133,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   AddClusterCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
+  AddManCommand(app, session);
   if (!arguments.empty() && arguments.front() == kCompleteCommand) {
     return static_cast<int>(Complete(app, {arguments.begin() + 1, arguments.end()}, session));
   }
