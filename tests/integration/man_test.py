@@ -27,7 +27,7 @@ def help_of(*command):
 def commands_of(text):
     """The names below "Subcommands:"."""
     below = text.split("Subcommands:\n")[1] if "Subcommands:\n" in text else ""
-    return re.findall(r"^  (\S+)", below, re.M)
+    return re.findall(r"^  ([\w-]+)", below, re.M)  # without aliases
 
 
 class ManTest(unittest.TestCase):
