@@ -252,7 +252,9 @@ bool HasEnded(v1::JobState state) {
 }
 
 std::string HumanReason(const v1::WaitReason& reason) {
-  if (reason.code() == v1::WaitReason::NODES_BACKING_OFF) return reason.detail();
+  if (reason.code() == v1::WaitReason::NODES_BACKING_OFF && !reason.detail().empty()) {
+    return reason.detail();
+  }
   std::string text = ReasonText(reason);
   if (text.empty()) text = EnumWord(reason.code());
   if (!reason.group().empty()) absl::StrAppend(&text, ", group ", reason.group());

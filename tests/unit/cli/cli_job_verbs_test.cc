@@ -80,12 +80,12 @@ TEST_CASE("describe -o json is the job with its tasks") {
   CHECK(cli.out().rfind("{\n \"name\": \"a\",\n", 0) == 0);
   CHECK_THAT(cli.out(), Contains(" \"tasks\": [\n  {\n   \"job\": \"a\",\n   \"group\": \"w\",\n"
                                  "   \"index\": 0,\n   \"rank\": 0,\n"));
-  CHECK(cli.out().substr(cli.out().size() - 8) == "  }\n ]\n}\n");
+  CHECK(cli.out().substr(cli.out().size() - 9) == "  }\n ]\n}\n");
   CHECK(cli.Run({"job", "describe", "a", "b", "-o", "json"}) == 0);
   CHECK(cli.out().rfind("[\n{\n", 0) == 0);
   CHECK(cli.out().substr(cli.out().size() - 4) == "}\n]\n");
   CHECK(cli.Run({"job", "describe", "a", "-o", "yaml"}) == 0);
-  CHECK_THAT(cli.out(), Contains("name: a\n") && Contains("\ntasks:\n  - job: a\n"));
+  CHECK_THAT(cli.out(), Contains("name: a\n") && Contains("\ntasks:\n- job: a\n"));
   CHECK(cli.Run({"job", "describe", "a", "-o", "name"}) == 0);
   CHECK(cli.out() == "job/a\n");
 }
