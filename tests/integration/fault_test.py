@@ -88,7 +88,7 @@ class Fault(unittest.TestCase):
                 self.assertEqual(job.status.retries, 0)
             self.check_nobody_is_blamed()
         self.check_untouched(pids)
-        listed = self.cluster.berth("job", "list")
+        listed = self.cluster.berth("job", "list", "--all")
         self.assertIn("cannot enter directory /does-not-exist", listed)
         self.assertIn("cannot enter directory /does-not-exist", self.cluster.berth("job", "get", "typo5-0"))
         self.assertEqual(self.directories(), [], "refused starts left directories")
@@ -162,7 +162,7 @@ class Fault(unittest.TestCase):
         if "ran out of memory" not in job.status.message and "MemoryError" in self.cluster.berth("job", "logs", "hungry"):
             self.skipTest("memory is bounded by plain limits here")
         self.assertRegex(job.status.message, r"^\S+-0 ran out of memory on n1: it asked for 64Mi \(exit 137\)$")
-        self.assertIn("ran out of memory on n1", self.cluster.berth("job", "list"))
+        self.assertIn("ran out of memory on n1", self.cluster.berth("job", "list", "--all"))
 
 
 class KilledBeforeExec(unittest.TestCase):
