@@ -136,6 +136,7 @@ class Beating {
     message.mutable_hello()->set_node("n1");
     message.mutable_hello()->set_agent_id("a");
     message.mutable_hello()->set_boot_id("boot");
+    message.mutable_hello()->set_knows_incarnations(true);
     message.mutable_hello()->mutable_inventory()->set_cpu_millis(4000);
     REQUIRE(stream_->Write(message));
     epoch_ = Next(v1::ServerMessage::kWelcome).welcome().epoch();

@@ -15,14 +15,16 @@ TEST_CASE("ended tasks beyond the bound: jobs that would go first are deleted ea
   agent.Connect();
   std::vector<JobId> jobs;
   for (int i = 0; i < 4; ++i) {
-    const JobId job = world.Submit(absl::StrCat("j", i), {.tasks = 3});
+    const JobId job =
+        world.Submit(absl::StrCat("j", i), {.tasks = 3, .ttl_after_finished = absl::Hours(24)});
     agent.Work();
     for (uint32_t task = 0; task < 3; ++task) agent.Exit(job, task, 0);
     world.Advance(absl::Seconds(2));
     REQUIRE(world.job(job).status.state == JobState::kSucceeded);
     jobs.push_back(job);
   }
-  const JobId never_ran = world.Submit("never-ran", {.tasks = 2, .cpu_millis = 100'000});
+  const JobId never_ran = world.Submit(
+      "never-ran", {.tasks = 2, .cpu_millis = 100'000, .ttl_after_finished = absl::Hours(1)});
   world.Cancel(never_ran);
   world.Run();
   EndedKeeper content(world.loop.get(), 12);

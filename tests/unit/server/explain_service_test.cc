@@ -381,17 +381,18 @@ TEST_CASE("service: shares tell what is lent and borrowed, of all queues or belo
   v1::ListQueueSharesRequest request;
   v1::ListQueueSharesResponse all;
   REQUIRE(Call(*world.queues, &Queues::ListQueueShares, request, &all).ok());
-  REQUIRE(all.shares_size() == 3);
-  CHECK(all.shares(0).queue() == "idle");
-  CHECK(all.shares(0).deserved().counts().at("gpu") == 6);
-  CHECK(all.shares(0).lent().counts().at("gpu") == 5);
-  CHECK(all.shares(1).queue() == "child");
-  CHECK(all.shares(1).parent() == "idle");
-  CHECK(all.shares(2).queue() == "q");
-  CHECK(all.shares(2).allocated().counts().at("gpu") == 5);
-  CHECK(all.shares(2).fair_share().counts().at("gpu") == 5);
-  CHECK(all.shares(2).borrowed().counts().at("gpu") == 5);
-  CHECK(all.shares(2).why_size() == 2);
+  REQUIRE(all.shares_size() == 4);
+  CHECK(all.shares(0).queue() == "default");  // a new store's own
+  CHECK(all.shares(1).queue() == "idle");
+  CHECK(all.shares(1).deserved().counts().at("gpu") == 6);
+  CHECK(all.shares(1).lent().counts().at("gpu") == 5);
+  CHECK(all.shares(2).queue() == "child");
+  CHECK(all.shares(2).parent() == "idle");
+  CHECK(all.shares(3).queue() == "q");
+  CHECK(all.shares(3).allocated().counts().at("gpu") == 5);
+  CHECK(all.shares(3).fair_share().counts().at("gpu") == 5);
+  CHECK(all.shares(3).borrowed().counts().at("gpu") == 5);
+  CHECK(all.shares(3).why_size() == 2);
 
   request.set_queue("idle");
   v1::ListQueueSharesResponse below;
@@ -399,7 +400,7 @@ TEST_CASE("service: shares tell what is lent and borrowed, of all queues or belo
   CHECK(below.shares_size() == 2);
   request.set_queue("root");
   REQUIRE(Call(*world.queues, &Queues::ListQueueShares, request, &below).ok());
-  CHECK(below.shares_size() == 4);
+  CHECK(below.shares_size() == 5);
   CHECK(below.shares(0).queue() == "root");
 }
 

@@ -116,6 +116,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.on_node_loss = options.on_node_loss;
   spec.max_retries = options.max_retries;
   spec.kill_grace = options.kill_grace;
+  spec.ttl_after_finished = options.ttl_after_finished;
   return spec;
 }
 

@@ -97,6 +97,7 @@ struct JobOptions {
   std::string kill_signal = "SIGTERM";
   std::string checkpoint_signal = {};
   absl::Duration checkpoint_grace = absl::ZeroDuration();
+  absl::Duration ttl_after_finished = absl::InfiniteDuration();
 };
 
 class World {

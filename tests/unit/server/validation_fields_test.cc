@@ -335,6 +335,7 @@ TEST_CASE("every field of a queue is hot or refused by name") {
   spec.mutable_limit()->set_cpu_millis(9000);
   spec.mutable_deserved()->set_cpu_millis(2000);
   spec.mutable_guarantee()->set_cpu_millis(1000);
+  spec.mutable_defaults()->set_cpu_millis(500);
   spec.set_weight(1);
   spec.set_reclaimable(true);
   REQUIRE(ValidateCreateQueue(full).ok());
