@@ -1,6 +1,7 @@
 #include "clients/cli/table.h"
 
 #include <libsmartcols/libsmartcols.h>
+#include <locale.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -72,6 +73,37 @@ std::string WithoutTrailingBlanks(absl::string_view text) {
   return out;
 }
 
+// UTF-8 for this thread as long as it lives, whatever the locale of the process. In the locale "C"
+// libsmartcols 2.38 never comes to the end of a text that is not ASCII.
+class InUtf8 {
+ public:
+  InUtf8() : utf8_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (utf8_ != nullptr) before_ = uselocale(utf8_);
+  }
+  ~InUtf8() {
+    if (utf8_ == nullptr) return;
+    uselocale(before_);
+    freelocale(utf8_);
+  }
+  InUtf8(const InUtf8&) = delete;
+  InUtf8& operator=(const InUtf8&) = delete;
+
+ private:
+  const locale_t utf8_;
+  locale_t before_ = nullptr;
+};
+
+// A system without C.UTF-8 gets ASCII.
+std::string Readable(const std::string& text) {
+  if (MB_CUR_MAX > 1) return text;
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) != 0x80) out += byte < 0x80 ? c : '?';
+  }
+  return out;
+}
+
 // Characters, not bytes.
 size_t Length(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
@@ -110,6 +142,7 @@ size_t Table::AddRow(std::vector<Word> cells, absl::optional<size_t> parent) {
 }
 
 std::string Table::Render(const TableStyle& style) const {
+  const InUtf8 utf8;
   TablePtr table = NewTable(style);
   std::vector<size_t> shown;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -125,7 +158,7 @@ std::string Table::Render(const TableStyle& style) const {
     for (size_t i = 0; i < shown.size(); ++i) {
       const Word& word = row.cells[shown[i]];
       const bool shorten = (columns_[shown[i]].flags & Column::kShorten) != 0;
-      const std::string text = shorten ? CutTo(word.text, room) : word.text;
+      const std::string text = Readable(shorten ? CutTo(word.text, room) : word.text);
       scols_line_set_data(line, i, text.empty() ? "-" : text.c_str());
       if (style.colors) scols_cell_set_color(scols_line_get_cell(line, i), Escape(word.color));
     }

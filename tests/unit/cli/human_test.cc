@@ -1,6 +1,8 @@
 #include "clients/cli/human.h"
 
 #include <catch2/catch.hpp>
+#include <clocale>
+#include <string>
 
 #include "clients/cli/table.h"
 
@@ -106,6 +108,18 @@ TEST_CASE("colours come only when asked for") {
   table.AddRow({{"Running", Color::kGreen}});
   CHECK(table.Render({}) == "STATE\nRunning\n");
   CHECK(table.Render({.colors = true}).find("\033[32mRunning\033[0m") != std::string::npos);
+}
+
+TEST_CASE("a table holds text that is not ASCII in any locale") {
+  const std::string before = std::setlocale(LC_CTYPE, nullptr);
+  for (const char* locale : {"C", "C.UTF-8"}) {
+    REQUIRE(std::setlocale(LC_CTYPE, locale) != nullptr);
+    Table table({{"NAME"}, {"REASON"}});
+    table.AddRow({{"a"}, {"caf\xc3\xa9 closed"}});
+    CHECK(table.Render(TableStyle()) == "NAME  REASON\na     caf\xc3\xa9 closed\n");
+    CHECK(std::setlocale(LC_CTYPE, nullptr) == std::string(locale));
+  }
+  std::setlocale(LC_CTYPE, before.c_str());
 }
 
 }  // namespace
