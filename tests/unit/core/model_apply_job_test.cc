@@ -79,6 +79,7 @@ TEST_CASE_METHOD(Fixture, "a walltime may change while a job waits and while it 
   REQUIRE(Try(JobUpdated{id, 0, {}, absl::Hours(3)}).ok());
   CHECK(job(id).walltime == absl::Hours(3));
   REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
+  for (const uint32_t task : {0u, 1u}) REQUIRE(Report(id, task, ReportState::kRunning).ok());
   JobStatus status = job(id).status;
   status.state = JobState::kRunning;
   status.start = now;
@@ -88,6 +89,7 @@ TEST_CASE_METHOD(Fixture, "a walltime may change while a job waits and while it 
     CHECK(PlannedEnd(job(id)) == end);
     CHECK(state.planned_ends().contains({end, id}));
     CHECK(state.planned_ends().size() == 1);
+    CHECK(state.timers().contains({end, id}));
     CHECK(CheckConsistency(state).ok());
   };
   ends_at(status.start + absl::Hours(3));
