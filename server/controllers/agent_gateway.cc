@@ -1,5 +1,6 @@
 #include "server/controllers/agent_gateway.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -215,6 +216,9 @@ void AgentGateway::GrantLongerLeases() {
     absl::MutexLock lock(&mutex_);
     for (const auto& [node, id] : by_node_) sessions.push_back(sessions_.at(id));
   }
+  // The map's order is another in each process; what is sent must not be.
+  std::sort(sessions.begin(), sessions.end(),
+            [](const Session& a, const Session& b) { return a.node < b.node; });
   for (const Session& session : sessions) {
     const std::optional<LeaseKeeper::Grant> grant = leases_->GrantNow(session.node, session.epoch);
     if (grant) SendHeartbeatAck(session.link, grant->sequence, grant->lease);
