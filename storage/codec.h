@@ -62,6 +62,8 @@ absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_vi
 struct GrantedLease {
   Duration longest;  // that any agent may hold
   Duration usual;    // what agents hold when nothing was paused; at most `longest`
+  // By a restore, until the first turn of a server: no node has come back to this incarnation.
+  bool restored = false;
 };
 std::string EncodeLeaseRecord(GrantedLease granted);
 absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value);

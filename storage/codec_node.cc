@@ -189,6 +189,7 @@ std::string EncodeLeaseRecord(GrantedLease granted) {
   codec::pb::LeaseRecord message;
   codec::SetDuration(granted.longest, message.mutable_longest());
   if (granted.usual != granted.longest) codec::SetDuration(granted.usual, message.mutable_usual());
+  message.set_restored(granted.restored);
   return message.SerializeAsString();
 }
 
@@ -209,7 +210,7 @@ absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value) {
   }
   status = codec::Verdict(reader, RecordKind::kMeta, kLeaseKey);
   if (!status.ok()) return status;
-  return GrantedLease{longest, usual};
+  return GrantedLease{longest, usual, message.restored()};
 }
 
 std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,

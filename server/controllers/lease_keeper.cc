@@ -51,10 +51,31 @@ void LeaseKeeper::Start() {
     });
     return found;
   });
-  absl::MutexLock lock(&mutex_);
-  leases_ = std::move(leases);
-  last_tick_ = now;
-  old_leases_end_ = now + before.usual;
+  {
+    absl::MutexLock lock(&mutex_);
+    leases_ = std::move(leases);
+    last_tick_ = now;
+    old_leases_end_ = now + before.usual;
+  }
+  if (!before.restored) return;
+  const absl::Status posted =
+      loop_->Post([this](Turn& turn) { SilenceAll(turn); }, CommandClass::kEssential);
+  BERTH_CHECK(posted.ok());  // nothing else waits before the first turn
+}
+
+// What a backup says of its nodes is of another incarnation. Until they come back, nothing counts
+// as prepared or running there: else a gang could start with the members that came back first.
+void LeaseKeeper::SilenceAll(Turn& turn) {
+  std::vector<std::pair<NodeId, uint64_t>> ready;
+  turn.state().nodes().ForEach([&](NodeId id, const Node& node) {
+    if (node.status.state == NodeState::kReady) ready.emplace_back(id, node.status.epoch);
+  });
+  for (const auto& [id, epoch] : ready) Silence(turn, id, epoch);
+  {
+    absl::MutexLock lock(&mutex_);
+    recorded_.restored = false;
+  }
+  PutRecord(turn);
 }
 
 void LeaseKeeper::PutRecord(Turn& turn) {

@@ -77,7 +77,7 @@ class LeaseKeeper final : public TurnObserver {
   LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options = {});
 
   // Gives every node of the state, as loaded, a whole lease (or, if silent, a whole fencing time)
-  // from now. Before the first turn.
+  // from now. After a restore they all count as silent from the first turn on. Before that turn.
   void Start();
 
   // On the loop thread, in each turn that will grant a lease: records it if it is longer than what
@@ -162,6 +162,7 @@ class LeaseKeeper final : public TurnObserver {
   void CountSilent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostSilence(NodeId node, uint64_t epoch);
   void PostFence(NodeId node, uint64_t epoch);
+  void SilenceAll(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void Silence(Turn& turn, NodeId node, uint64_t epoch);
   void Fence(Turn& turn, NodeId node, uint64_t epoch);
   // The lease of that epoch, or null.

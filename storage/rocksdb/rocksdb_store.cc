@@ -204,6 +204,7 @@ absl::Status RocksDbStore::BeginIncarnation(const Database& database,
     absl::StatusOr<GrantedLease> granted = DecodeLeaseRecord(value);
     if (!granted.ok()) return granted.status();
     granted->longest = std::max(granted->longest, longest_lease);
+    granted->restored = true;
     pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kLeaseKey),
                  EncodeLeaseRecord(*granted));
   }

@@ -278,6 +278,16 @@ class Cluster:
                 found.append(pid)
         return sorted(found)
 
+    def pid_of(self, name):
+        """Of the process whose argv[0] is that, as this machine numbers it; None: there is none."""
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cmdline").read_bytes().split(b"\0")[0] == name.encode():
+                    return int(entry.name)
+            except OSError:
+                pass
+        return None
+
     def stop(self):
         if self._api is not None:
             self._api.close()

@@ -168,12 +168,12 @@ class EndToEnd(unittest.TestCase):
         self.assertRegex(self.berth("version"), r"\d+\.\d+")
 
     def test_dead_task_is_gone_with_its_children(self):
-        pid_file = self.cluster.shared_file("grandchild")
+        mark = f"grandchild-{self.cluster.home.name}"  # its pid in the task is not the one out here
         self.submit(HEAD + "name: forker\nqueue: research\nkillGrace: 500ms\ngroups:\n- name: w\n  replicas: 1\n"
                     "  resources: {cpu: 100m}\n  nodeSelector: {matchLabels: {kind: real}}\n"
-                    f"  command: [sh, -c, 'trap \"\" TERM; sleep 1000 & echo $! > {pid_file}; wait; wait']\n")
+                    f"  command: [bash, -c, 'trap \"\" TERM; (exec -a {mark} sleep 1000) & wait; wait']\n")
         self.cluster.wait_job("forker", "RUNNING")
-        pid = int(wait_until(lambda: pid_file.read_text().strip(), 10, "the grandchild's pid"))
+        pid = wait_until(lambda: self.cluster.pid_of(mark), 10, "the grandchild")
         self.berth("job", "cancel", "forker")
         self.cluster.wait_job("forker", "CANCELLED")
         wait_until(lambda: not alive(pid), 5, "the grandchild is gone")

@@ -115,7 +115,8 @@ class Barrier(unittest.TestCase):
             (dev / name).chmod(0o666)
         access = {"variable": "ASCEND_RT_VISIBLE_DEVICES", "names": names, "files": [f"{dev}/davinci{{}}"],
                   "sharedFiles": [f"{dev}/davinci_manager"]}
-        agent = self.cluster.add_agent("n1", discovery={"disabled": True}, deviceAccess={"npu": access},
+        # The files stand in the machine's /dev/shm, which tasks see only if they share it.
+        agent = self.cluster.add_agent("n1", discovery={"disabled": True}, deviceAccess={"npu": access}, sharedShm=True,
                                        devices=[{"kind": "npu", "uuid": uuid} for uuid in names])
         self.cluster.wait_nodes(1)
         if "tasks can open the devices of other tasks" in agent.output() or "no control groups" in agent.output():

@@ -281,6 +281,34 @@ void Clients::Poll(const std::string& name) {
            .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
+void Clients::LookAgain() {
+  auto names = std::make_shared<std::vector<std::string>>();
+  Send(std::make_shared<Call>(Call{.perform =
+                                       [this, names](std::function<void(absl::Status)> answer) {
+                                         if (!server_->up())
+                                           return answer(
+                                               absl::UnavailableError("connection refused"));
+                                         ReadView view(server_->loop());
+                                         *names = view.Step([](const ClusterState& state) {
+                                           std::vector<std::string> open;
+                                           state.jobs().ForEach([&open](JobId, const Job& job) {
+                                             if (!Ended(job.status.state)) open.push_back(job.name);
+                                           });
+                                           return open;
+                                         });
+                                         view.Answer(std::move(answer));
+                                       },
+                                   .done =
+                                       [this, names](const absl::Status&) {
+                                         for (const std::string& name : *names) {
+                                           ++open_;
+                                           Poll(name);
+                                         }
+                                       },
+                                   .what = "jobs",
+                                   .backoff = Backoff(kRetry, &dice_.random())}));
+}
+
 void Clients::Steer(const std::string& node, bool cordoned) {
   Send(std::make_shared<Call>(
       Call{.perform =

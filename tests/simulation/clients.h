@@ -47,6 +47,8 @@ class Clients {
   int64_t submitted() const { return submitted_; }
   // An operator's word on a node, by which it is not drained any more.
   void Steer(const std::string& node, bool cordoned);
+  // The store went back to a backup: jobs that had ended may be there again.
+  void LookAgain();
 
  private:
   struct Call;

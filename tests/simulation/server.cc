@@ -105,6 +105,7 @@ void Server::Use(std::unique_ptr<MemoryStore> store) {
 void Server::Restore() {
   Use(backup_->Copy(store_->Incarnation() + 1));
   restored_ = true;
+  restored_sequence_ = store_->LastSequence();
 }
 
 void Server::Replace() {
@@ -143,6 +144,7 @@ void Server::Start() {
   // As storage/restore.h: a backup knows nothing of what was granted after it.
   if (restored_ && granted->longest > absl::ZeroDuration()) {
     granted->longest = std::max(granted->longest, DurationFrom(config_.stop_lease()));
+    granted->restored = store_->LastSequence() == restored_sequence_;
   }
   p.policies = *std::move(policies);
   p.defaults = JobDefaultsFrom(config_);

@@ -105,6 +105,7 @@ class Server final : public ServerPort {
   InlineExecutor executor_;
   uint64_t processes_ = 0;
   bool restored_ = false;
+  uint64_t restored_sequence_ = 0;  // nothing was written since
   ActorPtr actor_ = std::make_shared<Actor>();
   std::unique_ptr<Process> process_;
 };

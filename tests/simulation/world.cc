@@ -180,7 +180,7 @@ void World::RestoreServer(bool anew) {
   anew ? server_->Replace() : server_->Restore();
   safety_->OnRestored(server_->incarnation(), anew);
   trace_.Add(scheduler_.now(), "restored", static_cast<int64_t>(server_->incarnation()), anew);
-  if (!anew) return;
+  if (!anew) return clients_->LookAgain();
   StartServer();  // an operator makes the queues before anybody is served
   CreateQueues(static_cast<int>(queues_.size()));
   CreateRacks();
