@@ -152,5 +152,37 @@ TEST_CASE("lease restart: a record that is none is refused") {
   CHECK(DecodeLeaseRecord(old.SerializeAsString()).value().usual == absl::Minutes(1));
 }
 
+TEST_CASE("lease restart: after a restore no gang starts with members of the backup") {
+  World world(LoopOptions{}, LeaseOptions{.lease = kLong});
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  b.Connect();
+  const JobId job = world.Submit("gang", {.tasks = 2, .cpu_millis = 5000});
+  REQUIRE(world.task(job, 0).node != world.task(job, 1).node);
+  b.Work();  // its member is prepared; that is what the backup says
+  REQUIRE(world.task(job, 0).state != world.task(job, 1).state);
+
+  world.restored = true;
+  world.Restart();
+  CHECK(world.node("n1").status.state == NodeState::kSilent);
+  CHECK(world.node("n2").status.state == NodeState::kSilent);
+  CHECK_FALSE(ReadGrantedLease(world.store).value().restored);
+  a.Connect();
+  a.Work();
+  CHECK(world.node("n1").status.state == NodeState::kReady);
+  CHECK(a.executions.empty());  // n2 has not come back
+  b.journal.clear();            // it ended what was of the incarnation before
+  b.prepared.clear();
+  b.Connect();
+  for (int i = 0; i < 3; ++i) {
+    b.Work();
+    a.Work();
+  }
+  CHECK(a.executions.size() == 1);
+  CHECK(b.executions.size() == 1);
+  world.Restart();  // and an ordinary start silences nobody
+  CHECK(world.node("n1").status.state == NodeState::kReady);
+}
+
 }  // namespace
 }  // namespace berth

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <utility>
 
 #include "berth/v1/job.pb.h"
 #include "server/convert_cold.h"
@@ -61,6 +62,7 @@ void World::Start() {
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   LeaseOptions keeping = lease_options;
   keeping.granted_before = ReadGrantedLease(store).value();
+  keeping.granted_before.restored |= std::exchange(restored, false);
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
   gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get(),
                                            AgentGatewayOptions{.store = identity});

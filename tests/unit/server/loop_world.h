@@ -128,6 +128,7 @@ class World {
   InlineExecutor executor;
   const LoopOptions loop_options;
   LeaseOptions lease_options;  // of the next start, as the next
+  bool restored = false;       // the next start is the first one of a restored store
   std::string policy_record;   // of `policies`
   StoreIdentity identity;      // that agents are told
 

@@ -144,6 +144,7 @@ TEST_CASE("restore: agents may hold longer leases than the backup knows of") {
   const auto store = RocksDbStore::Open({.directory = world.backup}).value();
   const auto granted = DecodeLeaseRecord(store->Read(RecordKind::kMeta, kLeaseKey).value());
   CHECK(granted->longest == absl::Hours(2));
+  CHECK(granted->restored);
   CHECK(granted->usual == kUsual);
 }
 
