@@ -5,8 +5,8 @@
 namespace berth {
 namespace {
 
-constexpr uint64_t kBeginSeconds = 1'767'225'600;  // 2026-01-01T00:00Z
-constexpr int kJobsPerSecondBits = 20;
+constexpr uint64_t kBeginMs = 1'767'225'600'000;  // 2026-01-01T00:00Z
+constexpr int kJobsPerMsBits = 10;
 
 }  // namespace
 
@@ -16,11 +16,10 @@ uint64_t NextIncarnation(uint64_t before, absl::Time now) {
 }
 
 JobId FirstJobOf(uint64_t incarnation) {
-  const uint64_t seconds = incarnation / 1000;
-  if (seconds <= kBeginSeconds) return JobId{1};
+  if (incarnation <= kBeginMs) return JobId{1};
   // Half of all uids at most, which is in the year 2162: what a broken clock gives leaves room.
-  const uint64_t most = kLastJobId.value >> (kJobsPerSecondBits + 1);
-  return JobId{std::min(seconds - kBeginSeconds, most) << kJobsPerSecondBits};
+  const uint64_t most = kLastJobId.value >> (kJobsPerMsBits + 1);
+  return JobId{std::min(incarnation - kBeginMs, most) << kJobsPerMsBits};
 }
 
 }  // namespace berth

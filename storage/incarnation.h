@@ -16,12 +16,12 @@ namespace berth {
 // Unix milliseconds, but at least one more than `before`; never 0.
 uint64_t NextIncarnation(uint64_t before, absl::Time now);
 
-// The least uid that an incarnation gives to a job: seconds from 2026 to its beginning, times 2^20.
-// So no uid is given out twice, by a restored store or by another store of a site, as long as each
-// took less than 2^20 jobs a second on average. 1 for incarnation 0, and for one of a clock that
+// The least uid that an incarnation gives to a job: milliseconds from 2026 to its beginning, times
+// 2^10. So no uid is given out twice, by a restored store or by another store of a site, as long as
+// each took less than 2^10 jobs a millisecond on average. 1 for incarnation 0, and for one of a clock that
 // stood before 2026. Never beyond kLastJobId.
 //
-//   2026-11-24T03:00Z: 28'263'600 s  ->  29'636'532'633'600 (14 digits)
+//   2026-11-24T03:00Z: 28'263'600'000 ms  ->  28'941'926'400'000 (14 digits)
 JobId FirstJobOf(uint64_t incarnation);
 
 }  // namespace berth

@@ -30,7 +30,8 @@ class Reload(unittest.TestCase):
         self.hang_up('unknown action \\"conquer\\"')
         result = self.cluster.run_berth("cluster", "reload")
         self.assertEqual(result.returncode, 1)
-        self.assertIn('the configuration stays as it is: scheduling: unknown action "conquer"', result.stderr)
+        self.assertIn("the configuration stays as it is: ", result.stderr)
+        self.assertIn('berthd.yaml:5:2: scheduling: unknown action "conquer"', result.stderr)
         self.write()
         self.assertEqual(self.cluster.berth("cluster", "reload"), "nothing has changed\n")
 

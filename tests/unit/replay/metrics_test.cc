@@ -203,13 +203,26 @@ TEST_CASE("means over copies: what one has not is nothing there, and counts are 
   CHECK_FALSE(mean.has_fragmentation());
 }
 
+Outage DownFrom(const std::string& node, absl::Duration down) {
+  Outage outage;
+  outage.node = node;
+  outage.down = down;
+  return outage;
+}
+
+ReplayOptions With(std::vector<Outage> outages) {
+  ReplayOptions options;
+  options.outages = std::move(outages);
+  return options;
+}
+
 TEST_CASE("a node that fails stops its gangs, which run again from their beginning") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 2, 2)};
   const auto outages = ReadOutages("node,down,up\nn1,40,70\n", "o.csv");
   REQUIRE(outages.ok());
   const Measured m =
-      Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n", {.outages = *outages});
+      Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n", With(*outages));
   const Outcome& outcome = m.run.outcomes[0];
   CHECK(outcome.first_start == absl::ZeroDuration());
   CHECK(outcome.failures == 1);
@@ -225,7 +238,7 @@ TEST_CASE("a node that stays down: what needs it waits for ever") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 2, 2), GpuJob(2, 50, 10, 1, 2)};
   const Measured m = Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n",
-                             {.outages = {{.node = "n0", .down = absl::Seconds(40)}}});
+                             With({DownFrom("n0", absl::Seconds(40))}));
   CHECK(m.run.outcomes[0].end == absl::InfiniteDuration());
   CHECK(m.run.outcomes[1].end == absl::Seconds(60));
   CHECK(m.figures.finished() == 1);
@@ -243,7 +256,7 @@ TEST_CASE("outages: mistakes have their line; a node unknown to the cluster is o
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 1, 1, 1)};
   const auto run = Replay(workload, Cluster("nodes: [{name: n, cpu: 4, gpus: 1}]\n"),
-                          {.outages = {{.node = "x", .down = absl::Seconds(4)}}});
+                          With({DownFrom("x", absl::Seconds(4))}));
   CHECK(run.status().message() == "the cluster has no node \"x\", of which an outage is told");
 }
 

@@ -86,13 +86,13 @@ TEST_CASE("incarnation: a clock that was set back does not bring one back") {
 }
 
 TEST_CASE("incarnation: job uids begin by it, far above those of before") {
-  constexpr uint64_t kSecond = uint64_t{1} << 20;
+  constexpr uint64_t kMillisecond = 1024;
   CHECK(FirstJobOf(0) == JobId{1});
   CHECK(FirstJobOf(1) == JobId{1});
   CHECK(FirstJobOf(1'767'225'600'000) == JobId{1});
-  CHECK(FirstJobOf(1'767'225'601'000) == JobId{kSecond});
-  CHECK(FirstJobOf(1'767'225'602'999) == JobId{2 * kSecond});
-  CHECK(FirstJobOf(1'795'489'200'000) == JobId{28'263'600 * kSecond});
+  CHECK(FirstJobOf(1'767'225'600'001) == JobId{kMillisecond});
+  CHECK(FirstJobOf(1'767'225'600'002) == JobId{2 * kMillisecond});
+  CHECK(FirstJobOf(1'795'489'200'000) == JobId{28'263'600'000 * kMillisecond});
   CHECK(FirstJobOf(UINT64_MAX) <= JobId{kLastJobId.value / 2 + 1});
 }
 
