@@ -4,6 +4,7 @@ what to look at. The certificates are made by the openssl command.
 """
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from berth_harness import BIN, Cluster, Server, wait_until
 
 OK, USAGE, INVALID, UNAVAILABLE = 0, 2, 4, 5  # exit codes; berthd and berth-agent use the first two
 HERE = "DNS:localhost,IP:127.0.0.1"
+# What the log of berthd says of a handshake that failed.
+HANDSHAKE_OF = re.compile(r"andshake.*peer=.*127\.0\.0\.1:\d+")
 
 
 class Authority:
@@ -132,7 +135,10 @@ class Tls(unittest.TestCase):
                 ("another authority's", tls(ca, read("stranger.key"), read("stranger.pem"))),
                 ("expired", tls(ca, read("expired.key"), read("expired.pem")))]:
             with self.subTest(what):
+                before = len(self.cluster.server.output())
                 self.assertEqual(self.call(credentials), grpc.StatusCode.UNAVAILABLE)
+                wait_until(lambda: HANDSHAKE_OF.search(self.cluster.server.output()[before:]), 10,
+                           "the log says whose handshake failed")
         self.assertEqual(self.call(tls(ca, read("client.key"), read("client.pem"))), grpc.StatusCode.OK)
 
     def call(self, credentials):
