@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,9 +124,11 @@ class LogCursor {
   struct Piece {
     std::string data;  // empty: nothing more at present
     v1::LogStream stream = v1::STDOUT;
+    // When the first byte was written, if the request asks for times and it is known.
+    std::optional<int64_t> unix_ms = {};
   };
   virtual ~LogCursor() = default;
-  // At most `max_bytes`, of one stream.
+  // At most `max_bytes`, of one stream, and of one time if the request asks for times.
   virtual absl::StatusOr<Piece> Read(size_t max_bytes) = 0;
   // Behind what was read: a request `from` here goes on as this cursor would.
   virtual v1::LogPosition Next() const = 0;

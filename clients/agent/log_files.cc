@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -128,19 +129,79 @@ int64_t WalkBack(const Segments& segments, const Run& run, int64_t* lines, bool*
 
 uint64_t LittleEndian(const std::string& bytes, size_t at) {
   uint64_t value = 0;
-  for (size_t i = kOrderRecordBytes; i-- > 0;)
+  for (size_t i = sizeof value; i-- > 0;)
     value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
   return value;
 }
 
+// When the output of one stream was written, for a reader that goes forward.
+class Times {
+ public:
+  Times(const std::string& directory, const std::string& stream)
+      : records_(directory, "times." + stream, kTimeRecordBytes) {}
+
+  struct Step {
+    std::optional<int64_t> unix_ms;  // of the byte asked for; none where no record of it is kept
+    int64_t end = INT64_MAX;         // the first byte with another time, as far as is known
+  };
+  Step At(int64_t offset) {
+    if (next_ == 0 || offset < offset_ || next_ < records_.First()) Search(offset);
+    Step step;
+    for (std::optional<Record> record = Get(next_); record.has_value(); record = Get(next_)) {
+      if (record->offset > offset) {
+        step.end = record->offset;
+        break;
+      }
+      time_ = record->unix_ms;
+      ++next_;
+    }
+    offset_ = offset;
+    step.unix_ms = time_;
+    return step;
+  }
+
+ private:
+  struct Record {
+    int64_t offset;
+    int64_t unix_ms;
+  };
+  std::optional<Record> Get(int64_t at) const {
+    int64_t position = at;
+    const std::string bytes = records_.Read(&position, 1);
+    if (bytes.size() < kTimeRecordBytes || position != at) return std::nullopt;
+    return Record{static_cast<int64_t>(LittleEndian(bytes, 0)),
+                  static_cast<int64_t>(LittleEndian(bytes, sizeof(uint64_t)))};
+  }
+  // The last record at or before `offset`, or the first one that is kept, comes next.
+  void Search(int64_t offset) {
+    int64_t first = records_.First();
+    for (int64_t end = records_.End(); end - first > 1;) {
+      const int64_t middle = first + (end - first) / 2;
+      const std::optional<Record> record = Get(middle);
+      (record.has_value() && record->offset > offset ? end : first) = middle;
+    }
+    next_ = first;
+    time_.reset();
+  }
+
+  Segments records_;
+  int64_t next_ = 0;  // the record behind that of time_
+  int64_t offset_ = 0;
+  std::optional<int64_t> time_;
+};
+
 // One stream, or both along the order records.
 class FileCursor final : public LogCursor {
  public:
-  FileCursor(const std::string& directory, v1::LogStream stream)
+  FileCursor(const std::string& directory, v1::LogStream stream, bool times)
       : streams_{{directory, "stdout", 1}, {directory, "stderr", 1}},
         order_(directory, "order", kOrderRecordBytes),
         both_(stream == v1::LOG_STREAM_UNSPECIFIED),
-        only_(stream == v1::STDERR ? 1 : 0) {}
+        only_(stream == v1::STDERR ? 1 : 0) {
+    if (!times) return;
+    times_.emplace_back(directory, "stdout");
+    times_.emplace_back(directory, "stderr");
+  }
 
   // Runs of output that are before it are passed over when they are met.
   void SeekTo(const v1::LogPosition& position) {
@@ -197,6 +258,13 @@ class FileCursor final : public LogCursor {
     Piece piece;
     piece.stream = stream == 1 ? v1::STDERR : v1::STDOUT;
     piece.data = streams_[stream].Read(&offsets_[stream], max);
+    if (!times_.empty() && !piece.data.empty()) {
+      // Behind the reading: the records of all that was read are there.
+      const Times::Step step = times_[static_cast<size_t>(stream)].At(offsets_[stream]);
+      piece.unix_ms = step.unix_ms;
+      const int64_t same = step.end - offsets_[stream];
+      if (same < static_cast<int64_t>(piece.data.size())) piece.data.resize(static_cast<size_t>(same));
+    }
     offsets_[stream] += static_cast<int64_t>(piece.data.size());
     return piece;
   }
@@ -222,6 +290,7 @@ class FileCursor final : public LogCursor {
 
   Segments streams_[2];
   Segments order_;
+  std::vector<Times> times_;  // by stream; none: not asked for
   const bool both_;
   const int only_;
   int64_t offsets_[2] = {0, 0};
@@ -240,7 +309,7 @@ absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const v1::ReadLog& req
   if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return absl::NotFoundError("this node has no output of the task (any more)");
   }
-  auto cursor = std::make_unique<FileCursor>(directory, request.stream());
+  auto cursor = std::make_unique<FileCursor>(directory, request.stream(), request.times());
   cursor->SeekTo(request.from());
   if (request.tail_lines() > 0) cursor->SeekTail(request.tail_lines());
   return cursor;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "google/protobuf/util/time_util.h"
+
 namespace berth {
 namespace {
 
@@ -78,6 +80,10 @@ void LogPump::SendPiece(uint64_t number, LogCursor::Piece piece, v1::LogPosition
   chunk.set_stream(piece.stream);
   chunk.set_data(std::move(piece.data));
   *chunk.mutable_next() = std::move(next);
+  if (piece.unix_ms.has_value()) {
+    *chunk.mutable_time() =
+        google::protobuf::util::TimeUtil::MillisecondsToTimestamp(*piece.unix_ms);
+  }
   send_(std::move(chunk));
 }
 

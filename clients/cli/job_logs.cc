@@ -95,7 +95,9 @@ ExitCode PrintSeveral(Session& session, const LogArguments& arguments, const Cho
     std::ostream& out = session.out();
     out << Prefix(session, chosen, line.task);
     if (arguments.timestamps) {
-      out << absl::FormatTime("%Y-%m-%dT%H:%M:%E3S%Ez ", line.read, session.io().time_zone);
+      out << (line.time.has_value() ? absl::FormatTime("%Y-%m-%dT%H:%M:%E1S%Ez ", *line.time,
+                                                       session.io().time_zone)
+                                    : "- ");
     }
     out << line.text << "\n" << std::flush;
     return out.good();
@@ -126,11 +128,7 @@ ExitCode Logs(Session& session, LogArguments arguments) {
   if (!arguments.stream.empty()) {
     arguments.request.set_stream(arguments.stream == "stdout" ? v1::STDOUT : v1::STDERR);
   }
-  if (arguments.timestamps && !arguments.request.follow()) {
-    session.err() << "berth: a stored log holds no times: --timestamps needs --follow, and tells "
-                     "when a line was read\n";
-    return ExitCode::kUsage;
-  }
+  arguments.request.set_times(arguments.timestamps);
   const bool plain = !arguments.prefix && !arguments.timestamps;
   if (plain && IsOneName(arguments.tasks)) {
     arguments.request.set_task(arguments.tasks[0]);
@@ -192,7 +190,8 @@ void AddJobLogs(CLI::App& noun, Session& session) {
   logs->add_flag("--prefix", arguments->prefix,
                  "the task's name before each line, also of a single task");
   logs->add_flag("--timestamps", arguments->timestamps,
-                 "with --follow: when each line was read here");
+                 "when each line was written, by the clock of its node, within 0.1 s; \"-\" where "
+                 "that is not known");
 }
 
 }  // namespace berth

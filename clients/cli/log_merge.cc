@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "clients/cli/human.h"
 
 namespace berth {
 namespace {
@@ -17,31 +18,38 @@ namespace {
 // Makes lines of pieces. The two streams of a task do not tear each other's.
 class LineSplitter {
  public:
-  using Push = absl::FunctionRef<bool(std::string)>;
+  using Time = std::optional<absl::Time>;
+  using Push = absl::FunctionRef<bool(Time, std::string)>;
 
   // False when `push` says so.
   bool Take(const v1::ReadLogsResponse& piece, Push push) {
-    std::string& part = parts_[piece.stream()];
+    Part& part = parts_[piece.stream()];
     const std::string& data = piece.data();
+    const Time time = piece.has_time() ? Time(ToTime(piece.time())) : std::nullopt;
     for (size_t at = 0; at < data.size();) {
+      if (part.text.empty()) part.time = time;
       const size_t end = data.find('\n', at);
       const size_t stop = end == std::string::npos ? data.size() : end;
-      part.append(data, at, stop - at);
+      part.text.append(data, at, stop - at);
       at = stop + 1;
-      if (end == std::string::npos && part.size() < kMaxLogLineBytes) break;
-      if (!push(std::exchange(part, ""))) return false;
+      if (end == std::string::npos && part.text.size() < kMaxLogLineBytes) break;
+      if (!push(part.time, std::exchange(part.text, ""))) return false;
     }
     return true;
   }
   // What has no newline at its end.
   void End(Push push) {
-    for (auto& part : parts_) {
-      if (!part.second.empty()) push(std::exchange(part.second, ""));
+    for (auto& [stream, part] : parts_) {
+      if (!part.text.empty()) push(part.time, std::exchange(part.text, ""));
     }
   }
 
  private:
-  std::map<v1::LogStream, std::string> parts_;
+  struct Part {
+    Time time;
+    std::string text;
+  };
+  std::map<v1::LogStream, Part> parts_;  // of lines whose end is still to come
 };
 
 // Lines that were read and not printed yet, by task. Thread-safe.
@@ -143,14 +151,11 @@ class TaskReader {
                         request_, [this](const v1::ReadLogsResponse& piece) { return Take(piece); },
                         &stop_)
                   : client.status();
-    splitter_.End([this](std::string text) { return Push(std::move(text)); });
+    splitter_.End(push_);
     queue_->Done(task_);
   }
   bool Take(const v1::ReadLogsResponse& piece) {
-    return splitter_.Take(piece, [this](std::string text) { return Push(std::move(text)); });
-  }
-  bool Push(std::string text) {
-    return queue_->Push({task_, environment_.clock->Now(), std::move(text)});
+    return splitter_.Take(piece, push_);
   }
 
   Random random_;
@@ -159,6 +164,10 @@ class TaskReader {
   const size_t task_;
   LineQueue* const queue_;
   LineSplitter splitter_;
+  const std::function<bool(LineSplitter::Time, std::string)> push_ =
+      [this](LineSplitter::Time time, std::string text) {
+        return queue_->Push({task_, time, std::move(text)});
+      };
   StreamStop stop_;
   absl::Status status_;
   std::thread thread_;
@@ -195,8 +204,8 @@ std::vector<absl::Status> ReadInTurn(Session& session, const Requests& requests,
   bool wanted = true;
   for (size_t i = 0; i < requests.size() && wanted; ++i) {
     LineSplitter splitter;
-    const auto push = [&](std::string text) {
-      wanted = print({i, session.Now(), std::move(text)});
+    const auto push = [&](LineSplitter::Time time, std::string text) {
+      wanted = print({i, time, std::move(text)});
       return wanted;
     };
     statuses.push_back((*client)->ReadLogs(requests[i], [&](const v1::ReadLogsResponse& piece) {

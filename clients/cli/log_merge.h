@@ -1,12 +1,12 @@
 // The logs of several tasks as one, in whole lines.
 //
 // While following, a thread reads each task's log, and a line is printed as soon as it is whole:
-// the tasks take turns. A stored log holds no times to merge by: without following, the tasks are
-// printed one after the other.
+// the tasks take turns. Without following, the tasks are printed one after the other.
 #ifndef BERTH_CLIENTS_CLI_LOG_MERGE_H_
 #define BERTH_CLIENTS_CLI_LOG_MERGE_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +22,9 @@ inline constexpr size_t kMaxLogLineBytes = size_t{64} << 10;
 inline constexpr size_t kMaxBufferedLogBytes = size_t{1} << 20;
 
 struct LogLine {
-  size_t task = 0;   // which of the requests
-  absl::Time read;   // when the client read its end
-  std::string text;  // without its newline
+  size_t task = 0;                 // which of the requests
+  std::optional<absl::Time> time;  // when it was begun, if the request asks, and it is known
+  std::string text;                // without its newline
 };
 
 // Reads the logs of `requests`, and calls `print` for each line on this thread; false from it ends

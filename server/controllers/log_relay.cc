@@ -23,6 +23,7 @@ v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request)
   read.set_tail_lines(request.tail_lines);
   *read.mutable_from() = request.from;
   read.set_follow(request.follow);
+  read.set_times(request.times);
   return message;
 }
 

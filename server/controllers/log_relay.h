@@ -27,6 +27,7 @@ struct LogRequest {
   int64_t tail_lines = 0;                             // 0 = all that is kept, or
   v1::LogPosition from = {};                          // what comes behind it
   bool follow = false;
+  bool times = false;
 };
 
 // The reader's end: gets chunks in order, the first without data, then OnEnd once. Calls come one

@@ -89,6 +89,8 @@ class LogPump final : public LogReader {
     message_.set_stream(chunk.stream());
     message_.clear_next();
     if (chunk.has_next()) *message_.mutable_next() = std::move(*chunk.mutable_next());
+    message_.clear_time();
+    if (chunk.has_time()) *message_.mutable_time() = chunk.time();
     writing_ = true;
     reactor_->StartWrite(&message_);
   }
@@ -189,7 +191,8 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
                     .stream = request.stream(),
                     .tail_lines = request.tail_lines(),
                     .from = request.from(),
-                    .follow = request.follow()};
+                    .follow = request.follow(),
+                    .times = request.times()};
 }
 
 Reactor* StartLogStream(const ServiceContext& context, LogRelay* relay,

@@ -135,6 +135,8 @@ class CommandLine(unittest.TestCase):
         first = sorted(follower.stdout.readline() for _ in range(3))
         for i, line in enumerate(first):
             self.assertRegex(line, rf"^\[w-{i}\] 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S+ hello from {i}\n$")
+        stored = berth("job", "logs", "talk", "--timestamps", "--stream", "stdout").splitlines(keepends=True)
+        self.assertEqual(sorted(stored), first)  # however late they are read
         self.assertEqual(berth("job", "exec", "talk", "--task", "w-1", "-n", "--", "sh", "-c", "echo $RANK"), "1\n")
         self.assertEqual(berth("exec", "job/talk/w-2", "-n", "--", "sh", "-c", "echo $RANK"), "2\n")
         self.assertEqual(self.cluster.run_berth("job", "logs", "talk", "-o", "json").returncode, 2)

@@ -8,6 +8,18 @@
 #include <utility>
 
 namespace berth {
+namespace {
+
+std::string LittleEndian(uint64_t value) {
+  std::string bytes(sizeof value, '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value & 0xff);
+    value >>= 8;
+  }
+  return bytes;
+}
+
+}  // namespace
 
 SegmentWriter::SegmentWriter(std::string directory, std::string name, size_t files)
     : directory_(std::move(directory)),
@@ -56,10 +68,13 @@ LogWriter::LogWriter(const std::string& directory, int64_t file_bytes, int64_t f
     : file_bytes_(std::max<int64_t>(file_bytes, 1)),
       streams_{{directory, "stdout", static_cast<size_t>(files)},
                {directory, "stderr", static_cast<size_t>(files)}},
-      order_(directory, "order", kOrderFiles) {}
+      order_(directory, "order", kOrderFiles),
+      times_{{.segments = {directory, "times.stdout", kTimeFiles}},
+             {.segments = {directory, "times.stderr", kTimeFiles}}} {}
 
-void LogWriter::Append(OutputStream stream, std::string_view data) {
+void LogWriter::Append(OutputStream stream, std::string_view data, int64_t now_ms) {
   const int index = static_cast<int>(stream);
+  RecordTime(stream, now_ms);
   const int64_t written = AppendToStream(streams_[index], offsets_[index], data);
   offsets_[index] += written;
   dropped_ += static_cast<int64_t>(data.size()) - written;
@@ -83,19 +98,27 @@ int64_t LogWriter::AppendToStream(SegmentWriter& segments, int64_t offset, std::
 
 void LogWriter::RecordOrder(OutputStream stream) {
   const int index = static_cast<int>(stream);
-  uint64_t value = static_cast<uint64_t>(offsets_[index]) << 1 | static_cast<uint64_t>(index);
-  char bytes[kOrderRecordBytes];
-  for (char& byte : bytes) {
-    byte = static_cast<char>(value & 0xff);
-    value >>= 8;
-  }
-  const std::string_view record(bytes, sizeof bytes);
+  const std::string record = LittleEndian(static_cast<uint64_t>(offsets_[index]) << 1 |
+                                          static_cast<uint64_t>(index));
   if (last_stream_ == index && order_.OverwriteTail(record)) return;
   const bool full = order_.size() >= kOrderRecordsPerFile * kOrderRecordBytes;
   if ((!order_.open() || full) && !order_.Rotate(order_records_)) return;
   if (order_.Append(record) != kOrderRecordBytes) return;
   ++order_records_;
   last_stream_ = index;
+}
+
+void LogWriter::RecordTime(OutputStream stream, int64_t now_ms) {
+  Times& times = times_[static_cast<int>(stream)];
+  if (times.records > 0 && now_ms >= times.last_ms && now_ms < times.last_ms + kTimeStepMs) return;
+  const bool full = times.segments.size() >= kTimeRecordsPerFile * kTimeRecordBytes;
+  if ((!times.segments.open() || full) && !times.segments.Rotate(times.records)) return;
+  const std::string record =
+      LittleEndian(static_cast<uint64_t>(offsets_[static_cast<int>(stream)])) +
+      LittleEndian(static_cast<uint64_t>(now_ms));
+  if (times.segments.Append(record) != kTimeRecordBytes) return;
+  ++times.records;
+  times.last_ms = now_ms;
 }
 
 }  // namespace berth

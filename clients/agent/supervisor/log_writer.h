@@ -7,6 +7,11 @@
 // of output of one stream; the last one grows in place. Example: "ab" to stdout, "x" to stderr, "c"
 // to stdout gives records (2, stdout) (1, stderr) (3, stdout).
 //
+// The times of output are in times.stdout.RECORD and times.stderr.RECORD: 16-byte little-endian
+// records (offset, unix milliseconds), at most one per kTimeStepMs of each stream. Output has the
+// time of the last record at or before its offset. A record is written before its output. If the
+// disk takes the output but not the record, the output gets the time of the record before.
+//
 // Output that cannot be written (full disk) is dropped and counted: a task never blocks on its log.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_LOG_WRITER_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_LOG_WRITER_H_
@@ -21,6 +26,10 @@ namespace berth {
 inline constexpr int64_t kOrderRecordBytes = 8;
 inline constexpr int64_t kOrderRecordsPerFile = 65536;
 inline constexpr size_t kOrderFiles = 4;
+inline constexpr int64_t kTimeRecordBytes = 16;
+inline constexpr int64_t kTimeStepMs = 100;
+inline constexpr int64_t kTimeRecordsPerFile = 65536;
+inline constexpr size_t kTimeFiles = 4;  // 4 MiB; 7 hours of a stream that is never silent
 
 // Segments of one name in one directory. Not thread-safe.
 class SegmentWriter {
@@ -53,13 +62,15 @@ enum class OutputStream : int { kStdout = 0, kStderr = 1 };
 class LogWriter {
  public:
   LogWriter(const std::string& directory, int64_t file_bytes, int64_t files);
-  void Append(OutputStream stream, std::string_view data);
+  // `now_ms`: unix milliseconds. A clock that is set back gives times that go back.
+  void Append(OutputStream stream, std::string_view data, int64_t now_ms);
   int64_t dropped_bytes() const { return dropped_; }
   bool written() const { return offsets_[0] + offsets_[1] > 0; }
 
  private:
   int64_t AppendToStream(SegmentWriter& segments, int64_t offset, std::string_view data);
   void RecordOrder(OutputStream stream);
+  void RecordTime(OutputStream stream, int64_t now_ms);
 
   const int64_t file_bytes_;
   SegmentWriter streams_[2];
@@ -67,6 +78,12 @@ class LogWriter {
   SegmentWriter order_;
   int64_t order_records_ = 0;
   int last_stream_ = -1;
+  struct Times {
+    SegmentWriter segments;
+    int64_t records = 0;
+    int64_t last_ms = 0;  // of the last record
+  };
+  Times times_[2];
   int64_t dropped_ = 0;
 };
 

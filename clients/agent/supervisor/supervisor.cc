@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -33,6 +34,12 @@ constexpr int64_t kLeaseLapsed = 2;               // berth.v1.TaskReport.LEASE_L
 constexpr size_t kReadBytes = 65536;
 constexpr int kReadsPerTurn = 16;  // of one stream, before the others have their turn
 constexpr size_t kMaxControlLine = 1024;
+
+int64_t UnixMs() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / kNsPerMs;
+}
 
 // Field 4 of /proc/PID/stat; 0 if there is no such process.
 pid_t ParentOf(const char* pid) {
@@ -254,7 +261,7 @@ void Supervisor::ReadOutput(int* fd, OutputStream stream) {
   for (int i = 0; i < kReadsPerTurn && *fd >= 0; ++i) {
     const ssize_t n = read(*fd, buffer, sizeof buffer);
     if (n > 0) {
-      log_->Append(stream, std::string_view(buffer, static_cast<size_t>(n)));
+      log_->Append(stream, std::string_view(buffer, static_cast<size_t>(n)), UnixMs());
       continue;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
