@@ -237,7 +237,6 @@ TEST_CASE("references are expanded by the process that becomes the command") {
 }
 
 TEST_CASE("the script of a shell is left to the shell") {
-  using Words = std::vector<std::string>;
   CHECK(ShellScriptAt({"sh", "-c", "x"}) == 2);
   CHECK(ShellScriptAt({"/bin/bash", "-euc", "x", "y"}) == 2);
   CHECK(ShellScriptAt({"bash", "-o", "pipefail", "--norc", "-c", "x"}) == 5);
@@ -247,6 +246,32 @@ TEST_CASE("the script of a shell is left to the shell") {
   CHECK(ShellScriptAt({"python3", "-c", "x"}) == 0);
   CHECK(ShellScriptAt({"sh", "-c"}) == 0);
   CHECK(ShellScriptAt({}) == 0);
+}
+
+TEST_CASE("the script of a shell is found behind programs that only start it") {
+  CHECK(ShellScriptAt({"/usr/bin/env", "bash", "-c", "x"}) == 3);
+  CHECK(ShellScriptAt({"env", "-u", "B", "A=b", "sh", "-c", "x"}) == 6);
+  CHECK(ShellScriptAt({"env", "--", "A=b", "sh", "-c", "x"}) == 5);
+  CHECK(ShellScriptAt({"timeout", "1h", "sh", "-c", "x"}) == 4);
+  CHECK(ShellScriptAt({"timeout", "-k", "5", "--signal=INT", "1h", "sh", "-c", "x"}) == 7);
+  CHECK(ShellScriptAt({"nice", "-n", "5", "sh", "-c", "x"}) == 5);
+  CHECK(ShellScriptAt({"nice", "-5", "sh", "-c", "x"}) == 4);
+  CHECK(ShellScriptAt({"nice", "--adjustment", "5", "sh", "-c", "x"}) == 5);
+  CHECK(ShellScriptAt({"busybox", "sh", "-c", "x"}) == 3);
+  CHECK(ShellScriptAt({"nohup", "setsid", "-w", "bash", "-lc", "x"}) == 5);
+  CHECK(ShellScriptAt({"stdbuf", "-oL", "-e", "0", "sh", "-c", "x"}) == 6);
+  CHECK(ShellScriptAt({"numactl", "-N", "0", "--membind=0", "sh", "-c", "x"}) == 6);
+  CHECK(ShellScriptAt({"taskset", "-c", "0-3", "ionice", "-c", "2", "sh", "-c", "x"}) == 8);
+  CHECK(ShellScriptAt({"env", "A=b", "python3", "-c", "x"}) == 0);
+  CHECK(ShellScriptAt({"timeout", "1h"}) == 0);
+  CHECK(ShellScriptAt({"nice", "-n"}) == 0);
+  CHECK(ShellScriptAt({"mpirun", "sh", "-c", "x"}) == 0);
+  CHECK(ExpandCommand({"env", "B=$A", "sh", "-c", "$A"}, {"A=1"}) ==
+        std::vector<std::string>{"env", "B=1", "sh", "-c", "$A"});
+}
+
+TEST_CASE("in a script only an escaped reference is replaced") {
+  using Words = std::vector<std::string>;
   const Words expanded = ExpandCommand({"sh", "-c", "a $A $$A $B", "$A"}, {"A=1=2", "B"});
   CHECK(expanded == Words{"sh", "-c", "a $A $A $B", "1=2"});
   CHECK(ExpandCommand({"echo", "$A"}, {"A="}) == Words{"echo", ""});
