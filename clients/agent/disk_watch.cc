@@ -1,19 +1,15 @@
 #include "clients/agent/disk_watch.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
@@ -25,46 +21,16 @@ constexpr int kRestFactor = 9;
 constexpr int64_t kGrowthWalked = int64_t{64}
                                   << 20;  // a file system that grew by so much is walked
 constexpr int kBoundParts = 16;           // or by this part of the smallest bound
+constexpr int64_t kFilesParts = 50;       // fewer files than this part of all are not what is wrong
 
-int64_t BlockBytes(const struct stat& info) { return int64_t{info.st_blocks} * 512; }
-
-// Adds up what `fd`, which is closed, has in it.
-void AddDirectory(int fd, dev_t device, int depth, int64_t* entries, int64_t* bytes) {
-  DIR* listing = fdopendir(fd);
-  if (listing == nullptr) {
-    close(fd);
-    return;
-  }
-  while (const dirent* entry = readdir(listing)) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (++*entries > kMaxDiskEntries) break;
-    struct stat info;
-    if (fstatat(dirfd(listing), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (info.st_dev != device) continue;
-    *bytes += BlockBytes(info);
-    if (!S_ISDIR(info.st_mode) || depth >= kMaxDiskDepth) continue;
-    const int below = openat(dirfd(listing), name.c_str(),
-                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (below >= 0) AddDirectory(below, device, depth + 1, entries, bytes);
-  }
-  closedir(listing);
-}
-
-// What project quotas count; -1 without.
-int64_t ProjectBytes(const DiskArea& area) {
+// What project quotas count, files without a name among it; nothing without.
+std::optional<DiskUse> ProjectUseOf(const DiskArea& area) {
   for (const std::string& directory : area.directories) {
     const ProjectUse use = ReadProjectUse(directory);
-    if (use.project != 0 && use.limit_bytes > 0) return use.used_bytes;
+    if (use.project != 0 && use.limit_bytes > 0)
+      return DiskUse{.bytes = use.used_bytes, .files = use.used_files};
   }
-  return -1;
-}
-
-int64_t AreaBytes(const DiskArea& area) {
-  if (const int64_t counted = ProjectBytes(area); counted >= 0) return counted;
-  int64_t bytes = 0;
-  for (const std::string& directory : area.directories) bytes += DiskBytes(directory);
-  return bytes;
+  return std::nullopt;
 }
 
 uint64_t DeviceOf(const DiskArea& area) {
@@ -75,6 +41,23 @@ uint64_t DeviceOf(const DiskArea& area) {
   return 0;
 }
 
+int64_t Room(const DiskArea& area, const DiskUse& use) {
+  return area.bound_bytes > 0 ? area.bound_bytes - use.bytes : INT64_MAX;
+}
+
+// Which directory a file without a name was in nobody knows: of those that may be it counts for the
+// one with the most room.
+void AddUnlinked(const std::string& group, const std::vector<DiskArea>& areas,
+                 const std::set<size_t>& walked, std::vector<DiskUse>* uses) {
+  std::map<uint64_t, size_t> roomiest;  // by device
+  for (const size_t i : walked) {
+    const size_t other = roomiest.try_emplace(DeviceOf(areas[i]), i).first->second;
+    if (Room(areas[i], (*uses)[i]) > Room(areas[other], (*uses)[other]))
+      roomiest[DeviceOf(areas[i])] = i;
+  }
+  for (const auto& [device, i] : roomiest) (*uses)[i].bytes += UnlinkedBytes(group, device);
+}
+
 bool HasEnded(const std::string& directory) {
   std::string text;
   SupervisorStatus status;
@@ -83,40 +66,6 @@ bool HasEnded(const std::string& directory) {
 }
 
 }  // namespace
-
-int64_t DiskBytes(const std::string& directory) {
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat info;
-  if (fd < 0) return 0;
-  if (fstat(fd, &info) != 0) {
-    close(fd);
-    return 0;
-  }
-  int64_t entries = 0, bytes = BlockBytes(info);
-  AddDirectory(fd, info.st_dev, 0, &entries, &bytes);
-  return bytes;
-}
-
-int64_t UnlinkedBytes(const std::string& group, uint64_t device) {
-  std::string processes;
-  if (group.empty() || ReadWholeFile(group + "/cgroup.procs", &processes) != 0) return 0;
-  std::set<ino_t> seen;
-  int64_t bytes = 0, entries = 0;
-  for (const absl::string_view pid : absl::StrSplit(processes, '\n', absl::SkipEmpty())) {
-    const std::string directory = absl::StrCat("/proc/", pid, "/fd");
-    DIR* listing = opendir(directory.c_str());
-    if (listing == nullptr) continue;
-    while (const dirent* entry = readdir(listing)) {
-      struct stat info;
-      if (++entries > kMaxDiskEntries) break;
-      if (fstatat(dirfd(listing), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) continue;
-      if (info.st_nlink != 0 || info.st_dev != device || !seen.insert(info.st_ino).second) continue;
-      bytes += BlockBytes(info);
-    }
-    closedir(listing);
-  }
-  return bytes;
-}
 
 DiskWatch::DiskWatch(Options options, std::function<void()> tell)
     : options_(std::move(options)), tell_(std::move(tell)) {
@@ -153,16 +102,24 @@ bool DiskWatch::Exhausted() const {
 
 void DiskWatch::Run() {
   for (;;) {
-    const absl::Duration took = Look();
+    Look();
     absl::MutexLock lock(&mutex_);
-    const absl::Duration rest = std::max(options_.interval, took * kRestFactor);
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), rest);
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.interval);
     if (stopping_) return;
   }
 }
 
-// How long the walk took.
-absl::Duration DiskWatch::Look() {
+bool WalkPace::May(absl::Time now, bool full) {
+  walked_full_ &= full;
+  return now >= rest_end_ || (full && !walked_full_);
+}
+
+void WalkPace::Walked(absl::Time begin, absl::Time end, bool full) {
+  rest_end_ = end + (end - begin) * kRestFactor;
+  walked_full_ = full;
+}
+
+void DiskWatch::Look() {
   std::map<TaskId, Task> tasks;
   {
     absl::MutexLock lock(&mutex_);
@@ -180,18 +137,19 @@ absl::Duration DiskWatch::Look() {
     is_full = full();
   }
   const absl::Time begin = absl::Now();
+  const bool walks = pace_.May(begin, is_full) && (is_full || MustWalk(tasks));
   bool someone = true;
-  if (is_full || MustWalk(tasks)) {
-    const Uses uses = Walk(tasks, is_full);
+  if (walks) {
+    const Uses uses = Walk(tasks);
     EndOverBound(tasks, uses);
     someone = !is_full || EndBiggest(tasks, uses);
     walked_ = begin;
     for (auto& [device, file_system] : file_systems_)
       file_system.walked_used_bytes = file_system.used_bytes;
+    pace_.Walked(begin, absl::Now(), is_full);
   }
   absl::MutexLock lock(&mutex_);
-  exhausted_ = is_full && !someone;
-  return absl::Now() - begin;
+  if (walks || !is_full) exhausted_ = is_full && !someone;
 }
 
 void DiskWatch::AskFileSystems(const std::map<TaskId, Task>& tasks) {
@@ -214,8 +172,9 @@ void DiskWatch::AskFileSystems(const std::map<TaskId, Task>& tasks) {
     file_system.path = path;
     file_system.free_bytes = static_cast<int64_t>(space.f_bavail) * unit;
     file_system.used_bytes = static_cast<int64_t>(space.f_blocks - space.f_bfree) * unit;
-    file_system.full = file_system.free_bytes < options_.min_free_bytes ||
-                       (space.f_files != 0 && space.f_favail == 0);
+    file_system.files = static_cast<int64_t>(space.f_files);
+    file_system.no_files = space.f_files != 0 && space.f_favail == 0;
+    file_system.full = file_system.no_files || file_system.free_bytes < options_.min_free_bytes;
   }
 }
 
@@ -233,14 +192,16 @@ bool DiskWatch::MustWalk(const std::map<TaskId, Task>& tasks) const {
   });
 }
 
-// Files without a name are looked for when room is short only: each process has to be asked.
-DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks, bool full) const {
+DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks) const {
   Uses uses;
   for (const auto& [id, task] : tasks) {
+    std::set<size_t> walked;  // areas that the kernel does not count
     for (const DiskArea& area : task.areas) {
-      const uint64_t device = DeviceOf(area);
-      uses[id].push_back(AreaBytes(area) + (full ? UnlinkedBytes(task.group, device) : 0));
+      const std::optional<DiskUse> counted = ProjectUseOf(area);
+      if (!counted) walked.insert(uses[id].size());
+      uses[id].push_back(counted ? *counted : DiskUseOf(area.directories));
     }
+    AddUnlinked(task.group, task.areas, walked, &uses[id]);
   }
   return uses;
 }
@@ -249,7 +210,11 @@ void DiskWatch::EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& us
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
       const DiskArea& area = task.areas[i];
-      const int64_t used = uses.at(id)[i];
+      const int64_t used = uses.at(id)[i].bytes;
+      if (uses.at(id)[i].too_deep) {
+        Blame(id, absl::StrCat("has directories more than ", kMaxDiskDepth,
+                               " deep, where its use of the disk cannot be counted"));
+      }
       if (area.bound_bytes <= 0 || used <= area.bound_bytes) continue;
       const std::string bound = SizeText(area.bound_bytes);
       Blame(id, area.asked
@@ -268,23 +233,37 @@ bool DiskWatch::EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses
       if (task.ending) return true;
     }
   }
+  for (const auto& [device, file_system] : file_systems_) {
+    if (file_system.full && EndBiggestOn(device, tasks, uses)) return true;
+  }
+  return false;
+}
+
+// By bytes, or by files where no more can be made: of those nobody asks for a number.
+bool DiskWatch::EndBiggestOn(uint64_t device, const std::map<TaskId, Task>& tasks,
+                             const Uses& uses) {
+  const FileSystem& file_system = file_systems_.at(device);
+  const bool files = file_system.no_files;
   const TaskId* biggest = nullptr;
-  int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);  // less would not help
-  int64_t free = 0;
+  int64_t most = files ? file_system.files / kFilesParts : options_.min_free_bytes / 2;
+  most = std::max<int64_t>(most, 1);  // less would not help
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
-      const auto found = file_systems_.find(DeviceOf(task.areas[i]));
-      const bool full = found != file_systems_.end() && found->second.full;
-      if (!full || task.areas[i].asked || uses.at(id)[i] < most) continue;
+      const int64_t used = files ? uses.at(id)[i].files : uses.at(id)[i].bytes;
+      if (DeviceOf(task.areas[i]) != device || (task.areas[i].asked && !files) || used < most)
+        continue;
       biggest = &id;
-      most = uses.at(id)[i];
-      free = found->second.free_bytes;
+      most = used;
     }
   }
   if (biggest == nullptr) return false;
-  Blame(*biggest, absl::StrCat("the node's disk is nearly full (", SizeText(free),
-                               " free), and this task used most of it without asking for scratch: ",
-                               SizeText(most)));
+  Blame(*biggest,
+        files ? absl::StrCat("the node's disk has no room for more files, and this task made most "
+                             "of them: ",
+                             most)
+              : absl::StrCat("the node's disk is nearly full (", SizeText(file_system.free_bytes),
+                             " free), and this task used most of it without asking for scratch: ",
+                             SizeText(most)));
   return true;
 }
 

@@ -2,12 +2,13 @@
 //
 // A look asks each file system how full it is, which costs nothing. Only when it is nearly full,
 // has grown, or was not looked at for a while, the tasks' directories are walked (or, with project
-// quotas, the kernel is asked). The thread rests at least nine times as long as a walk took. Of a
-// look come culprits:
+// quotas, the kernel is asked). No walk begins within nine times the time that the last one took,
+// unless a file system has become full. Of a look come culprits:
 //
-//   1. a task that uses more than its bound;
+//   1. a task that uses more than its bound, or hides what it uses in too deep directories;
 //   2. on a file system with less than min_free left, once what ended tasks left in their working
-//      directories was removed: of the tasks that asked for no scratch the one that uses most.
+//      directories was removed: of the tasks that asked for no scratch the one that uses most. If
+//      it can have no more files: the one that has most, whatever it asked for.
 //
 // Each is told once. Only when a nearly full disk has no culprit left is it the node's trouble
 // (Exhausted): then health may drain the node.
@@ -23,14 +24,13 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clients/agent/disk_use.h"
 #include "clients/agent/task_id.h"
 
 namespace berth {
 
 inline constexpr absl::Duration kDiskLookInterval = absl::Seconds(5);
 inline constexpr absl::Duration kDiskWalkInterval = absl::Minutes(1);  // at the latest
-inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // of one task and look; the rest counts 0
-inline constexpr int kMaxDiskDepth = 512;              // of directories; likewise
 
 // A part of what a task may write to, all of it on one file system.
 struct DiskArea {
@@ -44,11 +44,17 @@ struct DiskCulprit {
   std::string message;  // "used 1.2 GiB of its 1 GiB of scratch"
 };
 
-// What the files below use of the disk, links and other file systems not followed; hard links count
-// once for each name.
-int64_t DiskBytes(const std::string& directory);
-// What files use that processes of this control group have open and nobody has a name for.
-int64_t UnlinkedBytes(const std::string& group, uint64_t device);
+// How much of the time is spent walking.
+class WalkPace {
+ public:
+  // Whether a walk may begin: after the rest, or because a file system is full since.
+  bool May(absl::Time now, bool full);
+  void Walked(absl::Time begin, absl::Time end, bool full);
+
+ private:
+  absl::Time rest_end_ = absl::InfinitePast();
+  bool walked_full_ = false;  // and full it is since
+};
 
 class DiskWatch {
  public:
@@ -79,18 +85,21 @@ class DiskWatch {
     int64_t free_bytes = 0;
     int64_t used_bytes = 0;
     int64_t walked_used_bytes = -1;  // used_bytes at the last walk
+    int64_t files = 0;               // that it can have
+    bool no_files = false;           // it has as many
     bool full = false;
   };
   using FileSystems = std::map<uint64_t, FileSystem>;   // by device
-  using Uses = std::map<TaskId, std::vector<int64_t>>;  // parallel to areas
+  using Uses = std::map<TaskId, std::vector<DiskUse>>;  // parallel to areas
 
   void Run();
-  absl::Duration Look();
+  void Look();
   void AskFileSystems(const std::map<TaskId, Task>& tasks);
   bool MustWalk(const std::map<TaskId, Task>& tasks) const;
-  Uses Walk(const std::map<TaskId, Task>& tasks, bool full) const;
+  Uses Walk(const std::map<TaskId, Task>& tasks) const;
   void EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses);
   bool EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses);
+  bool EndBiggestOn(uint64_t device, const std::map<TaskId, Task>& tasks, const Uses& uses);
   void RemoveLeftWork(const std::map<TaskId, Task>& tasks) const;
   void Blame(const TaskId& id, std::string message);
 
@@ -99,6 +108,7 @@ class DiskWatch {
   // Of the thread alone.
   FileSystems file_systems_;
   absl::Time walked_ = absl::InfinitePast();
+  WalkPace pace_;
 
   mutable absl::Mutex mutex_;
   std::map<TaskId, Task> tasks_ ABSL_GUARDED_BY(mutex_);

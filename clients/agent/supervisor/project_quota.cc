@@ -127,7 +127,8 @@ ProjectUse ReadProjectUse(const std::string& path) {
   }
   return {.project = attributes.fsx_projid,
           .used_bytes = static_cast<int64_t>(found.dqb_curspace),
-          .limit_bytes = static_cast<int64_t>(found.dqb_bhardlimit) * kQuotaBlock};
+          .limit_bytes = static_cast<int64_t>(found.dqb_bhardlimit) * kQuotaBlock,
+          .used_files = static_cast<int64_t>(found.dqb_curinodes)};
 }
 
 int ClearProjectQuota(const std::string& file_system, uint32_t project) {
