@@ -230,7 +230,7 @@ TEST_CASE("on a full disk the task ends that used most without asking, and only 
 }
 
 TEST_CASE(
-    "what ended tasks left goes before anybody is ended; then the disk is the node's trouble") {
+    "what ended tasks left goes before anybody is ended, then the disk is the node's trouble") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   World world(disk.path(), 16 * kMiB);
