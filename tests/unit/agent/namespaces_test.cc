@@ -355,9 +355,9 @@ struct Sharing : Nobody {
   }
   ~Sharing() {
     std::filesystem::remove_all(place);
-    std::system(absl::StrCat("for i in $(ipcs -m | awk '$3 == \"", user,
-                             "\" {print $2}'); do ipcrm -m $i; done")
-                    .c_str());
+    const std::string remove =
+        "for i in $(ipcs -m | awk '$3 == \"" + user + "\" {print $2}'); do ipcrm -m $i; done";
+    if (std::system(remove.c_str()) != 0) WARN("segments of " << user << " are left");
   }
   int Segments() const {
     FILE* count = popen(("ipcs -m | grep -c ' " + user + " '").c_str(), "r");
