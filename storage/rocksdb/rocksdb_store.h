@@ -71,6 +71,9 @@ class RocksDbStore final : public Store {
   uint64_t Incarnation() const override { return incarnation_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override;
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
+  absl::Status NoteRead(absl::Status status) const override {
+    return health_ == nullptr ? status : health_->NoteRead(std::move(status));
+  }
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override;
   // rocksdb_bases.cc
   absl::Status TrimLog(uint64_t sequence) override;
@@ -97,9 +100,6 @@ class RocksDbStore final : public Store {
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> TryOpen(const RocksDbOptions& options);
   // A full disk: what the reserve may give while running is given.
   bool MakeRoom(uint64_t bytes);
-  absl::Status NoteRead(absl::Status status) const {
-    return health_ == nullptr ? status : health_->NoteRead(std::move(status));
-  }
 
   // The database, kept open as long as the result lives. UNAVAILABLE while a full disk keeps it
   // from being opened again.
