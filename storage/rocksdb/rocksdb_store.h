@@ -36,7 +36,9 @@ inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
 inline constexpr size_t kMaxReadLogBytes = size_t{8} << 20;
 // Free space, besides twice the batches that wait, at which a full disk counts as having space
 // again.
-inline constexpr uint64_t kSpaceToGoOn = uint64_t{8} << 20;
+inline constexpr uint64_t kSpaceToGoOn = uint64_t{2} << 20;
+// Free space from which on memory is written to tables.
+inline constexpr uint64_t kSpaceToFlush = kWriteBufferBytes;
 
 struct RocksDbOptions {
   std::string directory = {};   // made if it is not there (its parent must be)
@@ -121,6 +123,7 @@ class RocksDbStore final : public Store {
   absl::Status AddBatch(const Database& database, const Batch& batch, uint64_t sequence,
                         ChainHash* hash);
   absl::Status Write(const Database& database);
+  void FlushOnlyWithRoom();
   absl::Status Reopen(size_t bytes);
   bool HasRoom(uint64_t bytes) const;
   absl::Status DiskFull() const;
