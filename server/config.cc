@@ -147,11 +147,17 @@ void CheckListen(const FieldPath& root, const Server& config, Findings& findings
 }
 
 void CheckPaths(const FieldPath& root, const Server& config, Findings& findings) {
-  for (const auto& [field, path] : {std::pair{"data_directory", &config.data_directory()},
-                                    {"backup_directory", &config.backup_directory()}}) {
-    const absl::Status status = CheckAbsolutePath(*path);
-    if (!status.ok()) findings.Invalid({root, field}, std::string(status.message()));
-  }
+  const auto check = [&findings](const FieldPath& field, const std::string& path) {
+    const absl::Status status = CheckAbsolutePath(path);
+    if (!status.ok()) findings.Invalid(field, std::string(status.message()));
+  };
+  check({root, "data_directory"}, config.data_directory());
+  check({root, "backup_directory"}, config.backup_directory());
+  const FieldPath log(root, "log"), tls(root, "tls");
+  check({log, "file"}, config.log().file());
+  check({tls, "certificate"}, config.tls().certificate());
+  check({tls, "key"}, config.tls().key());
+  check({tls, "ca"}, config.tls().ca());
 }
 
 void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings) {

@@ -92,6 +92,11 @@ class Store {
   // The value of one record, or NOT_FOUND. Thread-safe beside Append.
   virtual absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const = 0;
 
+  // What using a record that Read gave came to. DATA_LOSS, for one that does not decode, is noted
+  // as a read that met damage is, if the store has a StoreHealth. Gives the status back.
+  // Thread-safe.
+  virtual absl::Status NoteRead(absl::Status status) const { return status; }
+
   // Up to `limit` log entries with sequence > after, in order; fewer do not mean the end, none
   // does. OUT_OF_RANGE if `after` + 1 is no longer kept. Thread-safe beside Append.
   virtual absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const = 0;

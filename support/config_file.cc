@@ -1,5 +1,6 @@
 #include "support/config_file.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "support/errors.h"
 
 namespace berth {
@@ -26,6 +28,18 @@ std::string SnakeCase(absl::string_view key) {
 absl::string_view KeyOf(absl::string_view line) {
   const absl::string_view keys = line.substr(0, line.find(':'));
   return keys.substr(0, keys.find_first_of(", "));
+}
+
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+}
+
+// A name, an IPv4 address, or an IPv6 one in brackets, which may name an interface ("%eth0").
+bool IsHost(absl::string_view host) {
+  const bool in_brackets = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
+  return !host.empty() && std::all_of(host.begin(), host.end(), [in_brackets](char c) {
+    return IsNameCharacter(c) || (in_brackets && (c == ':' || c == '%'));
+  });
 }
 
 }  // namespace
@@ -84,13 +98,12 @@ absl::Status CheckServerAddress(absl::string_view address) {
   if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
   const size_t colon = address.rfind(':');
   int port = 0;
-  const bool good = colon != absl::string_view::npos && colon > 0 &&
-                    absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 &&
-                    port <= 65535 && address[colon - 1] != ':';
+  const bool good = colon != absl::string_view::npos && IsHost(address.substr(0, colon)) &&
+                    absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port <= 65535;
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "must be HOST:PORT, as in ", colon == absl::string_view::npos ? address : "berthd.example",
-      ":7070, is ", address.empty() ? "empty" : address));
+  return absl::InvalidArgumentError(
+      absl::StrCat("must be HOST:PORT, as in ", IsHost(address) ? address : "berthd.example",
+                   ":7070 or [2001:db8::1]:7070, is ", address.empty() ? "empty" : address));
 }
 
 }  // namespace berth

@@ -1,13 +1,16 @@
 #include "support/log.h"
 
+#include <fcntl.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -59,6 +62,18 @@ absl::StatusOr<spdlog::level::level_enum> LevelFrom(absl::string_view level) {
   return kSpdlogLevels[static_cast<size_t>(found - kLevels.begin())];
 }
 
+// A file that nobody can write until somebody changes something is a mistake as any other in a
+// configuration; a disk may get room again.
+absl::Status CannotWrite(const std::string& file, const char* why) {
+  const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const int error = fd < 0 ? errno : 0;
+  if (fd >= 0) close(fd);
+  constexpr std::array kPassing = {0, EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC};
+  const bool passes = std::find(kPassing.begin(), kPassing.end(), error) != kPassing.end();
+  const std::string text = absl::StrCat("log.file: ", why);
+  return passes ? absl::UnavailableError(text) : absl::InvalidArgumentError(text);
+}
+
 }  // namespace
 
 absl::Status StartLog(absl::string_view level, const std::string& file) {
@@ -71,7 +86,7 @@ absl::Status StartLog(absl::string_view level, const std::string& file) {
     try {
       sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
     } catch (const spdlog::spdlog_ex& error) {
-      return absl::UnavailableError(absl::StrCat("cannot write the log file: ", error.what()));
+      return CannotWrite(file, error.what());
     }
   }
   std::atomic_store(&CurrentLogger(), MakeLogger(std::move(sink), *spdlog_level));

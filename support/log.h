@@ -20,7 +20,7 @@ namespace berth {
 enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
 
 // level: "trace", "debug", "info" (or ""), "warn", "error". file: "" = standard error, else
-// appended to.
+// appended to. INVALID_ARGUMENT, naming log.file: it can never be written; UNAVAILABLE: not now.
 absl::Status StartLog(absl::string_view level, const std::string& file);
 // The level alone, from now on. INVALID_ARGUMENT if there is none of that name.
 absl::Status SetLogLevel(absl::string_view level);

@@ -106,6 +106,11 @@ void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
   const absl::Status server = CheckServerAddress(config.server());
   if (!server.ok()) Add(problems, absl::StrCat("server: ", server.message()));
   CheckPath("stateDirectory", config.state_directory(), problems);
+  CheckPath("log.file", config.log().file(), problems);
+  CheckPath("tls.certificate", config.tls().certificate(), problems);
+  CheckPath("tls.key", config.tls().key(), problems);
+  CheckPath("tls.ca", config.tls().ca(), problems);
+  CheckPath("discovery.topologyFile", config.discovery().topology_file(), problems);
   const std::string& http = config.http_listen();
   const absl::Status listen = http.empty() ? absl::OkStatus() : CheckServerAddress(http);
   if (!listen.ok()) Add(problems, absl::StrCat("httpListen: ", listen.message()));

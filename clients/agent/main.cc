@@ -127,7 +127,10 @@ absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags, ConfigPlaces* p
     TakeFlag(std::filesystem::absolute(flags.state_directory), "state_directory", places,
              config.mutable_state_directory());
   }
-  if (!flags.topology.empty()) config.mutable_discovery()->set_topology_file(flags.topology);
+  if (!flags.topology.empty()) {
+    TakeFlag(std::filesystem::absolute(flags.topology), "discovery.topology_file", places,
+             config.mutable_discovery()->mutable_topology_file());
+  }
   return config;
 }
 
@@ -163,7 +166,7 @@ int RunAgent(const Flags& flags) {
   if (absl::Status status = CheckAgentConfig(config, geteuid()); !status.ok())
     return Fail(Located(status, places));
   if (absl::Status status = StartLog(config.log().level(), config.log().file()); !status.ok())
-    return Fail(status);
+    return Fail(Located(status, places));
   AgentDevices devices;
   if (!config.discovery().disabled()) {
     devices.probe = ProbeOf(flags);

@@ -79,7 +79,9 @@ absl::StatusOr<const v1::JobSpec*> Dispatcher::ParsedCold(JobId job) {
   if (!cold.ok()) return cold.status();
   parsed_job_ = JobId{};
   parsed_.Clear();
-  if (absl::Status status = ParseCold(**cold, &parsed_); !status.ok()) return status;
+  if (absl::Status status = ParseCold(**cold, &parsed_); !status.ok()) {
+    return store_->NoteRead(std::move(status));
+  }
   parsed_job_ = job;
   return &parsed_;
 }
@@ -91,7 +93,7 @@ absl::StatusOr<ColdPart> Dispatcher::FindCold(JobId job) {
   absl::StatusOr<std::string> record = store_->Read(RecordKind::kJobSpec, key);
   if (!record.ok()) return record.status();
   absl::StatusOr<std::string> cold = DecodeCold(key, *record);
-  if (!cold.ok()) return cold.status();
+  if (!cold.ok()) return store_->NoteRead(cold.status());
   return std::make_shared<const std::string>(*std::move(cold));
 }
 

@@ -22,51 +22,14 @@
 #include "absl/synchronization/mutex.h"
 #include "support/clock.h"
 #include "support/grpc_log.h"
+#include "support/listen.h"
 #include "support/log.h"
 
 namespace berth {
 namespace {
 
-constexpr int kBacklog = 4096;  // connections that wait to be accepted
 constexpr absl::Duration kOutOfDescriptorsWait = absl::Milliseconds(100);
 constexpr absl::Duration kComplainInterval = absl::Minutes(1);
-
-struct Resolved {
-  ~Resolved() {
-    if (list != nullptr) freeaddrinfo(list);
-  }
-  addrinfo* list = nullptr;
-};
-
-void SetOption(int fd, int level, int name, int value) {
-  setsockopt(fd, level, name, &value, sizeof value);
-}
-
-int PortOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
-// -1 and errno.
-int ListenOn(const addrinfo& address, bool both_families) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // accepted ones inherit it
-  if (address.ai_family == AF_INET6)
-    SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
-  if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 // "10.0.0.7:41234", "[2001:db8::1]:41234".
 std::string AddressText(const sockaddr_storage& address) {
@@ -114,9 +77,10 @@ RecentPeers& Recent() {
 
 }  // namespace
 
-Acceptor::Acceptor(const Options& options)
-    : options_(options),
-      connections_(options.limits),
+Acceptor::Acceptor(const Options& options, Listeners listeners)
+    : connections_(options.limits),
+      listeners_(std::move(listeners.fds)),
+      port_(listeners.port),
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Acceptor::~Acceptor() {
@@ -127,48 +91,17 @@ Acceptor::~Acceptor() {
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& address,
                                                            const Options& options) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.size() > 1 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  const std::string port = address.substr(colon + 1);
-  std::unique_ptr<Acceptor> acceptor(new Acceptor(options));
-  absl::Status status = absl::UnavailableError("");
-  if (IsAnyAddress(host)) status = acceptor->Bind("::", port);
-  if (!status.ok()) status = acceptor->Bind(host, port);  // also where there is no IPv6
-  if (status.ok()) return acceptor;
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", status.message(),
-                                             ": is another berthd running?"));
-}
-
-// All addresses that a name has, on one port.
-absl::Status Acceptor::Bind(const std::string& host, const std::string& port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  Resolved resolved;
-  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &resolved.list);
-  if (error != 0) return absl::UnavailableError(gai_strerror(error));
-  std::string why = "no such address";
-  for (const addrinfo* at = resolved.list; at != nullptr; at = at->ai_next) {
-    auto* const port_of = at->ai_family == AF_INET6
-                              ? &reinterpret_cast<sockaddr_in6*>(at->ai_addr)->sin6_port
-                              : &reinterpret_cast<sockaddr_in*>(at->ai_addr)->sin_port;
-    if (port_ != 0) *port_of = htons(static_cast<uint16_t>(port_));  // that the first one was given
-    const int fd = ListenOn(*at, IsAnyAddress(host));
-    if (fd < 0) {
-      why = std::strerror(errno);
-      if (errno == EADDRINUSE) return absl::UnavailableError(why);
-      continue;  // a family that this machine does not have
-    }
-    if (options_.user_timeout > absl::ZeroDuration()) {
-      SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-                static_cast<int>(absl::ToInt64Milliseconds(options_.user_timeout)));
-    }
-    listeners_.push_back(fd);
-    port_ = PortOf(fd);
+  absl::StatusOr<Listeners> listeners = ListenOn(address);
+  if (!listeners.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ",
+                                               listeners.status().message(),
+                                               ": is another berthd running?"));
   }
-  return listeners_.empty() ? absl::UnavailableError(why) : absl::OkStatus();
+  const int timeout = static_cast<int>(absl::ToInt64Milliseconds(options.user_timeout));
+  for (const int fd : listeners->fds) {  // accepted ones inherit it
+    if (timeout > 0) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+  }
+  return std::unique_ptr<Acceptor>(new Acceptor(options, *std::move(listeners)));
 }
 
 void Acceptor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server) {

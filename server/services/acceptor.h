@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/services/connections.h"
+#include "support/listen.h"
 
 namespace berth {
 
@@ -47,17 +48,15 @@ class Acceptor {
   uint64_t refused() const { return refused_.load(); }
 
  private:
-  explicit Acceptor(const Options& options);
-  absl::Status Bind(const std::string& host, const std::string& port);
+  Acceptor(const Options& options, Listeners listeners);
   void Run();
   void Accept(int listener);
   void Complain(const char* what, uint64_t count);
 
-  const Options options_;
   Connections connections_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   std::vector<int> listeners_;
-  int port_ = 0;
+  const int port_;
   int stop_fd_ = -1;
   std::atomic<uint64_t> refused_{0};
   absl::Duration complained_ = -absl::InfiniteDuration();  // steady

@@ -14,7 +14,9 @@ absl::StatusOr<std::string> ReadBytes(const Store& store, JobId id, const std::s
   absl::StatusOr<std::string> record = store.Read(RecordKind::kJobSpec, key);
   if (absl::IsNotFound(record.status())) return NoSuchJob(name);
   if (!record.ok()) return record.status();
-  return DecodeCold(key, *record);
+  absl::StatusOr<std::string> cold = DecodeCold(key, *record);
+  if (!cold.ok()) return store.NoteRead(cold.status());
+  return cold;
 }
 
 }  // namespace
@@ -22,12 +24,12 @@ absl::StatusOr<std::string> ReadBytes(const Store& store, JobId id, const std::s
 absl::Status ReadColdPart(const Store& store, JobId id, const std::string& name,
                           v1::JobSpec* cold) {
   const absl::StatusOr<std::string> bytes = ReadBytes(store, id, name);
-  return bytes.ok() ? ParseCold(*bytes, cold) : bytes.status();
+  return bytes.ok() ? store.NoteRead(ParseCold(*bytes, cold)) : bytes.status();
 }
 
 absl::Status AddColdPart(const Store& store, v1::Job& job) {
   const absl::StatusOr<std::string> bytes = ReadBytes(store, JobId{job.uid()}, job.name());
-  return bytes.ok() ? MergeCold(*bytes, job.mutable_spec()) : bytes.status();
+  return bytes.ok() ? store.NoteRead(MergeCold(*bytes, job.mutable_spec())) : bytes.status();
 }
 
 }  // namespace berth

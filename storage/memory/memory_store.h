@@ -43,6 +43,11 @@ class MemoryStore final : public Store {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status NoteRead(absl::Status status) const override {
+    if (absl::IsDataLoss(status)) ++read_errors_;
+    return status;
+  }
+  int read_errors() const { return read_errors_.load(); }
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TrimLog(uint64_t sequence) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,6 +73,7 @@ class MemoryStore final : public Store {
   const std::string cluster_id_;
   const uint64_t incarnation_;
   std::atomic<uint32_t> format_;
+  mutable std::atomic<int> read_errors_{0};
   mutable absl::Mutex mutex_;
   AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // all but the log
   std::map<uint64_t, AllRecords> bases_ ABSL_GUARDED_BY(mutex_);  // by sequence

@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabasePlace& pl
 
   std::unique_ptr<Database> database(new Database());
   rocksdb::DB* raw = nullptr;
-  const rocksdb::DBOptions settings = DatabaseOptions(place.env, place.complaints);
+  rocksdb::DBOptions settings = DatabaseOptions(place.env, place.complaints);
+  settings.write_buffer_manager = place.write_buffers;
   const rocksdb::Status status =
       place.read_only
           ? rocksdb::DB::OpenForReadOnly(settings, place.directory, known, &database->families_,

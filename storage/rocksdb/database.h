@@ -4,6 +4,7 @@
 #define BERTH_STORAGE_ROCKSDB_DATABASE_H_
 
 #include <rocksdb/db.h>
+#include <rocksdb/write_buffer_manager.h>
 
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct DatabasePlace {
   bool read_only = false;
   rocksdb::Env* env = nullptr;
   std::shared_ptr<ComplaintLog> complaints;
+  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: RocksDB's own
 };
 
 // "DIRECTORY: REASON [RocksDB's last complaints]". Corruption is DATA_LOSS, a full disk

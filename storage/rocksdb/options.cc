@@ -22,7 +22,9 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const rocksdb::BlockBasedTableOptions
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kLZ4Compression;
-  options.write_buffer_size = kWriteBufferBytes / 4;
+  // No family alone is ever flushed for its size, only all together are (db_write_buffer_size),
+  // and opening does not look at that: so it writes no table, however long the log.
+  options.write_buffer_size = kNeverFull;
   options.max_write_buffer_number = 3;
   options.target_file_size_base = uint64_t{32} << 20;
   return options;
@@ -81,7 +83,8 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::L
   options.max_open_files = 512;
   options.max_background_jobs = 2;
   options.bytes_per_sync = uint64_t{1} << 20;
-  // Opening writes next to nothing, so that it works on a nearly full disk, and is quicker.
+  // Opening writes next to nothing, so that it works on a nearly full disk, and is quicker. This
+  // alone does not stop the flush of a family that reaches its own write_buffer_size.
   options.avoid_flush_during_recovery = true;
   // Quiet: statistics are ours, and so is the way back from a full disk (RocksDbStore::Reopen).
   options.stats_dump_period_sec = 0;

@@ -22,6 +22,8 @@ inline constexpr size_t kWriteBufferBytes = size_t{64} << 20;
 inline constexpr size_t kBlockCacheBytes = size_t{32} << 20;
 // Bounds what a restart replays.
 inline constexpr size_t kMaxWalBytes = size_t{128} << 20;
+// More than memory ever holds of what the log has.
+inline constexpr size_t kNeverFull = 8 * kMaxWalBytes;
 
 // Keeps RocksDB's last warnings, which name the file where its status does not, and passes them on
 // to our log.

@@ -42,7 +42,8 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
       env_(rocksdb::NewCompositeEnv(
           std::make_shared<WatchedFileSystem>(file_system_, troubles_, wals_))),
       place_{options.directory, options.read_only, env_.get(),
-             std::make_shared<ComplaintLog>(options.directory)},
+             std::make_shared<ComplaintLog>(options.directory),
+             std::make_shared<rocksdb::WriteBufferManager>(kWriteBufferBytes)},
       now_(std::move(options.now)),
       cluster_id_(std::move(options.cluster_id)) {}
 
@@ -359,6 +360,7 @@ absl::Status RocksDbStore::Append(const std::vector<const Batch*>& batches) {
   }
   pending_.Put((*database)->Family(RecordKind::kMeta), ToSlice(kStoreKey),
                EncodeMeta(sequence, hash, format));
+  FlushOnlyWithRoom();
   if (absl::Status status = Write(**database); !status.ok()) return status;
   last_hash_ = hash;
   last_sequence_ = sequence;
@@ -389,6 +391,15 @@ absl::Status RocksDbStore::AddBatch(const Database& database, const Batch& batch
   pending_.Put(database.Family(RecordKind::kLog), rocksdb::SliceParts(&key_slice, 1),
                rocksdb::SliceParts(value.data(), static_cast<int>(value.size())));
   return absl::OkStatus();
+}
+
+// A table that finds no room stops all writes until the database is opened again, and the next
+// write begins the table anew. So on a nearly full disk memory grows on instead, by no more than
+// what the log finds room for.
+void RocksDbStore::FlushOnlyWithRoom() {
+  uint64_t free = 0;
+  const bool has_room = !env_->GetFreeSpace(place_.directory, &free).ok() || free >= kSpaceToFlush;
+  place_.write_buffers->SetBufferSize(has_room ? kWriteBufferBytes : kNeverFull);
 }
 
 // A write that found no space is tried again (Reopen). One that failed in any other way never is,

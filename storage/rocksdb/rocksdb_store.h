@@ -36,7 +36,9 @@ inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
 inline constexpr size_t kMaxReadLogBytes = size_t{8} << 20;
 // Free space, besides twice the batches that wait, at which a full disk counts as having space
 // again.
-inline constexpr uint64_t kSpaceToGoOn = uint64_t{8} << 20;
+inline constexpr uint64_t kSpaceToGoOn = uint64_t{2} << 20;
+// Free space from which on memory is written to tables.
+inline constexpr uint64_t kSpaceToFlush = kWriteBufferBytes;
 
 struct RocksDbOptions {
   std::string directory = {};   // made if it is not there (its parent must be)
@@ -71,6 +73,9 @@ class RocksDbStore final : public Store {
   uint64_t Incarnation() const override { return incarnation_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override;
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
+  absl::Status NoteRead(absl::Status status) const override {
+    return health_ == nullptr ? status : health_->NoteRead(std::move(status));
+  }
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override;
   // rocksdb_bases.cc
   absl::Status TrimLog(uint64_t sequence) override;
@@ -97,9 +102,6 @@ class RocksDbStore final : public Store {
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> TryOpen(const RocksDbOptions& options);
   // A full disk: what the reserve may give while running is given.
   bool MakeRoom(uint64_t bytes);
-  absl::Status NoteRead(absl::Status status) const {
-    return health_ == nullptr ? status : health_->NoteRead(std::move(status));
-  }
 
   // The database, kept open as long as the result lives. UNAVAILABLE while a full disk keeps it
   // from being opened again.
@@ -121,6 +123,7 @@ class RocksDbStore final : public Store {
   absl::Status AddBatch(const Database& database, const Batch& batch, uint64_t sequence,
                         ChainHash* hash);
   absl::Status Write(const Database& database);
+  void FlushOnlyWithRoom();
   absl::Status Reopen(size_t bytes);
   bool HasRoom(uint64_t bytes) const;
   absl::Status DiskFull() const;

@@ -1,5 +1,6 @@
 #include "storage/rocksdb/watched_file_system.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +19,9 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
+
+// Of a file that grows, at a time: what a kill leaves allocated is missed on a full disk.
+constexpr size_t kPreallocatedBytes = size_t{256} << 10;
 
 // A used-up quota is a full disk, and so is the limit of a file's size (RLIMIT_FSIZE, or the file
 // system's). RocksDB keeps of its errno only the text.
@@ -39,6 +43,10 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
         troubles_(std::move(troubles)),
         wals_(std::move(wals)) {}
 
+  // RocksDB asks for a whole write buffer at a time.
+  void SetPreallocationBlockSize(size_t bytes) override {
+    target()->SetPreallocationBlockSize(std::min(bytes, kPreallocatedBytes));
+  }
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     return Appended(target()->Append(data, options, debug), data.size());
   }

@@ -1,87 +1,135 @@
 #include "support/http/http_server.h"
 
-#include <civetweb.h>
+#include <microhttpd.h>
+#include <unistd.h>
 
-#include <array>
-#include <map>
-#include <thread>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
+#include "support/listen.h"
 
 namespace berth {
 namespace {
 
-constexpr absl::Duration kKnockInterval = absl::Milliseconds(5);
+// More than are kept open, as those that are shut take a moment to close.
+constexpr unsigned kMaxOpenSockets = 2 * kHttpConnections;
+// libmicrohttpd's memory for a connection: the request's header, and the answer's.
+constexpr size_t kConnectionBytes = kHttpHeaderBytes + 1024;
 
-const char* Reason(int code) {
-  switch (code) {
-    case 200:
-      return "OK";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    default:
-      return "Service Unavailable";
-  }
+int SocketOf(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+bool HasBody(MHD_Connection* connection) {
+  const auto header = [&](const char* name) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  };
+  const char* length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
+  return (length != nullptr && std::string(length) != "0") ||
+         header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr;
+}
+
+MHD_Result Queue(MHD_Connection* connection, const HttpAnswer& answer) {
+  // The library copies the text; its interface lacks the const.
+  MHD_Response* response = MHD_create_response_from_buffer(
+      answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type.c_str());
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+  const MHD_Result result =
+      MHD_queue_response(connection, static_cast<unsigned>(answer.code), response);
+  MHD_destroy_response(response);
+  return result;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address) {
-  mg_init_library(0);
-  std::unique_ptr<HttpServer> server(new HttpServer(address.substr(0, address.rfind(':'))));
-  const std::string threads = absl::StrCat(kHttpConnections);
-  const std::string timeout = absl::StrCat(absl::ToInt64Milliseconds(kHttpHeaderTimeout));
-  const std::string header = absl::StrCat(kHttpHeaderBytes);
-  std::array<const char*, 13> options = {"listening_ports",
-                                         address.c_str(),
-                                         "num_threads",
-                                         threads.c_str(),
-                                         "request_timeout_ms",
-                                         timeout.c_str(),
-                                         "max_request_size",
-                                         header.c_str(),
-                                         "enable_directory_listing",
-                                         "no",
-                                         "enable_keep_alive",
-                                         "no",
-                                         nullptr};
-  mg_callbacks callbacks{};
-  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not to stderr
-  server->context_ = mg_start(&callbacks, server.get(), options.data());
-  if (server->context_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen for HTTP on ", address));
+struct HttpServer::Callbacks {
+  // Called when the header of a request is there, and once more when an order's answer is made.
+  static MHD_Result Handle(void* self, MHD_Connection* connection, const char* url,
+                           const char* method, const char* /*version*/, const char* /*data*/,
+                           size_t* /*data_size*/, void** state) {
+    auto* server = static_cast<HttpServer*>(self);
+    const int fd = SocketOf(connection);
+    std::optional<HttpAnswer> answer;
+    if (*state != nullptr) {
+      answer = static_cast<Order*>(*state)->answer;
+    } else {
+      server->connections_.Asked(fd);
+      answer = server->Respond(connection, method, url, state);
+    }
+    if (!answer.has_value()) return MHD_YES;
+    server->connections_.Answered(fd, answer->body.size());
+    return Queue(connection, *answer);
   }
-  mg_server_port port{};
-  if (mg_get_server_ports(server->context_, 1, &port) == 1) server->port_ = port.port;
-  mg_set_request_handler(server->context_, "/", &HttpServer::Handle, server.get());
+
+  static void RequestEnded(void* /*self*/, MHD_Connection* /*connection*/, void** state,
+                           MHD_RequestTerminationCode /*how*/) {
+    delete static_cast<Order*>(std::exchange(*state, nullptr));
+  }
+
+  static void ConnectionChanged(void* self, MHD_Connection* connection, void** /*state*/,
+                                MHD_ConnectionNotificationCode what) {
+    HttpConnections& connections = static_cast<HttpServer*>(self)->connections_;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+      connections.Opened(SocketOf(connection));
+    } else {
+      connections.Closed(SocketOf(connection));
+    }
+  }
+
+  // Null if the system has not the resources. Owns `fd` otherwise.
+  static MHD_Daemon* Listen(HttpServer* server, int fd) {
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr,
+                            nullptr, &Callbacks::Handle, server, MHD_OPTION_LISTEN_SOCKET, fd,  //
+                            MHD_OPTION_CONNECTION_LIMIT, kMaxOpenSockets,                       //
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,               //
+                            MHD_OPTION_NOTIFY_COMPLETED, &Callbacks::RequestEnded, server,
+                            MHD_OPTION_NOTIFY_CONNECTION, &Callbacks::ConnectionChanged, server,
+                            MHD_OPTION_END);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address) {
+  const auto failed = [&](absl::string_view why) {
+    return absl::UnavailableError(absl::StrCat("cannot listen for HTTP on ", address, ": ", why));
+  };
+  const absl::StatusOr<Listeners> listeners = ListenOn(address);
+  if (!listeners.ok()) return failed(listeners.status().message());
+  std::unique_ptr<HttpServer> server(new HttpServer);
+  server->port_ = listeners->port;
+  for (const int fd : listeners->fds) {
+    MHD_Daemon* daemon = Callbacks::Listen(server.get(), fd);
+    if (daemon != nullptr) {
+      server->daemons_.push_back(daemon);
+    } else {
+      close(fd);
+    }
+  }
+  if (server->daemons_.size() < listeners->fds.size()) return failed("no resources");
+  for (int i = 0; i < kHttpCostly; ++i) {
+    server->makers_.emplace_back([server = server.get()] { server->MakeOrders(); });
+  }
   return server;
 }
 
-// civetweb looks for its end only when its listening thread wakes, up to two seconds later: so
-// connections are made to it until it has ended.
+// No connection is suspended once the makers have ended, as libmicrohttpd requires.
 HttpServer::~HttpServer() {
-  if (context_ == nullptr) return;
-  absl::Notification stopped;
-  std::thread stop([&] {
-    mg_stop(context_);
-    stopped.Notify();
-  });
-  while (!stopped.WaitForNotificationWithTimeout(kKnockInterval)) Knock();
-  stop.join();
+  {
+    absl::MutexLock lock(&orders_mutex_);
+    stopping_ = true;
+  }
+  for (std::thread& maker : makers_) maker.join();
+  for (MHD_Daemon* daemon : daemons_) MHD_stop_daemon(daemon);
 }
 
-void HttpServer::Knock() const {
-  std::array<char, 256> error;
-  mg_connection* connection =
-      mg_connect_client(host_.c_str(), port_, /*use_ssl=*/0, error.data(), error.size());
-  if (connection != nullptr) mg_close_connection(connection);
+std::optional<HttpAnswer> HttpServer::Respond(MHD_Connection* connection, const std::string& method,
+                                              const std::string& path, void** state) {
+  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) return {{405, "only GET\n"}};
+  if (HasBody(connection)) return {{400, "no body is taken\n"}};
+  if (CostOf(path) == Cost::kLow) return Make(path);
+  if (PlaceOrder(connection, path, state)) return std::nullopt;
+  return {{503, "busy with other requests for this; try again\n"}};
 }
 
 void HttpServer::SetHandler(const std::string& path, HttpHandler handler, Cost cost) {
@@ -93,38 +141,55 @@ void HttpServer::SetHandler(const std::string& path, HttpHandler handler, Cost c
   }
 }
 
-HttpAnswer HttpServer::Answer(const std::string& method, const std::string& path) {
-  if (method != "GET" && method != "HEAD") return {405, "only GET\n"};
+HttpServer::Cost HttpServer::CostOf(const std::string& path) const {
   absl::ReaderMutexLock lock(&mutex_);
   const auto found = handlers_.find(path);
-  if (found == handlers_.end()) return {404, NothingHere()};
-  const Entry& entry = found->second;
-  if (entry.cost == Cost::kLow) return entry.handler();
-  const bool free = costly_.fetch_add(1) < kHttpCostly;
-  const absl::Cleanup done = [this] { costly_.fetch_sub(1); };
-  if (!free) return {503, "busy with other requests for this; try again\n"};
-  return entry.handler();
+  return found == handlers_.end() ? Cost::kLow : found->second.cost;
 }
 
-std::string HttpServer::NothingHere() const {
-  return absl::StrCat("nothing here; try ",
-                      absl::StrJoin(handlers_, ", ",
-                                    [](std::string* out, const auto& handler) {
-                                      absl::StrAppend(out, handler.first);
-                                    }),
-                      "\n");
+HttpAnswer HttpServer::Make(const std::string& path) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = handlers_.find(path);
+  if (found != handlers_.end()) return found->second.handler();
+  const std::string paths = absl::StrJoin(
+      handlers_, ", ",
+      [](std::string* out, const auto& handler) { absl::StrAppend(out, handler.first); });
+  return {404, absl::StrCat("nothing here; try ", paths, "\n")};
 }
 
-int HttpServer::Handle(mg_connection* connection, void* server) {
-  const mg_request_info* request = mg_get_request_info(connection);
-  const std::string method = request->request_method;
-  const HttpAnswer answer = static_cast<HttpServer*>(server)->Answer(method, request->local_uri);
-  mg_printf(
-      connection,
-      "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-      answer.code, Reason(answer.code), answer.content_type.c_str(), answer.body.size());
-  if (method == "GET") mg_write(connection, answer.body.data(), answer.body.size());
-  return answer.code;
+// The connection is suspended first: whoever makes the answer resumes it.
+bool HttpServer::PlaceOrder(MHD_Connection* connection, const std::string& path, void** state) {
+  absl::MutexLock lock(&orders_mutex_);
+  if (stopping_ || in_the_making_ == kHttpCostly) return false;
+  ++in_the_making_;
+  MHD_suspend_connection(connection);
+  auto* order = new Order{.connection = connection, .path = path, .answer = {}};
+  *state = order;  // until RequestEnded
+  orders_.push_back(order);
+  return true;
+}
+
+bool HttpServer::HasWork() const { return stopping_ || !orders_.empty(); }
+
+void HttpServer::MakeOrders() {
+  while (Order* order = AwaitOrder()) {
+    order->answer = Make(order->path);
+    {
+      absl::MutexLock lock(&orders_mutex_);
+      --in_the_making_;
+    }
+    MHD_resume_connection(order->connection);  // last: it may end and delete the order at once
+  }
+}
+
+// Null: there will be no more.
+HttpServer::Order* HttpServer::AwaitOrder() {
+  absl::MutexLock lock(&orders_mutex_);
+  orders_mutex_.Await(absl::Condition(this, &HttpServer::HasWork));
+  if (orders_.empty()) return nullptr;
+  Order* order = orders_.front();
+  orders_.pop_front();
+  return order;
 }
 
 }  // namespace berth

@@ -1,26 +1,28 @@
-// HttpServer: texts to be had by GET, such as /metrics and /healthz, on civetweb.
+// HttpServer: texts to be had by GET, such as /metrics and /healthz, on GNU libmicrohttpd.
 //
-// Clients may be slow, and need not speak at all: there are far more threads than anybody opens
-// connections in earnest, a request must be there within kHttpHeaderTimeout, and answers that are
-// costly (Cost::kHigh) take only kHttpCostly threads at once. So a scrape never makes a health page
-// wait, and idle connections neither.
+// No client makes another one wait, however slow and however many they are. One thread serves all
+// connections and waits for none of them; http_connections.h bounds each connection's time. No body
+// is read. Costly answers (Cost::kHigh) are made by kHttpCostly threads of their own, so a scrape
+// does not delay a health page either.
 #ifndef BERTH_SUPPORT_HTTP_HTTP_SERVER_H_
 #define BERTH_SUPPORT_HTTP_HTTP_SERVER_H_
 
-#include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "support/http/http_connections.h"
 
-struct mg_connection;
-struct mg_context;
+struct MHD_Connection;
+struct MHD_Daemon;
 
 namespace berth {
 
@@ -33,43 +35,63 @@ struct HttpAnswer {
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 using HttpHandler = std::function<HttpAnswer()>;
 
-inline constexpr int kHttpConnections = 256;  // served at once; more wait, up to the time-out
-inline constexpr absl::Duration kHttpHeaderTimeout = absl::Seconds(2);  // of a request, and a write
-inline constexpr int kHttpHeaderBytes = 4096;                           // of a request
-inline constexpr int kHttpCostly = 2;  // costly answers in the making; more get 503
+inline constexpr size_t kHttpHeaderBytes = 4096;  // of a request
+inline constexpr int kHttpCostly = 2;  // costly answers in the making; further requests get 503
 
 class HttpServer {
  public:
   enum class Cost { kLow, kHigh };
   // "address:port"; port 0 takes a free one. UNAVAILABLE if it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address);
-  // Waits for requests in progress.
+  // Waits for answers in the making, and closes all connections.
   ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
 
   // Sets who answers GET `path`, or takes the answer away (404). Thread-safe; afterwards the old
-  // handler is not running.
+  // handler is not running. A handler of Cost::kLow runs on the thread that serves all connections.
   void SetHandler(const std::string& path, HttpHandler handler, Cost cost = Cost::kLow)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   int port() const { return port_; }
 
  private:
-  explicit HttpServer(std::string host) : host_(std::move(host)) {}
-  HttpAnswer Answer(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::string NothingHere() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  static int Handle(mg_connection* connection, void* server);
-  void Knock() const;
-
   struct Entry {
     HttpHandler handler;
     Cost cost = Cost::kLow;
   };
+  // A request whose answer is made by another thread. Its connection is suspended until it is made.
+  struct Order {
+    MHD_Connection* connection = nullptr;
+    std::string path;
+    HttpAnswer answer;
+  };
+  struct Callbacks;  // libmicrohttpd's
 
-  absl::Mutex mutex_;  // read-held while a handler runs
+  HttpServer() = default;
+
+  // nullopt: an order for it was placed.
+  std::optional<HttpAnswer> Respond(MHD_Connection* connection, const std::string& method,
+                                    const std::string& path, void** state);
+  bool PlaceOrder(MHD_Connection* connection, const std::string& path, void** state)
+      ABSL_LOCKS_EXCLUDED(orders_mutex_);
+  void MakeOrders() ABSL_LOCKS_EXCLUDED(orders_mutex_);
+  Order* AwaitOrder() ABSL_LOCKS_EXCLUDED(orders_mutex_);
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(orders_mutex_);
+  Cost CostOf(const std::string& path) const ABSL_LOCKS_EXCLUDED(mutex_);
+  HttpAnswer Make(const std::string& path) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;  // read-held while a handler runs
   std::map<std::string, Entry> handlers_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<int> costly_{0};  // in the making
-  const std::string host_;
-  mg_context* context_ = nullptr;
+
+  absl::Mutex orders_mutex_;
+  std::deque<Order*> orders_ ABSL_GUARDED_BY(orders_mutex_);
+  int in_the_making_ ABSL_GUARDED_BY(orders_mutex_) = 0;  // and those in orders_
+  bool stopping_ ABSL_GUARDED_BY(orders_mutex_) = false;
+
+  HttpConnections connections_;
+  std::vector<MHD_Daemon*> daemons_;  // one for each address that it listens on
+  std::vector<std::thread> makers_;
   int port_ = 0;
 };
 

@@ -210,10 +210,10 @@ TEST_CASE("power cuts after a process died between a write and its sync") {
 TEST_CASE("power cuts while tables are written") {
   const TempDirectory directory = Scratch();
   Life life(directory / "a");
-  const auto padding = size_t{3} << 20;  // a few of them are more than a write buffer
+  const auto padding = size_t{3} << 20;  // twenty of them are more than the write buffers
   {
     auto store = OpenStore(directory / "a", life.disk);
-    while (life.acknowledged() < 16) life.Turn(*store, padding);
+    while (life.acknowledged() < 26) life.Turn(*store, padding);
   }
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 2, &tried);

@@ -50,7 +50,24 @@ class ConfigErrors(unittest.TestCase):
                      "must be an absolute path")
         self.refused("berthd", "--config", "backupDirectory: backups\n", "config.yaml:1:", "must be an absolute path")
         self.refused("berth-agent", "--config", "stateDirectory: var/agent\n", "config.yaml:1:", "must be an absolute path")
+        for key in ("log: {file: berthd.log}", "tls: {certificate: a.pem, key: /k, ca: /c}"):
+            self.refused("berthd", "--config", key + "\n", "config.yaml:1:", "must be an absolute path")
+        for key in ("log: {file: agent.log}", "tls: {certificate: /c, key: a.key, ca: /c}", "discovery: {topologyFile: t.xml}"):
+            self.refused("berth-agent", "--config", key + "\n", "config.yaml:1:", "must be an absolute path")
         self.assertFalse((self.home / "var").exists())
+
+    def test_addresses_that_no_server_has(self):
+        for address in ("http://berthd:7070", '"a b:7070"', "::1:7070"):
+            with self.subTest(address):
+                self.refused("berth-agent", "--config", f"server: {address}\n", "config.yaml:1:", "must be HOST:PORT")
+
+    def test_a_log_file_that_cannot_be_written(self):
+        """The service manager must not start them again and again."""
+        tasks = "" if os.getuid() != 0 else "taskUser: nobody\n"
+        self.refused("berthd", "--config", f"httpListen: \"off\"\ndataDirectory: {self.home}/data\nlog: {{file: /proc/none/berthd.log}}\n",
+                     "log.file", "/proc/none/berthd.log")
+        self.refused("berth-agent", "--config", f"{tasks}stateDirectory: {self.home}/agent\nlog: {{file: /proc/none/agent.log}}\n",
+                     "config.yaml:", "log.file", "/proc/none/agent.log")
 
     def test_other_values_name_their_place(self):
         self.refused("berthd", "--config", "lease: 3s\nheartbeatInterval: 2s\n", "config.yaml:2:", "a third of lease")

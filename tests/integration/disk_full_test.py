@@ -45,11 +45,11 @@ class DiskFull(unittest.TestCase):
             self.assertIn(error.code(), (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED))
             return False if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
-    def fill_disk(self):
+    def fill_disk(self, left_mib=2):
         """All but a little of what is free goes to a file of ours; jobs take the rest."""
         stat = os.statvfs(self.disk)
         with open(self.disk / "ballast", "wb") as ballast:
-            ballast.write(b"\0" * max(0, stat.f_bavail * stat.f_frsize - (2 << 20)))
+            ballast.write(b"\0" * max(0, stat.f_bavail * stat.f_frsize - (left_mib << 20)))
 
     def test_pause_and_go_on(self):
         cluster = self.cluster
@@ -113,6 +113,35 @@ class DiskFull(unittest.TestCase):
         cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="new", jobs=[make_job("new", "q", ["true"])]), timeout=10)
         cluster.wait_job("new", "SUCCEEDED")
         self.assertTrue(alive(pid))
+
+    def test_killed_when_jobs_have_filled_the_disk(self):
+        """It starts all the same, with every job that was acknowledged."""
+        cluster = self.cluster
+        cluster.server.start()
+        cluster.create_queue("q")
+        self.fill_disk(left_mib=40)
+        acknowledged, refused = [], False
+        while not refused:
+            names = [f"many-{len(acknowledged) + i}" for i in range(20)]
+            jobs = [make_job(name, "q", ["true"], suspended=True, annotations={"padding": os.urandom(30000).hex()}) for name in names]
+            try:
+                cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=names[0], jobs=jobs), timeout=20)
+                acknowledged += names
+            except grpc.RpcError as error:
+                self.assertIn(error.code(), (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED))
+                refused = True
+        self.assertGreater(len(acknowledged), 500)
+        cluster.server.kill()
+        self.fill_up("rest")
+        cluster.server.start(wait=False)
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 503 and "disk full" in cluster.server.get("/readyz")[1], 60,
+                   "it runs, and says that the disk is full")
+        self.assertGreater(cluster.server.metric("berth_store_reserve_bytes"), 0)
+        self.assertEqual(set(acknowledged) - {job.name for job in cluster.api.all_jobs()}, set())
+        cluster.add_agent("n1")
+        cluster.wait_nodes(1)
+        subprocess.run(["mount", "-o", "remount,size=256m", str(self.disk)], check=True)
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 200, 30, "the pause ends")
 
     def fill_up(self, name):
         with open(self.disk / name, "wb", buffering=0) as ballast:

@@ -2,6 +2,7 @@
 """What comes in by the doors, with real programs: idle HTTP clients, cancels by force, limits of graces, lists by filter,
 walltimes that change, and text that is not what it seems."""
 import socket
+import threading
 import time
 import unittest
 
@@ -39,6 +40,37 @@ class Doors(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 1, path)
         for connection in idle:
             connection.close()
+
+    def test_slow_clients_do_not_block_health_and_metrics(self):
+        """More than there are connections, 300 of them with bodies that trickle for ever; the others take no answer."""
+        self.start(agents=())
+        host, port = self.cluster.server.http.split(":")
+        slow, done = [], threading.Event()
+        for i in range(400):
+            slow.append(socket.socket())
+            slow[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow[-1].connect((host, int(port)))
+            slow[-1].sendall([b"POST / HTTP/1.1\r\nContent-Length: 2147483647\r\n\r\n", b"GET /metrics HTTP/1.1\r\n\r\n"][i % 4 == 3])
+
+        def trickle():
+            while not done.wait(0.5):
+                for connection in slow:
+                    try:
+                        connection.send(b"x")
+                    except OSError:
+                        pass  # it was closed
+        trickler = threading.Thread(target=trickle)
+        trickler.start()
+        try:
+            for _ in range(5):
+                for path in ("/readyz", "/metrics", "/healthz"):
+                    self.assertEqual(self.cluster.server.get(path)[0], 200)
+                time.sleep(0.5)
+        finally:
+            done.set()
+            trickler.join()
+            for connection in slow:
+                connection.close()
 
     def test_a_cancel_says_what_runs_and_force_ends_it(self):
         self.start(config={"limits": {"killGrace": "20m"}})

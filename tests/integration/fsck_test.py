@@ -6,8 +6,12 @@ import shutil
 import subprocess
 import unittest
 
+import grpc
+
 from berth_api import job_pb2, make_job
-from berth_harness import BIN, Cluster
+from berth_harness import BIN, Cluster, wait_until
+
+JOBS = 1500  # with their annotations more than is kept in memory: the first are in a table
 
 
 class Fsck(unittest.TestCase):
@@ -17,9 +21,10 @@ class Fsck(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
         cls.cluster.server.start()
         cls.cluster.create_queue("q")
-        for call in range(20):
-            jobs = [make_job(f"j-{call}-{i}", "q", ["true"], annotations={"note": os.urandom(10000).hex()}) for i in range(50)]
-            cls.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"r{call}", jobs=jobs), timeout=10)
+        for first in range(0, JOBS, 50):
+            jobs = [make_job(f"j-{i}", "q", ["true"], annotations={"note": os.urandom(30000).hex()}) for i in range(first, first + 50)]
+            cls.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"r{first}", jobs=jobs), timeout=10)
+        wait_until(lambda: any(table.stat().st_size > 1 << 20 for table in cls.cluster.server.data.glob("*.sst")), 60, "a table is written")
         cls.cluster.server.stop()
         cls.store = cls.cluster.home / "store-at-rest"
         shutil.copytree(cls.cluster.server.data, cls.store)
@@ -35,7 +40,7 @@ class Fsck(unittest.TestCase):
     def test_a_good_store_passes(self):
         result = self.fsck(self.cluster.server.data)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("1000", result.stdout.replace(",", ""))
+        self.assertIn(str(JOBS), result.stdout.replace(",", ""))
         print(result.stdout.strip())
 
     def test_a_missing_directory_is_an_error_and_not_made(self):
@@ -65,6 +70,49 @@ class Fsck(unittest.TestCase):
         content[len(content) // 3] ^= 0x40
         damaged.write_bytes(content)
         print(self.refused(store, damaged))
+
+    def test_damage_that_a_running_server_meets_is_told(self):
+        with Cluster(data=self.copy("met-later")) as cluster:
+            cluster.server.start()
+            self.assertEqual(cluster.server.metric("berth_store_read_errors_total"), 0)
+            self.assertEqual(cluster.server.get("/readyz"), (200, "ready\n"))
+            table = self.largest(cluster.server.data, ".sst")
+            with open(table, "r+b") as damaged:
+                for at in range(table.stat().st_size // 3, table.stat().st_size // 2, 1024):
+                    damaged.seek(at)
+                    damaged.write(b"\x00damage\xff")
+
+            def damaged_job():
+                for i in range(JOBS):
+                    try:
+                        cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name=f"j-{i}"), timeout=10)
+                    except grpc.RpcError as error:
+                        return error.code()
+            self.assertEqual(damaged_job(), grpc.StatusCode.DATA_LOSS)
+            self.assertIn("the store is damaged: a read failed", cluster.server.output())
+            self.assertEqual(cluster.server.metric("berth_store_read_errors_total"), 1)
+            status, told = cluster.server.get("/readyz")
+            self.assertEqual(status, 200)  # a start would refuse the store
+            self.assertIn("ready, but the store is damaged, 1 read has failed: ", told)
+            self.assertIn(table.name, told)
+            self.assertIn("the store is damaged, 1 read has failed", cluster.berth("cluster", "info"))
+
+    def test_a_store_on_a_read_only_file_system_is_checked(self):
+        if os.getuid() != 0:
+            self.skipTest("needs root to mount a file system read-only")
+        place = self.cluster.home / "read-only"
+        place.mkdir()
+        for options in (["--bind", str(self.store), str(place)], ["-o", "remount,bind,ro", str(place)]):
+            mounted = subprocess.run(["mount", *options], capture_output=True, text=True)
+            if mounted.returncode != 0:
+                self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+            if options[0] == "--bind":
+                self.addCleanup(subprocess.run, ["umount", str(place)], check=False)
+        with self.assertRaises(OSError):
+            (place / "new").touch()
+        result = self.fsck(place)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn(str(JOBS), result.stdout.replace(",", ""))
 
     def test_a_lost_table_is_found(self):
         store = self.copy("lost")

@@ -440,6 +440,7 @@ TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no 
   order.job = launch;
   dispatcher.Send({order});
   CHECK(dispatcher.counters().unreadable == 1);
+  CHECK(world.store.read_errors() == 1);
   world.committer.hold = true;  // the store has gone ahead of this loop
   world.Run();
   CHECK(world.job(job).status.state == JobState::kCancelled);

@@ -39,10 +39,15 @@ int Connect(int port) {
   return fd;
 }
 
-Got Get(int port, const std::string& path, const std::string& method = "GET") {
+void Send(int fd, const std::string& text) {
+  REQUIRE(send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
+}
+
+Got Ask(int port, const std::string& request) {
   const int fd = Connect(port);
-  const std::string request = absl::StrCat(method, " ", path, " HTTP/1.0\r\n\r\n");
-  REQUIRE(write(fd, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
+  const timeval patience = {.tv_sec = 30, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  Send(fd, request);
   std::string text;
   char buffer[4096];
   for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) {
@@ -54,6 +59,10 @@ Got Get(int port, const std::string& path, const std::string& method = "GET") {
   got.code = std::stoi(text.substr(9, 3));
   got.body = text.substr(text.find("\r\n\r\n") + 4);
   return got;
+}
+
+Got Get(int port, const std::string& path, const std::string& method = "GET") {
+  return Ask(port, absl::StrCat(method, " ", path, " HTTP/1.0\r\n\r\n"));
 }
 
 double Sample(const std::string& metrics, const std::string& name) {
@@ -103,6 +112,13 @@ TEST_CASE("http: paths, methods, handlers that come and go") {
   CHECK(Get(port, "/hello?x=1").code == 200);
   CHECK(Get(port, "/hello", "HEAD").body.empty());
   CHECK(Get(port, "/hello", "POST").code == 405);
+  CHECK(Get(port, "/hello", "gibberish").code == 405);
+  CHECK(Get(port, "hello").code == 404);
+  CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\ncontent-length: 3\r\n\r\nabc").code == 400);
+  CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").code == 400);
+  CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").code == 200);
+  const std::string start = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ";
+  CHECK(Ask(port, start + std::string(2 * kHttpHeaderBytes, 'x')).code == 431);
   (*server)->SetHandler("/hello", nullptr);
   CHECK(Get(port, "/hello").code == 404);
   CHECK(absl::IsUnavailable(HttpServer::Start(absl::StrCat("127.0.0.1:", port)).status()));
@@ -127,8 +143,8 @@ TEST_CASE("http: clients that say nothing, too little or too slowly make nobody 
     // A third of each: nothing at all, half a header, a body that does not come.
     const std::string text = i % 3 == 0 ? ""
                              : i % 3 == 1
-                                 ? "GET /readyz HTTP/1.1\r\nX-Slow: "
-                                 : "POST /readyz HTTP/1.1\r\nContent-Length: 1000\r\n\r\nx";
+                                 ? "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: "
+                                 : "POST /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx";
     REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }
   CHECK(TimeOf([&] { CHECK(Get(port, "/readyz").code == 200); }) < absl::Seconds(1));
@@ -148,9 +164,42 @@ TEST_CASE("http: clients that say nothing, too little or too slowly make nobody 
   const absl::Duration begin = SystemClock().Steady();
   const char byte = 'G';
   while (send(slow, &byte, 1, MSG_NOSIGNAL) == 1) absl::SleepFor(absl::Milliseconds(100));
-  CHECK(SystemClock().Steady() - begin < 5 * kHttpHeaderTimeout);
+  CHECK(SystemClock().Steady() - begin < 5 * kHttpRequestTime);
   close(slow);
   for (const int fd : idle) close(fd);
+}
+
+// More of them than there are connections, and none ever ends.
+TEST_CASE("http: clients that trickle a body or never take an answer make nobody wait") {
+  constexpr int kClients = 300;
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
+  REQUIRE(server.ok());
+  const int port = (*server)->port();
+  (*server)->SetHandler("/readyz", [] { return HttpAnswer{200, "ok\n"}; });
+  (*server)->SetHandler("/metrics", [] {
+    return HttpAnswer{200, std::string(size_t{8} << 20, 'm')};
+  });
+  const std::string request =
+      GENERATE("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
+               "GET /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
+               "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+  std::vector<int> clients;
+  for (int i = 0; i < kClients; ++i) Send(clients.emplace_back(Connect(port)), request);
+  std::atomic<bool> done{false};
+  std::thread trickle([&] {
+    while (!done) {
+      for (const int fd : clients) send(fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    CHECK(Get(port, "/readyz").code == 200);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  CHECK(Get(port, "/metrics").body.size() == size_t{8} << 20);
+  done = true;
+  trickle.join();
+  for (const int fd : clients) close(fd);
 }
 
 TEST_CASE("app: health, readiness and metrics of a running server") {

@@ -56,6 +56,10 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"dataDirectory: var/data",
        "data_directory: must be an absolute path, as in /var/lib/var/data, is var/data"},
       {"backupDirectory: backups", "backup_directory: must be an absolute path"},
+      {"log: {file: berthd.log}", "log.file: must be an absolute path"},
+      {"tls: {certificate: c, key: /k, ca: /a}", "tls.certificate: must be an absolute path"},
+      {"tls: {certificate: /c, key: k, ca: /a}", "tls.key: must be an absolute path"},
+      {"tls: {certificate: /c, key: /k, ca: a}", "tls.ca: must be an absolute path"},
       {"stopLease: 2h\nlongestLease: 1h", "stop_lease"},
       {"longestLease: 5s", "longest_lease"},
       {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
@@ -94,7 +98,7 @@ TEST_CASE("config: all violations at once") {
 }
 
 TEST_CASE("config: tls lets it listen elsewhere, a missing file is named") {
-  CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: c, key: k, ca: a}").ok());
+  CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: /c, key: /k, ca: /a}").ok());
   // Not there is as wrong as wrong: berthd exits with 2, and is not started again.
   CHECK(absl::IsInvalidArgument(ReadConfig("/no/such/berthd.yaml").status()));
   const auto credentials = MakeServerCredentials({"/no/cert.pem", "/no/key.pem", "/no/ca.pem"});

@@ -27,6 +27,7 @@ class BorrowedStore final : public Store {
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override {
     return store_.Read(kind, key);
   }
+  absl::Status NoteRead(absl::Status status) const override { return store_.NoteRead(status); }
   absl::StatusOr<std::vector<LogEntry>> ReadLog(uint64_t after, size_t limit) const override {
     return store_.ReadLog(after, limit);
   }

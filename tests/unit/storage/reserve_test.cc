@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "storage/keys.h"
 #include "storage/rocksdb/offline_store.h"
 #include "storage/rocksdb/rocksdb_store.h"
@@ -25,16 +28,18 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenAt(const std::string& director
   return RocksDbStore::Open(options);
 }
 
+absl::Status AppendSpec(Store& store, const std::string& spec) {
+  const uint64_t sequence = store.LastSequence() + 1;
+  const Batch batch = {.sequence = sequence,
+                       .records = {{RecordKind::kJobSpec, JobKey(JobId{sequence}), spec}},
+                       .log = absl::StrCat("turn ", sequence)};
+  return store.Append({&batch});
+}
+
+absl::Status AppendSmall(Store& store) { return AppendSpec(store, std::string(3000, 'x')); }
+
 void AppendUpTo(Store& store, uint64_t last) {
-  constexpr size_t kBytes = 3000;
-  while (store.LastSequence() < last) {
-    const uint64_t sequence = store.LastSequence() + 1;
-    const Batch batch = {
-        .sequence = sequence,
-        .records = {{RecordKind::kJobSpec, JobKey(JobId{sequence}), std::string(kBytes, 'x')}},
-        .log = absl::StrCat("turn ", sequence)};
-    REQUIRE(store.Append({&batch}).ok());
-  }
+  while (store.LastSequence() < last) REQUIRE(AppendSmall(store).ok());
 }
 
 // Mounted on `directory`/small; null where that needs root.
@@ -87,6 +92,71 @@ TEST_CASE("reserve: a store opens on a full disk by giving some of it up") {
   CHECK(reserve.bytes() == SpaceReserve::kBytes);
   CHECK(reserve.LowSpace().empty());
   CHECK(store->LastSequence() == 30);
+}
+
+// Job specs that compress to nothing less, up to batch `last` or the first that is refused.
+absl::Status AppendNoise(Store& store, uint64_t last) {
+  constexpr size_t kBytes = size_t{256} << 10;
+  std::mt19937_64 random(1);
+  std::string noise(kBytes, '\0');
+  while (store.LastSequence() < last) {
+    for (char& byte : noise) byte = static_cast<char>(random());
+    if (absl::Status status = AppendSpec(store, noise); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+uint64_t TableBytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".sst") bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+// What was not yet in tables is then far more than the reserve.
+TEST_CASE("reserve: a store that ended under load on a full disk opens") {
+  TempDirectory directory;
+  const SmallDisk disk(directory, "size=320m");
+  if (!disk.mounted) return;
+  const std::string place = disk.path + "/store";
+  const uint64_t mebibytes =
+      GENERATE(20, 50);  // with the reserve less than is kept in memory, and more
+  RocksDbOptions options;
+  options.directory = place;
+  options.health = std::make_shared<StoreHealth>(place);
+  SpaceReserve& reserve = options.health->reserve();
+  uint64_t last = 0;
+  {
+    auto store = RocksDbStore::Open(options).value();
+    REQUIRE(AppendNoise(*store, 4 * mebibytes).ok());
+    disk.Fill();
+    while (reserve.bytes() > SpaceReserve::kKeptForStartsBytes) {
+      if (absl::Status full = AppendNoise(*store, 10'000); !absl::IsResourceExhausted(full)) {
+        FAIL(full);
+      }
+    }
+    last = store->LastSequence();
+  }
+  disk.Fill();
+  for (int start = 0; start < 3; ++start) {
+    auto store = RocksDbStore::Open(options);
+    INFO(store.status());
+    REQUIRE(store.ok());
+    CHECK((*store)->LastSequence() == last);
+    CHECK(reserve.bytes() > 0);
+  }
+  auto store = RocksDbStore::Open(options).value();
+  while (store->LastSequence() < last + 100) {  // registrations and reports go on
+    REQUIRE(AppendSmall(*store).ok());
+    absl::SleepFor(absl::Milliseconds(10));  // so long that a table could fail beside them
+  }
+  fs::remove(disk.path + "/ballast");
+  for (int tries = 0; mebibytes == 50 && TableBytes(place) < mebibytes << 20; ++tries) {
+    REQUIRE(tries < 3000);
+    REQUIRE(AppendSmall(*store).ok());
+    absl::SleepFor(absl::Milliseconds(10));
+  }
 }
 
 TEST_CASE("reserve: what starts need is not given up while running, and a small disk has none") {
