@@ -50,7 +50,7 @@ class Doors(unittest.TestCase):
             slow.append(socket.socket())
             slow[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow[-1].connect((host, int(port)))
-            slow[-1].sendall([b"POST / HTTP/1.1\r\nContent-Length: 2147483647\r\n\r\n", b"GET /metrics HTTP/1.1\r\n\r\n"][i % 4 == 3])
+            slow[-1].sendall([b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n", b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"][i % 4 == 3])
 
         def trickle():
             while not done.wait(0.5):
