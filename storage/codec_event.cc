@@ -52,6 +52,7 @@ struct Setter {
   }
   void operator()(const NodeSilenced& event) const {
     out->mutable_node_silenced()->set_id(event.id.value);
+    out->mutable_node_silenced()->set_ends_forced(event.ends_forced);
   }
   void operator()(const NodeFenced& event) const {
     out->mutable_node_fenced()->set_id(event.id.value);
@@ -267,7 +268,8 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kNodeRegistered:
       return GetNodeRegistered(m.node_registered(), reader);
     case pb::LogEvent::kNodeSilenced:
-      return NodeSilenced{.id = NodeId{m.node_silenced().id()}};
+      return NodeSilenced{.id = NodeId{m.node_silenced().id()},
+                          .ends_forced = m.node_silenced().ends_forced()};
     case pb::LogEvent::kNodeFenced:
       return NodeFenced{.id = NodeId{m.node_fenced().id()}};
     case pb::LogEvent::kNodeSteered:
