@@ -257,18 +257,67 @@ TEST_CASE("what a node refuses while it backs off is of the same incident") {
   CHECK_FALSE(cluster.node("n1").status.cordoned);
 }
 
-TEST_CASE("a node that prepares a task is trusted again") {
+TEST_CASE("a node is trusted again once a task runs there, not when it has prepared one") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
   cluster.Settle();
   Refuse(cluster, job, 0, false, "cannot fork");
   cluster.Settle();
-  CHECK(cluster.node("n1").status.refusal == "cannot fork");
   cluster.Advance(kSecond);
-  cluster.PrepareAll(job);
+  const bool starts_at_once = GENERATE(false, true);  // a task alone reports no PREPARED
+  if (!starts_at_once) cluster.PrepareAll(job);
+  CHECK(cluster.node("n1").status.refusals == 1);
+  CHECK(cluster.node("n1").status.refusal == "cannot fork");
+  cluster.Report(job, 0, ReportState::kRunning);
   CHECK(cluster.node("n1").status.refusals == 0);
+  CHECK(cluster.node("n1").status.refused_jobs == 0);
   CHECK(cluster.node("n1").status.refusal.empty());
+}
+
+// A gang of one member on n1 and one on n2, of which n1 refuses its member at Start: prolog,
+// control group and namespaces come after PREPARED.
+void RefuseAtStart(TestCluster& cluster, JobId gang) {
+  cluster.Settle();
+  REQUIRE(cluster.Where(gang) == "n1 n2");
+  cluster.PrepareAll(gang);
+  REQUIRE(cluster.Tasks(gang) == "SS");
+  cluster.Report(gang, 1, ReportState::kRunning);
+  Refuse(cluster, gang, 0, false, "prolog exited with 3");
+  cluster.Settle();
+  cluster.GoneAll(gang);
+}
+
+TEST_CASE("the back-off of a node that refuses members of gangs at Start doubles, too") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2);
+  const JobId gang = cluster.Submit("j", Gang(2));
+  const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
+  for (const Duration wait : waits) {
+    RefuseAtStart(cluster, gang);
+    CHECK(cluster.node("n1").status.backoff_until == cluster.now() + wait);
+    CHECK(cluster.node("n2").status.refusals == 0);
+    cluster.Advance(absl::Minutes(1));
+  }
+  CHECK(cluster.status(gang).refusals.starts == 4);
+  CHECK_FALSE(cluster.node("n1").status.cordoned);
+}
+
+TEST_CASE("five gangs that a node refuses at Start cordon it") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2);
+  for (int number = 1; number <= 5; ++number) {
+    CHECK_FALSE(cluster.node("n1").status.cordoned);
+    const JobId gang = cluster.Submit(absl::StrCat("j", number), Gang(2));
+    RefuseAtStart(cluster, gang);
+    cluster.Must(JobCancelled{.id = gang, .reason = "enough"});
+    cluster.Settle();
+    cluster.Advance(absl::Hours(1));
+  }
+  CHECK(cluster.node("n1").status.cordoned);
+  CHECK(cluster.node("n1").status.reason ==
+        "starts refused: 5 jobs in a row, the last: prolog exited with 3");
+  CHECK_FALSE(cluster.node("n2").status.cordoned);
 }
 
 TEST_CASE(

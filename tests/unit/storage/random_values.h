@@ -406,6 +406,7 @@ class RandomValues {
                             Any(ExitCause::kGone),
                             static_cast<uint16_t>(Uint32()),
                             Text(),
+                            Coin(),
                             Coin()};
       case 16:
         return TasksBound{job, Coin(), Placements()};
