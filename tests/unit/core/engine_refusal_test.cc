@@ -320,6 +320,71 @@ TEST_CASE("five gangs that a node refuses at Start cordon it") {
   CHECK_FALSE(cluster.node("n2").status.cordoned);
 }
 
+TEST_CASE("a gang whose members a node refuses one after the other is charged once") {
+  TestCluster cluster;
+  cluster.AddNode("n1");
+  const JobId gang =
+      cluster.Submit("j", {.groups = {{.name = "worker", .replicas = 20, .cpu = 1}}});
+  cluster.Settle();
+  cluster.PrepareAll(gang);
+  for (uint32_t task = 0; task < 20; ++task) {
+    Refuse(cluster, gang, task, false, "prolog exited with 3");
+    cluster.Settle();
+  }
+  CHECK(cluster.StateOf(gang) == "Pending");
+  CHECK(cluster.status(gang).refusals.starts == 1);
+  CHECK(cluster.node("n1").status.refusals == 1);
+}
+
+// A job of which one member runs, and twenty that its node had lost are bound again.
+struct Restarted : Running {
+  static testing::JobShape Shape(int min_available) {
+    return {
+        .groups = {{.name = "worker", .replicas = 21, .min_available = min_available, .cpu = 1}},
+        .policies = {testing::On(PolicyEvent::kNodeLost, PolicyAction::kRestartTask)}};
+  }
+  explicit Restarted(int min_available) : Running(Shape(min_available), 1) {
+    for (uint32_t task = 1; task <= 20; ++task) {
+      cluster.Report(job, task, ReportState::kExited, 0, ExitCause::kGone);
+    }
+    cluster.Settle();
+    REQUIRE(State() == "Running");
+    REQUIRE(Tasks() == "R" + std::string(20, 'B'));
+    cluster.AddNode("n2");
+  }
+  const Refusals& RefuseOneByOne(bool own_fault) {
+    for (uint32_t task = 1; task <= 20; ++task) {
+      Refuse(cluster, job, task, own_fault, "why");
+      cluster.Settle();
+    }
+    REQUIRE(State() == "Running");
+    return cluster.status(job).refusals;
+  }
+};
+
+TEST_CASE("members of a running job that a node refuses one after the other are charged once") {
+  CHECK(Restarted(21).RefuseOneByOne(false).starts == 1);
+  CHECK(Restarted(21).RefuseOneByOne(true).own == 1);
+  CHECK(Restarted(1).RefuseOneByOne(false).spare == 1);
+  CHECK(Restarted(1).RefuseOneByOne(true).spare == 1);
+}
+
+TEST_CASE("while a running job waits after refusals, what was sent out before is not charged") {
+  Restarted run(21);
+  const JobId other = run.cluster.Submit("other", Gang(1));
+  for (uint32_t task = 1; task <= 20; ++task) {  // each time the node is blamed by another job, too
+    Refuse(run.cluster, run.job, task, false, "why");
+    run.cluster.Settle();
+    run.cluster.Must(NodeRefused{.id = run.cluster.node_id("n1"),
+                                 .refusals = run.cluster.node("n1").status.refusals,
+                                 .backoff_until = run.cluster.node("n1").status.backoff_until,
+                                 .job = other,
+                                 .message = "why"});
+  }
+  CHECK(run.State() == "Running");
+  CHECK(run.cluster.status(run.job).refusals.starts == 3);
+}
+
 TEST_CASE(
     "starts that nodes refuse again and again are waited for, longer each time, then given up") {
   TestCluster cluster;
