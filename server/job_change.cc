@@ -1,5 +1,7 @@
 #include "server/job_change.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "server/convert_job.h"
 #include "server/convert_values.h"
@@ -20,11 +22,18 @@ std::string ForcedReason(const std::string& reason, absl::string_view by) {
                       reason.empty() ? "" : ": ", reason);
 }
 
+bool AnyLost(const Job& job) {
+  return job.occupying > 0 && std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.state == TaskState::kLost;
+         });
+}
+
 }  // namespace
 
 MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::string_view by) {
   const JobStatus& status = job.status;
-  const bool wished = status.cancelled && (status.forced || !request.force());
+  const bool forced = status.forced && !AnyLost(job);  // repeated, it ends what is lost by then
+  const bool wished = status.cancelled && (forced || !request.force());
   if (wished || status.state == JobState::kCancelled) return std::nullopt;
   if (Ended(status.state)) return HasEnded(job);
   if (!request.force()) return std::optional<EventBody>(JobCancelled{job.id, request.reason()});

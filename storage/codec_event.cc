@@ -52,6 +52,7 @@ struct Setter {
   }
   void operator()(const NodeSilenced& event) const {
     out->mutable_node_silenced()->set_id(event.id.value);
+    out->mutable_node_silenced()->set_ends_forced(event.ends_forced);
   }
   void operator()(const NodeFenced& event) const {
     out->mutable_node_fenced()->set_id(event.id.value);
@@ -112,6 +113,7 @@ struct Setter {
     m->set_port(event.port);
     m->set_message(event.message);
     m->set_own_fault(event.own_fault);
+    m->set_trust_at_running(event.trust_at_running);
   }
   void operator()(const TasksBound& event) const {
     pb::TasksBound* m = out->mutable_tasks_bound();
@@ -227,7 +229,8 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
       .cause = reader.Enum<ExitCause>(m.cause(), pb::ExitCause_IsValid(m.cause()), "exit cause"),
       .port = reader.Number<uint16_t>(m.port(), "port"),
       .message = m.message(),
-      .own_fault = m.own_fault()};
+      .own_fault = m.own_fault(),
+      .trust_at_running = m.trust_at_running()};
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {
@@ -267,7 +270,8 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kNodeRegistered:
       return GetNodeRegistered(m.node_registered(), reader);
     case pb::LogEvent::kNodeSilenced:
-      return NodeSilenced{.id = NodeId{m.node_silenced().id()}};
+      return NodeSilenced{.id = NodeId{m.node_silenced().id()},
+                          .ends_forced = m.node_silenced().ends_forced()};
     case pb::LogEvent::kNodeFenced:
       return NodeFenced{.id = NodeId{m.node_fenced().id()}};
     case pb::LogEvent::kNodeSteered:

@@ -22,14 +22,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/lifecycle_steps.h"
+#include "core/model/task_message.h"
 
 namespace berth {
 namespace {
 
 constexpr uint32_t kWholeJob = UINT32_MAX;  // as DelayedAction::task
 constexpr int kMaxBackoffDoublings = 6;     // 64 times retry_backoff
-// What agents say of a task that the kernel killed for it (clients/agent/supervisor/supervisor.cc).
-constexpr char kOutOfMemory[] = "out of memory: the kernel killed";
 
 struct Incident {
   PolicyEvent event;
@@ -75,8 +74,10 @@ std::string HowItFailed(const Look& look, uint32_t index) {
     return absl::StrCat(label, " exited with ", code, where, separator, text);
   }
   const TaskShape& shape = look.state.interner().Shape(job.groups[GroupOf(job, index)].shape).shape;
-  return absl::StrCat(label, " ran out of memory", where, ": it asked for ",
-                      MemoryText(shape.memory_bytes), " (exit ", code, ")");
+  const std::string asked = shape.memory_bytes == 0
+                                ? ""
+                                : absl::StrCat(": it asked for ", MemoryText(shape.memory_bytes));
+  return absl::StrCat(label, " ran out of memory", where, asked, " (exit ", code, ")");
 }
 
 std::string Message(const Look& look, const Incident& incident) {

@@ -4,7 +4,8 @@
 // backs off, twice as long each time, and is cordoned once several jobs in a row met that: nothing
 // new goes there, and what runs there goes on. Refusals while a node backs off are of the same
 // incident: they were sent there before. The job uses no retry and is tried elsewhere, from the
-// third time on after a wait that doubles; after kMaxRefusedStarts in a row it fails.
+// third time on after a wait that doubles; after kMaxRefusedStarts in a row it fails. Members that
+// are refused one after the other, where nothing of the job is sent any more, are one incident.
 //
 // What the job brought along (a directory, a user, an image) counts against no node. The job alone
 // avoids the node for a moment, so that another one is tried first; it fails with the second
@@ -131,12 +132,17 @@ std::string WhyRefused(const Look& look, const Incident& incident, NodeId node) 
   return "";
 }
 
+// It has refused a member of the job, and nothing is sent there since.
+bool BacksOffFor(const Look& look, const Node& node) {
+  return node.status.backoff_until > look.now && node.status.last_refused == look.job.id;
+}
+
 // One refusal a node, however many members it turned away at once.
 void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
   const Node* node = look.state.nodes().Find(id);
   if (node == nullptr) return;
+  if (BacksOffFor(look, *node)) return;
   const bool again = node->status.backoff_until > look.now;
-  if (again && node->status.last_refused == look.job.id) return;
   const int32_t refusals = node->status.refusals + (again ? 0 : 1);
   const std::string why = WhyRefused(look, incident, id);
   step->push_back(NodeRefused{.id = id,
@@ -168,9 +174,28 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
   refusals->nodes.resize(std::min(refusals->nodes.size(), kMaxRefusingNodes));
 }
 
+// Of the same incident as one that is counted: these starts were sent out before the job had heard
+// of that, and where it happened nothing of the job is sent since.
+bool CountedBefore(const Look& look, const Incident& incident) {
+  const Refusals& refusals = look.job.status.refusals;
+  const bool waits = refusals.until > look.now;
+  const bool running = look.job.status.state == JobState::kRunning;
+  const bool rests = waits && refusals.rests;
+  if (rests && (incident.spare || (running && incident.own.empty()))) return true;
+  if (!incident.own.empty()) {
+    return waits && std::includes(refusals.nodes.begin(), refusals.nodes.end(),
+                                  incident.own.begin(), incident.own.end());
+  }
+  return std::all_of(incident.nodes.begin(), incident.nodes.end(), [&](NodeId id) {
+    const Node* node = look.state.nodes().Find(id);
+    return node != nullptr && BacksOffFor(look, *node);
+  });
+}
+
 Refusals Counted(const Look& look, const Incident& incident) {
   Refusals refusals = look.job.status.refusals;
   Remember(incident.own, &refusals);
+  if (CountedBefore(look, incident)) return refusals;
   const bool running = look.job.status.state == JobState::kRunning;
   if (incident.spare) {
     ++refusals.spare;

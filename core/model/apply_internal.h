@@ -12,6 +12,10 @@
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
 
+namespace berth {
+class StateEditor;
+}
+
 namespace berth::apply_internal {
 
 absl::Status ApplyBody(ClusterState& state, const QueueCreated& event, Time now);
@@ -72,6 +76,10 @@ std::string NameOf(const HyperNode& domain);
 std::string TaskName(const Job& job, uint32_t task);  // "task worker-3 of job train (7)"
 const char* NameOf(TaskState state);
 const char* NameOf(JobState state);
+
+// A task of a job that was cancelled by force, and whose node is silent. Nobody knows whether it
+// still runs: it counts as ended because somebody said so, and is not run again.
+void EndByForce(StateEditor& editor, TaskKey key, const Task& task, Time now);
 
 // Amounts are named, distinct and in [0, kMaxAmount].
 absl::Status CheckAmounts(const std::vector<NamedAmount>& amounts, const std::string& whose);

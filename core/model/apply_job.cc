@@ -204,19 +204,20 @@ absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
                  " has run longer than that: ", absl::FormatDuration(now - job.status.start));
 }
 
-// Nobody knows whether they still run: they count as ended because somebody said so.
 void EndLostTasks(StateEditor& editor, const Job& job, Time now) {
   for (uint32_t index = 0; index < job.tasks.size(); ++index) {
     const Task& task = job.tasks[index];
-    if (task.state != TaskState::kLost) continue;
-    const Task released = ReleasedTask(task, /*requeue=*/false, now);
-    editor.SetTask({job.id, index}, GoneTask(released, EndCause::kNodeLost, now));
-    editor.SetTaskMessage({job.id, index},
-                          "ended by force while its node was silent; it may still run there");
+    if (task.state == TaskState::kLost) EndByForce(editor, {job.id, index}, task, now);
   }
 }
 
 }  // namespace
+
+void EndByForce(StateEditor& editor, TaskKey key, const Task& task, Time now) {
+  const Task released = ReleasedTask(task, /*requeue=*/false, now);
+  editor.SetTask(key, GoneTask(released, EndCause::kNodeLost, now));
+  editor.SetTaskMessage(key, "ended by force while its node was silent; it may still run there");
+}
 
 absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now) {
   if (auto status = CheckSubmitted(state, event); !status.ok()) return status;
@@ -236,18 +237,19 @@ absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time now) {
 }
 
 // Both requests are recorded; what follows from them the lifecycle stage decides. Asking twice
-// changes nothing.
+// changes nothing, but for what is lost by then, which ends by force.
 absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time now) {
   if (auto status = CheckActive(state, event.id); !status.ok()) return status;
   JobStatus status = state.jobs().At(event.id).status;
-  const bool force = event.force && !status.forced;
-  if (status.cancelled && !force) return absl::OkStatus();
-  status.cancelled = true;
-  status.forced = status.forced || event.force;
-  status.message = event.reason;
+  const bool first = !status.cancelled || (event.force && !status.forced);
   StateEditor editor(state);
-  editor.SetJobStatus(event.id, std::move(status));
-  if (force) EndLostTasks(editor, state.jobs().At(event.id), now);
+  if (first) {
+    status.cancelled = true;
+    status.forced = status.forced || event.force;
+    status.message = event.reason;
+    editor.SetJobStatus(event.id, std::move(status));
+  }
+  if (event.force) EndLostTasks(editor, state.jobs().At(event.id), now);
   return absl::OkStatus();
 }
 

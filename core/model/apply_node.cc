@@ -161,6 +161,10 @@ absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now)
   for (TaskKey key : TasksOn(node)) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
+    if (job.status.forced && event.ends_forced) {
+      EndByForce(editor, key, task, now);
+      continue;
+    }
     const bool give_up = job.on_node_loss == NodeLossPolicy::kReplaceNow;
     editor.SetTask(key, give_up ? GoneTask(task, EndCause::kNodeLost, now) : LostTask(task, now));
   }

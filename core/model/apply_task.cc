@@ -40,7 +40,12 @@ const char* ReportName(ReportState report) {
   return "?";
 }
 
-// A node that prepares a task is well again.
+// A node on which a task begins to run is well again. That it has prepared one says little: prolog,
+// control group and namespaces come after that.
+bool ShowsNodeWell(const TaskReported& report) {
+  return report.state == (report.trust_at_running ? ReportState::kRunning : ReportState::kPrepared);
+}
+
 void ForgetRefusals(StateEditor& editor, const Node& node) {
   if (node.status.refusals == 0) return;
   NodeStatus status = node.status;
@@ -164,9 +169,7 @@ absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now)
                    ReportName(event.state));
   }
   StateEditor editor(state);
-  if (event.state == ReportState::kPrepared) {
-    ForgetRefusals(editor, state.nodes().At(task.node));
-  }
+  if (ShowsNodeWell(event)) ForgetRefusals(editor, state.nodes().At(task.node));
   editor.SetTask(event.task, ReportedTask(task, event, now));
   if (!Occupies(task.state)) editor.SetTaskMessage(event.task, event.message);
   return absl::OkStatus();

@@ -48,9 +48,10 @@ struct NodeRegistered {
   uint64_t epoch = 0;  // one more than before
   std::string agent_id, boot_id, agent_version;
 };
-struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs are given
-                       // up at once
+struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs, and of
+                       // jobs that were cancelled by force, are given up at once
   NodeId id;
+  bool ends_forced = true;  // false in logs of before: forced jobs waited for the fence there
 };
 struct NodeFenced {  // silent for so long that strict tasks are certainly dead: Lost tasks end,
                      // except those of KEEP jobs
@@ -88,7 +89,8 @@ struct JobUpdated {
 struct JobCancelled {
   JobId id;
   std::string reason;
-  bool force = false;  // nothing is waited for: its tasks on silent nodes have ended
+  bool force = false;  // nothing is waited for: its tasks on silent nodes have ended, and those on
+                       // nodes that fall silent end then
 };
 struct JobSuspended {
   JobId id;
@@ -115,6 +117,8 @@ struct TaskReported {
   uint16_t port = 0;  // with kPrepared
   std::string message;
   bool own_fault = false;  // with kRefused: the job's, not the node's
+  // The node's refusals are forgotten with kRunning. False in logs of before: with kPrepared there.
+  bool trust_at_running = true;
 };
 
 // Decisions.

@@ -58,11 +58,23 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
         });
 }
 
+bool Changes(const MaybeEvent& event) { return event.ok() && event->has_value(); }
+
 // Who did it, if anything comes of it.
-MaybeEvent Told(const char* what, const Job& job, const std::string& by, const std::string& reason,
-                MaybeEvent event) {
-  if (event.ok() && event->has_value()) {
-    LogInfo(what, {{"job", job.name}, {"uid", job.id.value}, {"by", by}, {"reason", reason}});
+MaybeEvent Told(const char* what, const Job& job, const std::string& by, MaybeEvent event) {
+  if (Changes(event)) LogInfo(what, {{"job", job.name}, {"uid", job.id.value}, {"by", by}});
+  return event;
+}
+
+MaybeEvent Cancel(const Job& job, const v1::CancelJobRequest& request, const std::string& by,
+                  const std::string& common_name) {
+  MaybeEvent event = CancelOf(job, request, common_name);
+  if (Changes(event)) {
+    LogInfo("job cancelled", {{"job", job.name},
+                              {"uid", job.id.value},
+                              {"by", by},
+                              {"forced", request.force() ? "yes" : "no"},
+                              {"reason", request.reason()}});
   }
   return event;
 }
@@ -240,10 +252,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
             [request, by = CallerOf(*context), who = IdentityOf(*context).common_name](
-                Turn&, const Job& job) {
-              return Told("job cancelled", job, by, request->reason(),
-                          CancelOf(job, *request, who));
-            });
+                Turn&, const Job& job) { return Cancel(job, *request, by, who); });
   return reactor;
 }
 
@@ -254,7 +263,7 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
             [by = CallerOf(*context)](Turn&, const Job& job) {
-              return Told("job suspended", job, by, "", SuspensionOf(job, true));
+              return Told("job suspended", job, by, SuspensionOf(job, true));
             });
   return reactor;
 }
@@ -266,7 +275,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
             [by = CallerOf(*context)](Turn&, const Job& job) {
-              return Told("job resumed", job, by, "", SuspensionOf(job, false));
+              return Told("job resumed", job, by, SuspensionOf(job, false));
             });
   return reactor;
 }

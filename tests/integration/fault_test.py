@@ -113,6 +113,12 @@ class Fault(unittest.TestCase):
         self.check_nobody_is_blamed()
 
     def test_a_node_that_cannot_start_tasks_backs_off_is_cordoned_and_evicts_nobody(self):
+        self.check_broken_prolog(replicas=1)
+
+    def test_a_node_that_cannot_start_gangs_backs_off_is_cordoned_and_evicts_nobody(self):
+        self.check_broken_prolog(replicas=2)  # prepared first, and refused at their start
+
+    def check_broken_prolog(self, replicas):
         prolog = self.cluster.home / "prolog"
         prolog.write_text(f'#!/bin/sh\n[ ! -e "{self.cluster.home}/broken" ] || exit 3\n')
         prolog.chmod(0o755)
@@ -124,7 +130,7 @@ class Fault(unittest.TestCase):
         wait_until(lambda: self.notes.read_text().count("\n") == 1, 20, "the healthy task has told its pid")
         pids = [int(pid) for pid in self.notes.read_text().split()]
         (self.cluster.home / "broken").touch()
-        self.submit(*[make_job(f"j{number}", "q", ["true"], cpu_millis=100) for number in range(3)])
+        self.submit(*[make_job(f"j{number}", "q", ["true"], replicas=replicas, cpu_millis=100) for number in range(3)])
 
         def says_why():
             job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="j0"), timeout=5)

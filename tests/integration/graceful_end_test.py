@@ -113,6 +113,9 @@ class GracefulEnd(unittest.TestCase):
         cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="s", jobs=[job]), timeout=10)
         cluster.berth("job", "suspend", "sleeper")
         cluster.berth("job", "cancel", "sleeper")
+        forced = make_job("forced", "q", ["sleep", "1000"])
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="f", jobs=[forced]), timeout=10)
+        cluster.berth("job", "cancel", "forced", "--force", "--reason", "stuck")
         cluster.berth("node", "cordon", "n1")
         info = cluster.api.cluster.GetClusterInfo(cluster_pb2.GetClusterInfoRequest(), timeout=5)
         self.assertEqual((info.nodes["READY"], info.nodes["CORDONED"], info.nodes["DRAINING"]), (0, 1, 0))
@@ -125,6 +128,10 @@ class GracefulEnd(unittest.TestCase):
             said = [line for line in lines if f" {event} " in line]
             self.assertTrue(said, f"no line says {event!r}")
             self.assertTrue(all("by=127.0.0.1:" in line or "by=\"127.0.0.1:" in line for line in said), said)
+        said = {name: [line for line in lines if " job cancelled " in line and f"job={name} " in line]
+                for name in ("sleeper", "forced")}
+        self.assertRegex("\n".join(said["sleeper"]), r" forced=no\b")
+        self.assertRegex("\n".join(said["forced"]), r" forced=yes reason=stuck\b")
         self.assertEqual(len([line for line in lines if "node registered" in line]), 1)
 
     def test_a_crash_is_no_reason_to_suspect_tls(self):

@@ -178,7 +178,7 @@ EventBody RandomEvents::NodeEvent() {
   switch (Up(8)) {
     case 0:
     case 1:
-      return NodeSilenced{id};
+      return NodeSilenced{id, !Chance(3)};
     case 2:
       return NodeFenced{id};
     case 3:

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "clients/agent/supervisor/spec.h"
+#include "core/model/task_message.h"
 
 namespace berth {
 namespace {
@@ -142,6 +143,12 @@ int64_t ControlGroup::OomKills() const {
 
 void ControlGroup::Remove() const {
   for (const std::string& directory : directories_) RemoveGroup(directory, 0);
+}
+
+std::string OutOfMemoryText(int64_t kills, int64_t memory_bytes) {
+  std::string text = std::string(kOutOfMemory) + " " + std::to_string(kills) + " of its processes";
+  if (memory_bytes > 0) text += ", at " + std::to_string(memory_bytes >> 20) + " MiB asked for";
+  return text;
 }
 
 }  // namespace berth

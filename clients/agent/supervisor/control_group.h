@@ -42,6 +42,9 @@ class ControlGroup {
   std::vector<std::string> directories_;
 };
 
+// What the task's message says after so many OomKills. `memory_bytes`: what it asked for, 0 = none.
+std::string OutOfMemoryText(int64_t kills, int64_t memory_bytes);
+
 }  // namespace berth
 
 #endif  // BERTH_CLIENTS_AGENT_SUPERVISOR_CONTROL_GROUP_H_

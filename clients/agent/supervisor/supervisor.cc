@@ -216,10 +216,8 @@ void Supervisor::Note(const std::string& text) {
 }
 
 void Supervisor::Finish() {
-  if (const int64_t kills = group_.OomKills(); kills > 0) {
-    Note("out of memory: the kernel killed " + std::to_string(kills) + " of its processes, at " +
-         std::to_string(spec_.memory_bytes >> 20) + " MiB asked for");
-  }
+  const int64_t kills = group_.OomKills();
+  if (kills > 0) Note(OutOfMemoryText(kills, spec_.memory_bytes));
   if (log_->dropped_bytes() > 0)
     Note(std::to_string(log_->dropped_bytes()) + " bytes of output lost: cannot write the log");
   group_.Remove();

@@ -15,6 +15,7 @@
 #include "clients/agent/images.h"
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/namespaces.h"
+#include "core/model/task_message.h"
 #include "tests/unit/agent/process_world.h"
 
 namespace berth {
@@ -128,6 +129,12 @@ TEST_CASE("memory near the devices is taken first, and is no limit") {
   const size_t at = own.find("Mems_allowed_list:");
   REQUIRE(at != std::string::npos);
   CHECK(absl::StrContains(log, own.substr(at, own.find('\n', at) - at)));
+}
+
+TEST_CASE("the message of a task that ran out of memory begins as the core expects it") {
+  CHECK(OutOfMemoryText(2, 32 << 20) ==
+        absl::StrCat(kOutOfMemory, " 2 of its processes, at 32 MiB asked for"));
+  CHECK(OutOfMemoryText(1, 0) == "out of memory: the kernel killed 1 of its processes");
 }
 
 TEST_CASE("a task that uses more memory than it asked for is killed, and the report says why") {

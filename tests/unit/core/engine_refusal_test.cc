@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/engine/plan.h"
+#include "core/model/task_message.h"
 #include "tests/unit/core/testing/running.h"
 
 namespace berth {
@@ -257,18 +258,132 @@ TEST_CASE("what a node refuses while it backs off is of the same incident") {
   CHECK_FALSE(cluster.node("n1").status.cordoned);
 }
 
-TEST_CASE("a node that prepares a task is trusted again") {
+TEST_CASE("a node is trusted again once a task runs there, not when it has prepared one") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
   cluster.Settle();
   Refuse(cluster, job, 0, false, "cannot fork");
   cluster.Settle();
-  CHECK(cluster.node("n1").status.refusal == "cannot fork");
   cluster.Advance(kSecond);
-  cluster.PrepareAll(job);
+  const bool starts_at_once = GENERATE(false, true);  // a task alone reports no PREPARED
+  if (!starts_at_once) cluster.PrepareAll(job);
+  CHECK(cluster.node("n1").status.refusals == 1);
+  CHECK(cluster.node("n1").status.refusal == "cannot fork");
+  cluster.Report(job, 0, ReportState::kRunning);
   CHECK(cluster.node("n1").status.refusals == 0);
+  CHECK(cluster.node("n1").status.refused_jobs == 0);
   CHECK(cluster.node("n1").status.refusal.empty());
+}
+
+// A gang of one member on n1 and one on n2, of which n1 refuses its member at Start: prolog,
+// control group and namespaces come after PREPARED.
+void RefuseAtStart(TestCluster& cluster, JobId gang) {
+  cluster.Settle();
+  REQUIRE(cluster.Where(gang) == "n1 n2");
+  cluster.PrepareAll(gang);
+  REQUIRE(cluster.Tasks(gang) == "SS");
+  cluster.Report(gang, 1, ReportState::kRunning);
+  Refuse(cluster, gang, 0, false, "prolog exited with 3");
+  cluster.Settle();
+  cluster.GoneAll(gang);
+}
+
+TEST_CASE("the back-off of a node that refuses members of gangs at Start doubles, too") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2);
+  const JobId gang = cluster.Submit("j", Gang(2));
+  const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
+  for (const Duration wait : waits) {
+    RefuseAtStart(cluster, gang);
+    CHECK(cluster.node("n1").status.backoff_until == cluster.now() + wait);
+    CHECK(cluster.node("n2").status.refusals == 0);
+    cluster.Advance(absl::Minutes(1));
+  }
+  CHECK(cluster.status(gang).refusals.starts == 4);
+  CHECK_FALSE(cluster.node("n1").status.cordoned);
+}
+
+TEST_CASE("five gangs that a node refuses at Start cordon it") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 2);
+  for (int number = 1; number <= 5; ++number) {
+    CHECK_FALSE(cluster.node("n1").status.cordoned);
+    const JobId gang = cluster.Submit(absl::StrCat("j", number), Gang(2));
+    RefuseAtStart(cluster, gang);
+    cluster.Must(JobCancelled{.id = gang, .reason = "enough"});
+    cluster.Settle();
+    cluster.Advance(absl::Hours(1));
+  }
+  CHECK(cluster.node("n1").status.cordoned);
+  CHECK(cluster.node("n1").status.reason ==
+        "starts refused: 5 jobs in a row, the last: prolog exited with 3");
+  CHECK_FALSE(cluster.node("n2").status.cordoned);
+}
+
+TEST_CASE("a gang whose members a node refuses one after the other is charged once") {
+  TestCluster cluster;
+  cluster.AddNode("n1");
+  const JobId gang =
+      cluster.Submit("j", {.groups = {{.name = "worker", .replicas = 20, .cpu = 1}}});
+  cluster.Settle();
+  cluster.PrepareAll(gang);
+  for (uint32_t task = 0; task < 20; ++task) {
+    Refuse(cluster, gang, task, false, "prolog exited with 3");
+    cluster.Settle();
+  }
+  CHECK(cluster.StateOf(gang) == "Pending");
+  CHECK(cluster.status(gang).refusals.starts == 1);
+  CHECK(cluster.node("n1").status.refusals == 1);
+}
+
+// A job of which one member runs, and twenty that its node had lost are bound again.
+struct Restarted : Running {
+  static testing::JobShape Shape(int min_available) {
+    return {
+        .groups = {{.name = "worker", .replicas = 21, .min_available = min_available, .cpu = 1}},
+        .policies = {testing::On(PolicyEvent::kNodeLost, PolicyAction::kRestartTask)}};
+  }
+  explicit Restarted(int min_available) : Running(Shape(min_available), 1) {
+    for (uint32_t task = 1; task <= 20; ++task) {
+      cluster.Report(job, task, ReportState::kExited, 0, ExitCause::kGone);
+    }
+    cluster.Settle();
+    REQUIRE(State() == "Running");
+    REQUIRE(Tasks() == "R" + std::string(20, 'B'));
+    cluster.AddNode("n2");
+  }
+  const Refusals& RefuseOneByOne(bool own_fault) {
+    for (uint32_t task = 1; task <= 20; ++task) {
+      Refuse(cluster, job, task, own_fault, "why");
+      cluster.Settle();
+    }
+    REQUIRE(State() == "Running");
+    return cluster.status(job).refusals;
+  }
+};
+
+TEST_CASE("members of a running job that a node refuses one after the other are charged once") {
+  CHECK(Restarted(21).RefuseOneByOne(false).starts == 1);
+  CHECK(Restarted(21).RefuseOneByOne(true).own == 1);
+  CHECK(Restarted(1).RefuseOneByOne(false).spare == 1);
+  CHECK(Restarted(1).RefuseOneByOne(true).spare == 1);
+}
+
+TEST_CASE("while a running job waits after refusals, what was sent out before is not charged") {
+  Restarted run(21);
+  const JobId other = run.cluster.Submit("other", Gang(1));
+  for (uint32_t task = 1; task <= 20; ++task) {  // each time the node is blamed by another job, too
+    Refuse(run.cluster, run.job, task, false, "why");
+    run.cluster.Settle();
+    run.cluster.Must(NodeRefused{.id = run.cluster.node_id("n1"),
+                                 .refusals = run.cluster.node("n1").status.refusals,
+                                 .backoff_until = run.cluster.node("n1").status.backoff_until,
+                                 .job = other,
+                                 .message = "why"});
+  }
+  CHECK(run.State() == "Running");
+  CHECK(run.cluster.status(run.job).refusals.starts == 3);
 }
 
 TEST_CASE(
@@ -328,18 +443,18 @@ TEST_CASE("while nodes back off the reason says so: how many, until when, after 
 // ---- What a job that ran says
 
 TEST_CASE("the job's message says what its agent said, and names want of memory") {
-  Running run(testing::JobShape{.groups = {{.name = "worker", .cpu = 4, .memory_gib = 2}}});
-  run.cluster.Must(
-      TaskReported{.task = {run.job, 0},
-                   .attempt = 1,
-                   .state = ReportState::kExited,
-                   .exit_code = 137,
-                   .exit_signal = 9,
-                   .message = "out of memory: the kernel killed 1 of its processes, at 2048 MiB "
-                              "asked for"});
+  const int asked_gib = GENERATE(2, 0);
+  Running run(testing::JobShape{.groups = {{.name = "worker", .cpu = 4, .memory_gib = asked_gib}}});
+  run.cluster.Must(TaskReported{.task = {run.job, 0},
+                                .attempt = 1,
+                                .state = ReportState::kExited,
+                                .exit_code = 137,
+                                .exit_signal = 9,
+                                .message = absl::StrCat(kOutOfMemory, " 1 of its processes")});
   run.cluster.Settle();
   CHECK(run.State() == "Failed");
-  CHECK(run.Message() == "worker-0 ran out of memory on n1: it asked for 2Gi (exit 137)");
+  CHECK(run.Message() == absl::StrCat("worker-0 ran out of memory on n1",
+                                      asked_gib == 0 ? "" : ": it asked for 2Gi", " (exit 137)"));
 }
 
 TEST_CASE("a command that is not there is named in the job's message") {

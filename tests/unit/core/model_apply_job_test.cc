@@ -128,6 +128,65 @@ TEST_CASE_METHOD(Fixture, "a cancel by force ends what is on silent nodes, and n
   CHECK(CheckConsistency(state).ok());
 }
 
+// What a task is that a cancel by force has given up.
+void CheckGivenUp(const Fixture& world, JobId id, uint32_t index) {
+  const Task& task = world.task(id, index);
+  CHECK(task.state == TaskState::kFailed);
+  CHECK(task.end_cause == EndCause::kStopped);
+  CHECK(world.state.TaskMessage({id, index}) ==
+        "ended by force while its node was silent; it may still run there");
+  CHECK(CheckConsistency(world.state).ok());
+}
+
+TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent after it",
+                 "[model]") {
+  const NodeId other = AddNode("other", 4);
+  spec.on_node_loss = GENERATE(NodeLossPolicy::kFence, NodeLossPolicy::kKeep);
+  const JobId id = Submit(spec);
+  REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, other, Devices({0})}}).ok());
+  for (const uint32_t task : {0u, 1u}) REQUIRE(Report(id, task, ReportState::kRunning).ok());
+
+  SECTION("force, then silence") {
+    REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
+    const bool released = GENERATE(false, true);  // in one turn, or the lifecycle came between
+    if (released) {
+      REQUIRE(Try(TasksReleased{id, {0, 1}, false, ReleaseReason::kCancelled}).ok());
+    }
+    REQUIRE(Try(NodeSilenced{n}).ok());
+    CheckGivenUp(*this, id, 0);
+    CHECK(node(n).tasks.empty());
+    CHECK(task(id, 1).state == (released ? TaskState::kReleasing : TaskState::kRunning));
+  }
+  SECTION("silence, force, silence of a second node") {
+    REQUIRE(Try(NodeSilenced{n}).ok());
+    REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
+    CheckGivenUp(*this, id, 0);
+    CHECK(task(id, 1).state == TaskState::kRunning);
+    REQUIRE(Try(NodeSilenced{other}).ok());
+    CheckGivenUp(*this, id, 1);
+    CHECK(job(id).occupying == 0);
+  }
+  SECTION("a restart that was on its way does not happen") {
+    REQUIRE(Try(TasksReleased{id, {0}, true, ReleaseReason::kRestart}).ok());
+    REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
+    REQUIRE(Try(NodeSilenced{n}).ok());
+    CheckGivenUp(*this, id, 0);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "in a log of before a silent node's forced task waits for the fence",
+                 "[model]") {
+  const JobId id = Submit(spec);
+  REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
+  REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
+  REQUIRE(Try(NodeSilenced{.id = n, .ends_forced = false}).ok());
+  CHECK(task(id, 0).state == TaskState::kLost);
+  REQUIRE(Try(JobCancelled{id, "again", true}).ok());  // repeated, it ends what is lost by then
+  CheckGivenUp(*this, id, 0);
+  CheckGivenUp(*this, id, 1);
+  CHECK(job(id).status.message == "stop now");
+}
+
 TEST_CASE_METHOD(Fixture, "a job waited for stays, and its end unsettles those that wait",
                  "[model]") {
   const JobId first = Submit(spec);

@@ -154,11 +154,13 @@ TEST_CASE_METHOD(Fixture, "operators and refusals keep a node from new tasks", "
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "preparing a task clears a node's refusals", "[model]") {
+TEST_CASE_METHOD(Fixture, "running a task clears a node's refusals", "[model]") {
   const JobId id = Submit(JobOf("j", q, {GroupOfGpus("w", 1, 0)}));
   REQUIRE(Bind(id, {{0, n, {}}}).ok());
   REQUIRE(Try(NodeRefused{n, 2, now + absl::Seconds(60), {}, ""}).ok());
   REQUIRE(Report(id, 0, ReportState::kPrepared).ok());
+  CHECK_FALSE(state.free().Has(n));
+  REQUIRE(Report(id, 0, ReportState::kRunning).ok());
   CHECK(node(n).status.refusals == 0);
   CHECK(state.free().Has(n));
 }

@@ -184,6 +184,44 @@ TEST_CASE_METHOD(Fixture, "what a task said last is kept until its next attempt"
   CHECK(state.TaskMessage({id, 0}).empty());
 }
 
+TEST_CASE_METHOD(Fixture, "a node's refusals are forgotten once a task runs there", "[model]") {
+  Bring(TaskState::kBound);
+  REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(4), JobId{7}, "cannot fork"}).ok());
+  TaskReported report;
+  report.task = {id, 0};
+  report.attempt = 1;
+  report.state = ReportState::kPrepared;
+  SECTION("not when it has prepared one") {
+    REQUIRE(Try(report).ok());
+    CHECK(node(n).status.refusals == 3);
+    CHECK(node(n).status.backoff_until == now + absl::Seconds(4));
+    report.state = ReportState::kRunning;
+    REQUIRE(Try(report).ok());
+  }
+  SECTION("in a log of before when it had prepared one") {
+    report.trust_at_running = false;
+    REQUIRE(Try(report).ok());
+  }
+  CHECK(node(n).status.refusals == 0);
+  CHECK(node(n).status.refused_jobs == 0);
+  CHECK(node(n).status.backoff_until == absl::InfinitePast());
+  CHECK(node(n).status.refusal.empty());
+  CHECK(CheckConsistency(state).ok());
+}
+
+TEST_CASE_METHOD(Fixture, "in a log of before a task that runs says nothing of its node",
+                 "[model]") {
+  Bring(TaskState::kBound);
+  REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(4), JobId{7}, "cannot fork"}).ok());
+  TaskReported report;
+  report.task = {id, 0};
+  report.attempt = 1;
+  report.state = ReportState::kRunning;
+  report.trust_at_running = false;
+  REQUIRE(Try(report).ok());
+  CHECK(node(n).status.refusals == 3);
+}
+
 TEST_CASE_METHOD(Fixture, "reports of other attempts and unknown tasks are refused", "[model]") {
   Bring(TaskState::kRunning);
   TaskReported report;

@@ -5,6 +5,7 @@
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
 #include "server/convert_cold.h"
+#include "server/job_change.h"
 #include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -234,6 +235,48 @@ TEST_CASE("dispatch: a cancel by force ends a job that waits for a silent node f
   a.Connect();  // and is told to forget it
   a.Work();
   CHECK_FALSE(a.Runs(keep));
+}
+
+TEST_CASE("dispatch: a cancel by force holds for a node that falls silent after it") {
+  World world;
+  Agent a(&world, "n1"), b(&world, "n2");
+  a.Connect();
+  const JobId job = world.Submit("job", {.kill_grace = absl::Minutes(30)});
+  a.Work();
+  b.Connect();
+  a.Disconnect();
+  CancelByForce(world, job);  // within the lease: the node may still hear of it
+  CHECK(world.job(job).status.state == JobState::kCompleting);
+  for (int second = 0; second < 17; ++second) {
+    world.Advance(absl::Seconds(1));
+    b.Heartbeat();
+  }
+  REQUIRE(world.node("n1").status.state == NodeState::kSilent);
+  CHECK(world.job(job).status.state == JobState::kCancelled);
+  CHECK(world.node("n1").tasks.empty());
+  a.Connect();
+  a.Work();
+  CHECK_FALSE(a.Runs(job));
+}
+
+TEST_CASE("dispatch: a cancel by force that is repeated ends what is lost by then") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job = world.Submit("job", {.on_node_loss = NodeLossPolicy::kKeep});
+  agent.Work();
+  v1::CancelJobRequest request;
+  request.set_force(true);
+  CancelByForce(world, job);
+  CHECK_FALSE(CancelOf(world.job(job), request, "").value().has_value());
+  const NodeSilenced waits_for_fence{.id = world.node("n1").id, .ends_forced = false};
+  REQUIRE(world.loop->Post([&](Turn& turn) { REQUIRE(turn.Emit(waits_for_fence).ok()); }).ok());
+  world.Run();
+  REQUIRE(world.task(job).state == TaskState::kLost);
+  REQUIRE(CancelOf(world.job(job), request, "").value().has_value());
+  CancelByForce(world, job);
+  CHECK(world.job(job).status.state == JobState::kCancelled);
+  CHECK_FALSE(CancelOf(world.job(job), request, "").value().has_value());
 }
 
 TEST_CASE("dispatch: no grace is longer than what the operator allows now") {

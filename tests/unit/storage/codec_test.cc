@@ -219,6 +219,10 @@ TEST_CASE("events keep their values") {
     CHECK(report_back.cause == report.cause);
     CHECK(report_back.port == report.port);
     CHECK(report_back.message == report.message);
+    CHECK(report_back.own_fault == report.own_fault);
+    CHECK(report_back.trust_at_running == report.trust_at_running);
+    const auto silenced = std::get<NodeSilenced>(random.AnyBody(5));
+    CHECK(std::get<NodeSilenced>(round_trip(silenced)).ends_forced == silenced.ends_forced);
     const auto bound = std::get<TasksBound>(random.AnyBody(16));
     const auto bound_back = std::get<TasksBound>(round_trip(bound));
     CHECK(bound_back.gang == bound.gang);
@@ -252,6 +256,15 @@ TEST_CASE("events keep their values") {
     const auto recorded = std::get<JobRunRecorded>(random.AnyBody(30));
     CHECK(std::get<JobRunRecorded>(round_trip(recorded)).job == recorded.job);
   }
+}
+
+TEST_CASE("events of before are folded by the rules of before") {
+  const Time now = absl::UnixEpoch();
+  pb::LogEvent message;
+  message.mutable_node_silenced()->set_id(1);
+  CHECK_FALSE(std::get<NodeSilenced>(DecodeEvent(message, now).value().body).ends_forced);
+  message.mutable_task_reported()->set_state(pb::REPORT_RUNNING);
+  CHECK_FALSE(std::get<TaskReported>(DecodeEvent(message, now).value().body).trust_at_running);
 }
 
 TEST_CASE("what no version of this one wrote is refused, naming kind, key and reason") {

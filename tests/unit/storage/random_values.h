@@ -377,7 +377,7 @@ class RandomValues {
       case 4:
         return NodeRegistered{node, AnyNodeSpec(), Uint64(), Text(), Text(), Text()};
       case 5:
-        return NodeSilenced{node};
+        return NodeSilenced{node, Coin()};
       case 6:
         return NodeFenced{node};
       case 7:
@@ -406,6 +406,7 @@ class RandomValues {
                             Any(ExitCause::kGone),
                             static_cast<uint16_t>(Uint32()),
                             Text(),
+                            Coin(),
                             Coin()};
       case 16:
         return TasksBound{job, Coin(), Placements()};
