@@ -100,7 +100,9 @@ absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
     // The mask covers the whole map: labels that are not named stay, so they are sent again.
     v1::GetJobRequest get;
     get.set_name(name);
+    session.exact_answers = true;  // the labels are sent back
     const absl::StatusOr<v1::Job> job = session.Call(&JobStub::GetJob, get);
+    session.exact_answers = false;
     if (!job.ok()) return job.status();
     *spec.mutable_labels() = job->spec().labels();
     for (const std::string& label : arguments.labels) {
@@ -220,7 +222,6 @@ void AddUpdate(CLI::App& noun, Session& session) {
   const SelectingVerb verb = {"update", Among::kActive, true};
   CLI::App* update = AddCommand(
       noun, session, verb.name, "change jobs' priority, walltime or labels", [=](Session& s) {
-        s.exact_answers = true;  // labels are sent back
         return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
           return Update(same, *arguments, names);
         });

@@ -24,8 +24,8 @@ std::string Count(const MatchedChange& change, const Names& names) {
 
 bool ScriptMayChange(Session& session, const MatchedChange& change, const Names& names) {
   if (change.every.empty()) return true;
-  session.err() << "berth: " << change.verb << " " << change.every << " of "
-                << Count(change, names) << " needs --yes in a script\n";
+  session.err() << "berth: " << change.verb << " " << change.every << " of " << Count(change, names)
+                << " needs --yes in a script\n";
   return false;
 }
 

@@ -165,12 +165,11 @@ void AddSteering(CLI::App& noun, Session& session) {
           "--reason", [cordon](const std::string& reason) { cordon->set_reason(reason); },
           "told to whoever looks");
   auto drain = std::make_shared<v1::DrainNodeRequest>();
-  CLI::App* drains =
-      AddSelectingNodes(noun, session, "drain", "cordon nodes and requeue their jobs",
-                        [drain](Session& s, const Names& names) {
-                          return ChangeByName(s, names, &NodeStub::DrainNode, "draining",
-                                              NodeShape(), *drain);
-                        });
+  CLI::App* drains = AddSelectingNodes(
+      noun, session, "drain", "cordon nodes and requeue their jobs",
+      [drain](Session& s, const Names& names) {
+        return ChangeByName(s, names, &NodeStub::DrainNode, "draining", NodeShape(), *drain);
+      });
   drains->add_option_function<std::string>(
       "--reason", [drain](const std::string& reason) { drain->set_reason(reason); },
       "told to whoever looks");

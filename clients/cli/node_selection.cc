@@ -79,9 +79,8 @@ ExitCode RunSelected(Session& session, const std::string& verb, const NodeSelect
   const absl::StatusOr<Names> names = FindNodes(session, selection);
   if (!names.ok()) return session.Finish(names.status());
   if (names->empty()) return Nothing(session, selection);
-  const bool every = selection.labels.empty() && std::any_of(selection.names.begin(),
-                                                             selection.names.end(),
-                                                             MatchesEveryName);
+  const bool every = selection.labels.empty() &&
+                     std::any_of(selection.names.begin(), selection.names.end(), MatchesEveryName);
   return RunMatched(session, {verb, "node", every ? "'*'" : "", selection.yes}, *names, run);
 }
 

@@ -67,8 +67,8 @@ absl::Status NoType(const std::string& verb, const std::string& name,
                     const std::vector<const CLI::App*>& nouns) {
   std::vector<std::string> commands;
   for (const CLI::App* noun : nouns) {
-    commands.push_back(absl::StrCat("berth ", noun->get_name(), " ", verb, name.empty() ? "" : " ",
-                                    name));
+    commands.push_back(
+        absl::StrCat("berth ", noun->get_name(), " ", verb, name.empty() ? "" : " ", name));
   }
   if (commands.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -99,7 +99,8 @@ TEST_CASE("completion: jobs come newest first, and the server chooses those that
   CHECK(asked("ll").filter().name_pattern() == "ll*");
   CHECK(asked("job/a-1").filter().name_pattern() == "a-1*");
   CHECK(asked("").filter().name_pattern().empty());
-  for (const char* none : {"LL", "l_", "l.", "l*"}) CHECK(asked(none).filter().name_pattern() == "");
+  for (const char* none : {"LL", "l_", "l.", "l*"})
+    CHECK(asked(none).filter().name_pattern() == "");
   CHECK(asked(std::string(128, 'a')).filter().name_pattern() == "");
 }
 
