@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "support/utf8.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -216,8 +217,8 @@ absl::Status YamlErrors::status() const {
   for (const Error& error : errors_) {
     const bool known = error.position.line > 0;
     lines.push_back(known ? absl::StrCat(file_, ":", error.position.line, ":",
-                                         error.position.column, ": ", error.text)
-                          : absl::StrCat(file_, ": ", error.text));
+                                         error.position.column, ": ", Visible(error.text))
+                          : absl::StrCat(file_, ": ", Visible(error.text)));
   }
   const int left_out = count_ - static_cast<int>(errors_.size());
   if (left_out > 0) lines.push_back(absl::StrCat(file_, ": and ", left_out, " more errors"));

@@ -137,6 +137,20 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
 
 }  // namespace
 
+void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::string>& command) {
+  AddSubmitCommands(app, session, command);
+  AddExecCommand(app, session, command);
+  AddJobCommands(app, session);
+  AddExecCommand(*app.get_subcommand("job"), session, command);
+  AddQueueCommands(app, session);
+  AddNodeCommands(app, session);
+  AddHyperNodeCommands(app, session);
+  AddClusterCommands(app, session);
+  AddTopologyImportCommand(app, session);
+  AddCompletionCommand(app, session);
+  AddManCommand(app, session);
+}
+
 int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   // What stands behind the first "--" is the command of a task, and none of ours.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -151,17 +165,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   app.fallthrough();  // global options may stand anywhere
   app.set_version_flag("--version", std::string("berth ") + kBerthVersion);
   AddGlobalOptions(app, session.options);
-  AddSubmitCommands(app, session, command);
-  AddExecCommand(app, session, command);
-  AddJobCommands(app, session);
-  AddExecCommand(*app.get_subcommand("job"), session, command);
-  AddQueueCommands(app, session);
-  AddNodeCommands(app, session);
-  AddHyperNodeCommands(app, session);
-  AddClusterCommands(app, session);
-  AddTopologyImportCommand(app, session);
-  AddCompletionCommand(app, session);
-  AddManCommand(app, session);
+  AddAllCommands(app, session, command);
   if (!arguments.empty() && arguments.front() == kCompleteCommand) {
     return static_cast<int>(Complete(app, {arguments.begin() + 1, arguments.end()}, session));
   }

@@ -9,10 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/command.h"
 #include "clients/cli/plan.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -45,7 +47,7 @@ std::vector<std::string> Differences(const Message& wanted, const Message& curre
 void Say(Session& session, const std::string& noun, const std::string& name,
          const std::string& verb) {
   const bool name_only = session.options.format == Format::kName;
-  session.out() << noun << "/" << name << (name_only ? "" : " " + verb) << "\n";
+  session.out() << noun << "/" << Visible(name) << (name_only ? "" : " " + verb) << "\n";
 }
 
 // "jobs[2].spec.groups[0].replicas" -> 2 and "spec.groups[0].replicas", with `list` "jobs"; false
@@ -85,7 +87,7 @@ ExitCode FinishLocated(Session& session, const absl::Status& status,
   if (violations.empty()) return session.Finish(status);
   std::set<std::string> told;  // jobs of an array are wrong in the same way
   for (const Violation& violation : violations) {
-    const std::string line = locate(violation);
+    const std::string line = Visible(locate(violation));
     if (told.insert(line).second) session.err() << line << "\n";
   }
   return ExitCodeOf(status);
@@ -217,11 +219,13 @@ absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests&
   return (*client)->Submit(request);
 }
 
+std::string NameOrUnknown(const std::string& name) { return name.empty() ? "?" : name; }
+
 // Says on standard error which of them can never start as things are.
 void WarnOfNever(Session& session, const v1::SubmitJobsResponse& response) {
   for (const auto& job : response.jobs()) {
     if (!job.has_never()) continue;
-    session.Warn(absl::StrCat("job/", job.name(), " ", HumanReason(job.never())));
+    session.Warn(absl::StrCat("job/", NameOrUnknown(job.name()), " ", HumanReason(job.never())));
   }
 }
 
@@ -237,7 +241,7 @@ ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::J
   v1::UpdateJobRequest request;
   for (const std::string& name : differences) {
     if (kMayChange.count(name) == 0) {
-      session.err() << manifest.Locate("spec." + name) << ": job/" << current.name()
+      session.err() << manifest.Locate("spec." + name) << ": job/" << Visible(current.name())
                     << " exists and differs in " << absl::StrJoin(differences, ", ")
                     << "; only priority, labels and walltime may change\n";
       return ExitCode::kRefused;
@@ -271,46 +275,53 @@ ExitCode ApplyExisting(Session& session, const Manifests& jobs, Manifests* missi
   return first;
 }
 
+bool HasObject(const Session& session) {
+  return session.options.format == Format::kJson || session.options.format == Format::kYaml;
+}
+
+// A line for each job; what -o json and yaml show is told when all is done.
+void SaySubmitted(Session& session, const Manifests& jobs, const SubmitOptions& options,
+                  const v1::SubmitJobsResponse& response) {
+  if (options.dry_run && options.print_manifests) {
+    for (const Manifest* job : jobs) session.NextDocument() << WriteManifest(job->job);
+  } else if (options.dry_run && !HasObject(session)) {
+    for (const Manifest* job : jobs)
+      Say(session, "job", NameOrUnknown(job->name()), "would be accepted (dry run)");
+  } else if (!HasObject(session)) {
+    for (const auto& job : response.jobs()) Say(session, "job", job.name(), "submitted");
+  }
+  WarnOfNever(session, response);
+}
+
+// Adds to `all` what the server answers.
 ExitCode SubmitAndSay(Session& session, const Manifests& jobs, const SubmitOptions& options,
-                      std::vector<std::string>* names) {
+                      v1::SubmitJobsResponse* all) {
   if (jobs.empty()) return ExitCode::kOk;
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, options);
   if (!response.ok()) return FinishSubmit(session, response.status(), jobs);
-  if (options.dry_run && options.print_manifests) {
-    for (const Manifest* job : jobs) {
-      session.out() << (job == jobs.front() ? "" : "---\n") << WriteManifest(job->job);
-    }
-    return ExitCode::kOk;
-  }
-  if (options.dry_run) {
-    for (const Manifest* job : jobs) {
-      Say(session, "job", job->name().empty() ? "?" : job->name(), "would be accepted (dry run)");
-    }
-    return ExitCode::kOk;
-  }
-  const bool as_json = session.options.format == Format::kJson;
-  if (as_json) session.out() << JsonOf(*response) << "\n";
-  for (const auto& job : response->jobs()) {
-    if (!as_json) Say(session, "job", job.name(), "submitted");
-    names->push_back(job.name());
-  }
-  WarnOfNever(session, *response);
+  SaySubmitted(session, jobs, options, *response);
+  all->MergeFrom(*response);
   return ExitCode::kOk;
 }
 
+void PrintSubmitted(Session& session, const v1::SubmitJobsResponse& all) {
+  if (!HasObject(session) || all.jobs().empty()) return;
+  const bool json = session.options.format == Format::kJson;
+  session.NextDocument() << (json ? JsonOf(all) + "\n" : YamlOf(all));
+}
+
 ExitCode ApplyJobs(Session& session, const Manifests& jobs) {
-  std::vector<std::string> names;
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, SubmitOptions());
   if (response.ok()) {
-    for (const auto& job : response->jobs()) Say(session, "job", job.name(), "submitted");
-    WarnOfNever(session, *response);
+    SaySubmitted(session, jobs, SubmitOptions(), *response);
     return ExitCode::kOk;
   }
   if (!absl::IsAlreadyExists(response.status()))
     return FinishSubmit(session, response.status(), jobs);
   Manifests missing;
+  v1::SubmitJobsResponse all;
   const ExitCode existing = ApplyExisting(session, jobs, &missing);
-  const ExitCode submitted = SubmitAndSay(session, missing, SubmitOptions(), &names);
+  const ExitCode submitted = SubmitAndSay(session, missing, SubmitOptions(), &all);
   return existing == ExitCode::kOk ? submitted : existing;
 }
 
@@ -368,7 +379,9 @@ absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
 }
 
 ExitCode FinishReading(Session& session, const absl::Status& status) {
-  if (!status.ok()) session.err() << std::string(status.message()) << "\n";
+  if (status.ok()) return ExitCode::kOk;
+  for (absl::string_view line : absl::StrSplit(status.message(), '\n'))
+    session.err() << Visible(line) << "\n";
   return ExitCodeOf(status);
 }
 
@@ -408,7 +421,6 @@ ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifest
 
 ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                          const SubmitOptions& options, std::vector<std::string>* names) {
-  session.exact_answers = true;
   Manifests pointers;
   for (const Manifest& job : jobs) {
     if (job.kind == Manifest::Kind::kJob) {
@@ -419,11 +431,18 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                   << ": only jobs can be submitted; for the rest use berth apply -f\n";
     return ExitCode::kInvalid;
   }
-  if (options.dry_run && !options.print_manifests && pointers.size() == 1)
+  const bool prints = options.dry_run && options.print_manifests;
+  if (options.dry_run && !prints && pointers.size() == 1)
     return PlanManifest(session, *pointers.front());
-  return InChunks(pointers, [&](const Manifests& chunk) {
-    return SubmitAndSay(session, chunk, options, names);
+  v1::SubmitJobsResponse all;
+  const ExitCode code = InChunks(pointers, [&](const Manifests& chunk) {
+    return SubmitAndSay(session, chunk, options, &all);
   });
+  if (!prints) PrintSubmitted(session, all);
+  for (const auto& job : all.jobs()) {
+    if (!options.dry_run) names->push_back(job.name());
+  }
+  return code;
 }
 
 }  // namespace berth

@@ -14,7 +14,10 @@
 
 namespace berth {
 
-// The nouns. `session` outlives `app`.
+// The whole tree. `session` outlives `app`; `command` is what stood behind "--".
+void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
+
+// The nouns.
 void AddJobCommands(CLI::App& app, Session& session);
 void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);

@@ -32,7 +32,7 @@ class Walker {
   void TakeLong(const std::string& word) {
     const size_t equals = word.find('=');
     const CLI::Option* option = FindOption(*walk_.place, word.substr(0, equals));
-    if (option == nullptr) return;
+    if (option == nullptr) return NoteUnknown();
     if (equals != std::string::npos) {
       walk_.values.emplace_back(option, word.substr(equals + 1));
     } else if (!IsFlag(*option)) {
@@ -44,6 +44,7 @@ class Walker {
   void TakeShort(const std::string& word) {
     for (size_t at = 1; at < word.size(); ++at) {
       const CLI::Option* option = FindOption(*walk_.place, absl::StrCat("-", word.substr(at, 1)));
+      if (option == nullptr) NoteUnknown();
       if (option == nullptr || IsFlag(*option)) continue;
       if (at + 1 == word.size()) {
         walk_.pending = option;
@@ -64,6 +65,8 @@ class Walker {
     if (walk_.positionals.empty()) walk_.first_positional = index;
     walk_.positionals.push_back(word);
   }
+
+  void NoteUnknown() { walk_.unknown_option |= walk_.positionals.empty(); }
 
   CommandWalk walk_;
 };
@@ -103,7 +106,8 @@ bool IsFlag(const CLI::Option& option) { return option.get_items_expected_max() 
 std::string SubmitHint(const CLI::App& root, const std::vector<std::string>& words) {
   const CommandWalk walk = WalkCommandLine(root, words);
   if (walk.dashes || walk.place->get_name() != "submit" || walk.positionals.empty()) return "";
-  if (LooksLikeManifest(walk.positionals.front())) return "";
+  // What stands behind an unknown option may be its value.
+  if (walk.unknown_option || LooksLikeManifest(walk.positionals.front())) return "";
   std::string line = "berth";
   for (size_t i = 0; i < words.size(); ++i) {
     if (i == *walk.first_positional) line += " --";

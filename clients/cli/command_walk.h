@@ -16,6 +16,7 @@ struct CommandWalk {
   const CLI::Option* pending = nullptr;    // its value comes next
   std::vector<std::string> positionals;    // words that are neither commands nor options
   std::optional<size_t> first_positional;  // where the first of them stands
+  bool unknown_option = false;             // one that is none of the command's stands before that
   bool dashes = false;                     // "--" was there: what follows is a task's command
   std::vector<std::pair<const CLI::Option*, std::string>> values;  // of options, as given
 };

@@ -10,6 +10,7 @@
 #include "clients/cli/command_walk.h"
 #include "clients/cli/completion_names.h"
 #include "clients/cli/completion_scripts.h"
+#include "clients/cli/verb_first.h"
 
 namespace berth {
 namespace {
@@ -162,13 +163,21 @@ bool AddWords(CLI::App& app, const CommandWalk& walk, Session& session, Candidat
   return next != nullptr && AddValues(app, walk, *next, session, found);
 }
 
+// The words before the last one, with the noun first ("get job" -> "job get"). They stay as they
+// are where the last one may still become the type.
+std::vector<std::string> Before(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty()) return words;
+  const absl::StatusOr<std::vector<std::string>> ordered = NounFirst(app, words);
+  if (ordered.ok() && !ordered->empty() && ordered->back() == words.back()) words = *ordered;
+  words.pop_back();
+  return words;
+}
+
 }  // namespace
 
 ExitCode Complete(CLI::App& app, const std::vector<std::string>& words, Session& session) {
   const std::string current = words.empty() ? "" : words.back();
-  const std::vector<std::string> before(words.begin(),
-                                        words.empty() ? words.end() : words.end() - 1);
-  const CommandWalk walk = WalkCommandLine(app, before);
+  const CommandWalk walk = WalkCommandLine(app, Before(app, words));
   const size_t equals = absl::StartsWith(current, "--") ? current.find('=') : std::string::npos;
   if (walk.dashes) {
     session.out() << kFiles << "\n";

@@ -6,6 +6,8 @@
 namespace berth {
 namespace {
 
+constexpr size_t kMaxNamePatternBytes = 128;  // of the server
+
 class NameFinder {
  public:
   NameFinder(Session& session, const std::string& prefix)
@@ -44,6 +46,13 @@ class NameFinder {
   std::vector<std::string> names_;
 };
 
+// "ll" -> "ll*", for the server; "" if it takes no such pattern.
+std::string PatternOf(const std::string& prefix) {
+  constexpr char kOfNames[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  const bool plain = prefix.find_first_not_of(kOfNames) == std::string::npos;
+  return plain && !prefix.empty() && prefix.size() < kMaxNamePatternBytes ? prefix + "*" : "";
+}
+
 }  // namespace
 
 std::vector<std::string> NamesOf(Session& session, const std::string& noun,
@@ -52,7 +61,9 @@ std::vector<std::string> NamesOf(Session& session, const std::string& noun,
   if (noun == "job") {
     v1::ListJobsRequest request;
     request.set_page_size(kMaxCompletedNames);
+    request.set_order(v1::ListJobsRequest::NEWEST_FIRST);
     request.mutable_filter()->set_active_only(active_only);
+    request.mutable_filter()->set_name_pattern(PatternOf(prefix));
     finder.Find(&v1::JobService::StubInterface::ListJobs, request,
                 [](const v1::ListJobsResponse& page) { return page.jobs(); });
   } else if (noun == "queue") {

@@ -10,8 +10,8 @@
 namespace berth {
 
 // Names of a noun ("job", "queue", "node", "hypernode") that begin with `prefix`: at most
-// kMaxCompletedNames of them, and those that came within kNamesTimeout. Of jobs, with
-// `active_only`, those that have not ended.
+// kMaxCompletedNames of them, and those that came within kNamesTimeout. Of jobs the newest first,
+// and with `active_only` those that have not ended.
 std::vector<std::string> NamesOf(Session& session, const std::string& noun,
                                  const std::string& prefix, bool active_only);
 

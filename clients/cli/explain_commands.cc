@@ -30,7 +30,7 @@ ExitCode AskByName(Session& session, const Names& names,
         session.out() << JsonOf(*answer) << "\n";
         break;
       case Format::kYaml:
-        session.out() << (later ? "---\n" : "") << YamlOf(*answer);
+        session.NextDocument() << YamlOf(*answer);
         break;
       case Format::kName:
         session.out() << "job/" << name << "\n";

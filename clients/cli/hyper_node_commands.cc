@@ -131,12 +131,13 @@ void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
       ->check(CLI::IsMember({"ok", "degraded"}));
   AddValue(command, "--reason", arguments.reason, "why it is degraded");
   const auto members = [&](const char* option, std::vector<std::string>& list, const char* help) {
-    command->add_option(option, list, help)->allow_extra_args(false);
+    return command->add_option(option, list, help)->allow_extra_args(false);
   };
-  members("--node", arguments.nodes, "a member by name; may be repeated, as the next three");
+  members("--node", arguments.nodes, "a member by name; may be repeated, as the next three")
+      ->transform(NameOf("node"));
   members("--regex", arguments.regexes, "nodes whose whole name matches (RE2)");
   members("--label,-l", arguments.labels, "nodes with KEY=VALUE, several joined by ','");
-  members("--child", arguments.children, "a HyperNode as member");
+  members("--child", arguments.children, "a HyperNode as member")->transform(NameOf("hypernode"));
 }
 
 absl::Status ListOnce(Session& session, const std::string& kind, const std::string& source) {

@@ -100,7 +100,9 @@ absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
     // The mask covers the whole map: labels that are not named stay, so they are sent again.
     v1::GetJobRequest get;
     get.set_name(name);
+    session.exact_answers = true;  // the labels are sent back
     const absl::StatusOr<v1::Job> job = session.Call(&JobStub::GetJob, get);
+    session.exact_answers = false;
     if (!job.ok()) return job.status();
     *spec.mutable_labels() = job->spec().labels();
     for (const std::string& label : arguments.labels) {
@@ -133,7 +135,7 @@ ExitCode Update(Session& session, const UpdateArguments& arguments, const Names&
                      [&](const std::string& name) { return UpdateOne(session, arguments, name); });
 }
 
-// What still runs when a cancel is answered.
+// What still runs when a cancel or a suspend is answered.
 int32_t TasksBeingStopped(const v1::Job& job) {
   int32_t tasks = 0;
   for (const v1::GroupStatus& group : job.status().groups()) {
@@ -145,11 +147,11 @@ int32_t TasksBeingStopped(const v1::Job& job) {
   return tasks;
 }
 
-std::string CancelText(const v1::Job& job) {
+// "cancelled", or "cancelling: 3 tasks are being stopped".
+std::string StopText(const v1::Job& job, const char* done, const char* doing) {
   const int32_t tasks = TasksBeingStopped(job);
-  if (tasks == 0) return "cancelled";
-  return absl::StrCat("cancelling: ", tasks, tasks == 1 ? " task is" : " tasks are",
-                      " being stopped");
+  if (tasks == 0) return done;
+  return absl::StrCat(doing, ": ", tasks, tasks == 1 ? " task is" : " tasks are", " being stopped");
 }
 
 struct CancelArguments {
@@ -163,7 +165,7 @@ ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arg
     const absl::StatusOr<v1::Job> job =
         CallByName(session, &JobStub::CancelJob, name, arguments.request);
     if (!job.ok()) return job.status();
-    PrintChanged(session, *job, CancelText(*job), JobShape());
+    PrintChanged(session, *job, StopText(*job, "cancelled", "cancelling"), JobShape());
     if (TasksBeingStopped(*job) > 0) stopping.push_back(name);
     return absl::OkStatus();
   });
@@ -173,14 +175,13 @@ ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arg
   return code == ExitCode::kOk && ended != ExitCode::kJobFailed ? ended : code;
 }
 
-// A verb that changes jobs by one method of the API.
-template <class Request>
-CLI::App* AddChange(CLI::App& noun, Session& session, const char* verb, const char* description,
-                    Among among, NamedCall<JobStub, Request, v1::Job> method, const char* done) {
-  return AddSelecting(noun, session, {verb, among, true}, description,
-                      [=](Session& s, const Names& names) {
-                        return ChangeByName(s, names, method, done, JobShape());
-                      });
+ExitCode Suspend(Session& session, const Names& names) {
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<v1::Job> job = CallByName(session, &JobStub::SuspendJob, name);
+    if (job.ok())
+      PrintChanged(session, *job, StopText(*job, "suspended", "suspending"), JobShape());
+    return job.status();
+  });
 }
 
 void AddCancel(CLI::App& noun, Session& session) {
@@ -200,10 +201,12 @@ void AddCancel(CLI::App& noun, Session& session) {
 
 void AddChanges(CLI::App& noun, Session& session) {
   AddCancel(noun, session);
-  AddChange(noun, session, "suspend", "stop jobs until they are resumed", Among::kActive,
-            &JobStub::SuspendJob, "suspended");
-  AddChange(noun, session, "resume", "let suspended jobs go on", Among::kSuspended,
-            &JobStub::ResumeJob, "resumed");
+  AddSelecting(noun, session, {"suspend", Among::kActive, true}, "stop jobs until they are resumed",
+               Suspend);
+  AddSelecting(noun, session, {"resume", Among::kSuspended, true}, "let suspended jobs go on",
+               [](Session& s, const Names& names) {
+                 return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());
+               });
   AddSelecting(noun, session, {"delete", Among::kEnded, true}, "forget jobs that have ended",
                [](Session& s, const Names& names) {
                  return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {
@@ -219,7 +222,6 @@ void AddUpdate(CLI::App& noun, Session& session) {
   const SelectingVerb verb = {"update", Among::kActive, true};
   CLI::App* update = AddCommand(
       noun, session, verb.name, "change jobs' priority, walltime or labels", [=](Session& s) {
-        s.exact_answers = true;  // labels are sent back
         return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
           return Update(same, *arguments, names);
         });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "clients/cli/by_name.h"
+#include "clients/cli/resource_names.h"
 #include "support/proto_json.h"
 
 namespace berth {
@@ -48,10 +49,14 @@ absl::Status History(Session& session, const HistoryArguments& arguments) {
 
 void AddJobHistory(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<HistoryArguments>();
-  CLI::App* history = AddCommand(
-      noun, session, "history", "jobs that have ended, a JSON object a line, for berth-sim replay",
-      [arguments](Session& s) { return s.Finish(History(s, *arguments)); });
-  history->add_option("--queue,-q", arguments->queue, "only of this queue");
+  CLI::App* history = AddCommand(noun, session, "history",
+                                 "jobs that have ended, a JSON object a line, for berth-sim replay",
+                                 [arguments](Session& s) {
+                                   s.exact_answers = true;  // JSON escapes by its own rules
+                                   return s.Finish(History(s, *arguments));
+                                 });
+  history->add_option("--queue,-q", arguments->queue, "only of this queue")
+      ->transform(NameOf("queue"));
   history->add_option("--label,-l", arguments->labels, "only with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);

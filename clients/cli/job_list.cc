@@ -7,6 +7,7 @@
 #include "clients/cli/human.h"
 #include "clients/cli/job_selection.h"
 #include "clients/cli/job_view.h"
+#include "clients/cli/resource_names.h"
 #include "support/number_check.h"
 
 namespace berth {
@@ -93,7 +94,8 @@ void AddJobList(CLI::App& noun, Session& session) {
   AddJobFilters(*list, &arguments->selection);
   list->add_option("--name", arguments->selection.names,
                    "only with such a name, as in 'train-*'; may be repeated")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->transform(NameOf("job"));
   CLI::Option* all = list->add_flag("--all,-A", arguments->selection.all,
                                     "also jobs that have ended; --state asks for some of them");
   list->add_flag("--active,-a", arguments->active, "only jobs that have not ended: the default")

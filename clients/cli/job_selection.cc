@@ -1,15 +1,12 @@
 #include "clients/cli/job_selection.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <istream>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/human.h"
+#include "clients/cli/matched.h"
 #include "clients/cli/resource_names.h"
 #include "support/yaml_proto_scalar.h"
 
@@ -54,17 +51,10 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
   return filter;
 }
 
-bool NameMatches(const Names& patterns, const std::string& name) {
-  return patterns.empty() ||
-         std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-         });
-}
-
 // What the server's filter does not say, or says more coarsely.
 bool Matches(const JobSelection& selection, const v1::Job& job, absl::Time since) {
   if (ToTime(job.status().submit_time()) < since) return false;
-  return NameMatches(selection.names, job.name());
+  return selection.names.empty() || NameMatches(selection.names, job.name());
 }
 
 ExitCode Nothing(Session& session, const JobSelection& selection) {
@@ -77,33 +67,12 @@ ExitCode Nothing(Session& session, const JobSelection& selection) {
   return named ? ExitCode::kNotFound : ExitCode::kOk;
 }
 
-bool IsYes(const std::string& answer) {
-  const std::string word = absl::AsciiStrToLower(answer);
-  return word == "y" || word == "yes";
-}
-
-// Whether to go on with jobs that were matched, not named.
-bool MayChange(Session& session, const JobSelection& selection, const std::string& verb,
-               const Names& names) {
-  const CliIo& io = session.io();
-  if (selection.yes) return true;
-  if (!io.in_is_terminal) {
-    if (!selection.all || selection.has_filter() || !selection.names.empty()) return true;
-    session.err() << "berth: " << verb << " --all of " << names.size()
-                  << (names.size() == 1 ? " job" : " jobs") << " needs --yes in a script\n";
-    return false;
-  }
-  if (names.size() < 2) return true;
-  constexpr size_t kShown = 5;
-  const Names shown(names.begin(),
-                    names.begin() + static_cast<ptrdiff_t>(std::min(kShown, names.size())));
-  session.err() << verb << " " << names.size() << " jobs (" << absl::StrJoin(shown, ", ")
-                << (names.size() > kShown ? ", ..." : "") << ")? [y/N] " << std::flush;
-  std::string answer;
-  if (io.in != nullptr) std::getline(*io.in, answer);
-  if (IsYes(answer)) return true;
-  session.err() << "berth: nothing was done\n";
-  return false;
+// "--all" or "'*'", if nothing else chooses.
+std::string EveryOf(const JobSelection& selection) {
+  if (selection.has_filter()) return "";
+  if (selection.names.empty()) return selection.all ? "--all" : "";
+  const bool every = std::any_of(selection.names.begin(), selection.names.end(), MatchesEveryName);
+  return every ? "'*'" : "";
 }
 
 bool IsMatching(const JobSelection& selection) {
@@ -113,13 +82,11 @@ bool IsMatching(const JobSelection& selection) {
 
 }  // namespace
 
-bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
-
 void AddJobFilters(CLI::App& command, JobSelection* selection) {
   command.add_option("--queue,-q", selection->queue, "only of this queue")
       ->transform(NameOf("queue"));
   command.add_option("--user,-u", selection->user, "only those accounted to this user");
-  command.add_option("--node", selection->node, "only those with a task on this node")
+  command.add_option("--node", selection->node, "only those that hold a place on this node now")
       ->transform(NameOf("node"));
   command
       .add_option("--state,-s", selection->states, "only in these states, as in running,pending")
@@ -185,14 +152,8 @@ ExitCode RunSelected(Session& session, const SelectingVerb& verb, const JobSelec
   Names names;
   const ExitCode code = SelectJobs(session, selection, verb.among, &names);
   if (code != ExitCode::kOk || names.empty()) return code;
-  const bool asks = verb.changes && IsMatching(selection);
-  if (asks && !MayChange(session, selection, verb.name, names)) return ExitCode::kUsage;
-  const ExitCode done = run(session, names);
-  if (asks && names.size() > 1) {
-    session.err() << "berth: " << verb.name << ": " << names.size() << " jobs"
-                  << (done == ExitCode::kOk ? "" : ", not all of them") << "\n";
-  }
-  return done;
+  if (!verb.changes || !IsMatching(selection)) return run(session, names);
+  return RunMatched(session, {verb.name, "job", EveryOf(selection), selection.yes}, names, run);
 }
 
 void AddSelectionNames(CLI::App& command, const SelectingVerb& verb, JobSelection* selection) {

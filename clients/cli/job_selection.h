@@ -36,9 +36,6 @@ struct JobSelection {
   }
 };
 
-// "x*", "job-?", "a[0-9]".
-bool IsPattern(const std::string& name);
-
 // --queue, --user, --node, --state, --label, --since.
 void AddJobFilters(CLI::App& command, JobSelection* selection);
 
@@ -54,8 +51,7 @@ ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among
 struct SelectingVerb {
   std::string name;
   Among among = Among::kAny;
-  bool changes = false;  // more than one match of a pattern or filter is asked about on a terminal,
-                         // unless --yes; off a terminal, --all alone needs --yes
+  bool changes = false;  // matches of patterns and filters are asked about (matched.h)
 };
 ExitCode RunSelected(Session& session, const SelectingVerb& verb, const JobSelection& selection,
                      const std::function<ExitCode(Session&, const Names&)>& run);

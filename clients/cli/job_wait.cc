@@ -200,7 +200,9 @@ ExitCode FollowJobs(Session& session, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const absl::StatusOr<v1::Job> job = GetJob(session, name);
     if (!job.ok()) return session.Finish(job.status());
-    session.out() << "job/" << name << " is " << JobStateWord(job->status().state()).text << "\n";
+    if (session.options.format == Format::kTable) {
+      session.out() << "job/" << name << " is " << JobStateWord(job->status().state()).text << "\n";
+    }
     if (!HasEnded(job->status().state())) running.insert(name);
   }
   if (!names.empty() && running.empty()) return ExitCode::kOk;

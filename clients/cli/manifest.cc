@@ -28,9 +28,14 @@ YamlNode SpecOf(const YamlNode& document, const std::vector<std::string>& header
   return spec;
 }
 
+// Of a HyperNode: its spec has a `kind`, too, which is that of the tree.
+constexpr char kTreeKind[] = "treeKind";
+constexpr char kUsualTree[] = "network";
+
 void ReadFlat(const YamlNode& document, YamlErrors* errors, std::string* name,
               google::protobuf::Message* spec, YamlPositions* positions) {
-  const std::vector<std::string> header = {"apiVersion", "kind", "name"};
+  std::vector<std::string> header = {"apiVersion", "kind", "name"};
+  if (spec->GetDescriptor() == v1::HyperNodeSpec::descriptor()) header.emplace_back(kTreeKind);
   if (const YamlNode* node = document.Find("name")) {
     (*positions)["name"] = node->position;
     if (node->is_scalar()) *name = node->text;
@@ -70,6 +75,11 @@ void ReadBerthHyperNode(const YamlNode& document, const ManifestOptions&, YamlEr
   if (manifest->hyper_node.name().empty()) {
     errors->Add(document.position, "a HyperNode needs a name");
   }
+  const YamlNode* tree = document.Find(kTreeKind);
+  if (tree == nullptr) return;
+  manifest->positions["spec.kind"] = tree->position;
+  if (tree->is_scalar()) manifest->hyper_node.mutable_spec()->set_kind(tree->text);
+  if (!tree->is_scalar()) errors->Add(tree->position, "treeKind: expected a single value");
 }
 
 struct KindOfManifest {
@@ -144,12 +154,19 @@ void AppendComments(absl::string_view title, const google::protobuf::Message& me
   }
 }
 
+// "KEY: TEXT\n", with the same quoting as everywhere; nothing for an empty text.
+std::string WriteKey(absl::string_view key, const std::string& text) {
+  v1::Job job;
+  job.set_name(text);
+  const std::string line = WriteYaml(job);
+  return text.empty() ? "" : absl::StrCat(key, absl::StripPrefix(line, "name"));
+}
+
 template <class Resource>
-std::string Write(absl::string_view kind, const Resource& resource) {
-  Resource header;  // the same quoting as everywhere
-  header.set_name(resource.name());
-  std::string out = absl::StrCat("apiVersion: berth/v1\nkind: ", kind, "\n");
-  if (!resource.name().empty()) absl::StrAppend(&out, WriteYaml(header));
+std::string Write(absl::string_view kind, const Resource& resource,
+                  const std::string& tree_kind = "") {
+  std::string out = absl::StrCat("apiVersion: berth/v1\nkind: ", kind, "\n",
+                                 WriteKey("name", resource.name()), WriteKey(kTreeKind, tree_kind));
   const std::string spec = WriteYaml(resource.spec());
   if (spec != "{}\n") absl::StrAppend(&out, spec);
   if (resource.has_status()) AppendComments("status", resource.status(), &out);
@@ -209,7 +226,10 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
 std::string WriteManifest(const v1::Job& job) { return Write("Job", job); }
 std::string WriteManifest(const v1::Queue& queue) { return Write("Queue", queue); }
 std::string WriteManifest(const v1::HyperNode& hyper_node) {
-  return Write("HyperNode", hyper_node);
+  v1::HyperNode flat = hyper_node;
+  flat.mutable_spec()->clear_kind();
+  const std::string& tree = hyper_node.spec().kind();
+  return Write("HyperNode", flat, tree == kUsualTree ? "" : tree);
 }
 
 }  // namespace berth

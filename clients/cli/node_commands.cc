@@ -6,6 +6,7 @@
 #include "clients/cli/by_name.h"
 #include "clients/cli/device_table.h"
 #include "clients/cli/human.h"
+#include "clients/cli/node_selection.h"
 #include "clients/cli/node_tasks.h"
 #include "clients/cli/page.h"
 
@@ -155,28 +156,30 @@ void AddList(CLI::App& noun, Session& session) {
 
 void AddSteering(CLI::App& noun, Session& session) {
   auto cordon = std::make_shared<v1::CordonNodeRequest>();
-  AddNames(noun, session, "cordon", "give nodes nothing new",
-           [cordon](Session& s, const Names& names) {
-             return ChangeByName(s, names, &NodeStub::CordonNode, "cordoned", NodeShape(), *cordon);
-           })
+  AddSelectingNodes(noun, session, "cordon", "give nodes nothing new",
+                    [cordon](Session& s, const Names& names) {
+                      return ChangeByName(s, names, &NodeStub::CordonNode, "cordoned", NodeShape(),
+                                          *cordon);
+                    })
       ->add_option_function<std::string>(
           "--reason", [cordon](const std::string& reason) { cordon->set_reason(reason); },
           "told to whoever looks");
   auto drain = std::make_shared<v1::DrainNodeRequest>();
-  CLI::App* drains = AddNames(noun, session, "drain", "cordon nodes and requeue their jobs",
-                              [drain](Session& s, const Names& names) {
-                                return ChangeByName(s, names, &NodeStub::DrainNode, "draining",
-                                                    NodeShape(), *drain);
-                              });
+  CLI::App* drains = AddSelectingNodes(
+      noun, session, "drain", "cordon nodes and requeue their jobs",
+      [drain](Session& s, const Names& names) {
+        return ChangeByName(s, names, &NodeStub::DrainNode, "draining", NodeShape(), *drain);
+      });
   drains->add_option_function<std::string>(
       "--reason", [drain](const std::string& reason) { drain->set_reason(reason); },
       "told to whoever looks");
   drains->add_flag_function(
       "--wait-for-jobs", [drain](int64_t) { drain->set_wait_for_jobs(true); },
       "let what runs end by itself");
-  AddNames(noun, session, "uncordon", "give nodes work again", [](Session& s, const Names& names) {
-    return ChangeByName(s, names, &NodeStub::UncordonNode, "uncordoned", NodeShape());
-  });
+  AddSelectingNodes(
+      noun, session, "uncordon", "give nodes work again", [](Session& s, const Names& names) {
+        return ChangeByName(s, names, &NodeStub::UncordonNode, "uncordoned", NodeShape());
+      });
 }
 
 }  // namespace

@@ -35,8 +35,11 @@ void PrintDocuments(Session& session, const std::vector<std::string>& documents,
     if (!single) out << "]\n";
     return;
   }
-  const bool pages = format == Format::kTable || format == Format::kWide;
-  out << absl::StrJoin(documents, pages ? "\n" : format == Format::kYaml ? "---\n" : "");
+  if (format == Format::kYaml) {
+    for (const std::string& document : documents) session.NextDocument() << document;
+    return;
+  }
+  out << absl::StrJoin(documents, format == Format::kName ? "" : "\n");
 }
 
 }  // namespace berth

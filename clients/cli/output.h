@@ -45,8 +45,7 @@ void Print(Session& session, const std::vector<T>& resources, bool single, const
       for (const T& resource : resources) out << shape.noun << "/" << resource.name() << "\n";
       return;
     case Format::kYaml:
-      for (size_t i = 0; i < resources.size(); ++i)
-        out << (i == 0 ? "" : "---\n") << shape.yaml(resources[i]);
+      for (const T& resource : resources) session.NextDocument() << shape.yaml(resource);
       return;
     case Format::kJson:
       if (single) {

@@ -18,38 +18,87 @@ const std::map<Format, std::string>& Names() {
   return *names;
 }
 
-// The commands that have not all of them.
-const std::map<std::string, std::vector<Format>>& Limited() {
+using Formats = std::vector<Format>;
+
+// Every command: tests/unit/cli/cli_formats_test.cc misses none.
+const std::map<std::string, Formats>& All() {
   using F = Format;
-  static const auto* limited = new std::map<std::string, std::vector<Format>>{
-      {"job logs", {}},
-      {"job exec", {}},
-      {"exec", {}},
-      {"completion bash", {}},
-      {"completion zsh", {}},
-      {"completion fish", {}},
-      {"version", {}},
-      {"job history", {F::kJson}},
-      {"job watch", {F::kTable, F::kJson}},
-      {"job delete", {F::kTable, F::kName}},
-      {"queue delete", {F::kTable, F::kName}},
-      {"node delete", {F::kTable, F::kName}},
-      {"hypernode delete", {F::kTable, F::kName}},
-      {"submit", {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName}},
-      {"apply", {F::kTable, F::kName}},
-      {"hypernode apply", {F::kTable, F::kName}},
-      {"cluster reload", {F::kTable, F::kJson, F::kYaml}},
-      {"cluster finalize", {F::kTable, F::kJson, F::kYaml}}};
-  return *limited;
+  static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
+                             names = {F::kTable, F::kName},
+                             values = {F::kTable, F::kJson, F::kYaml},
+                             all = {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName};
+  static const auto* commands = new std::map<std::string, Formats>{{"apply", names},
+                                                                   {"submit", all},
+                                                                   {"exec", none},
+                                                                   {"version", none},
+                                                                   {"man", none},
+                                                                   {"completion bash", none},
+                                                                   {"completion zsh", none},
+                                                                   {"completion fish", none},
+                                                                   {"job list", all},
+                                                                   {"job get", all},
+                                                                   {"job describe", all},
+                                                                   {"job explain", all},
+                                                                   {"job estimate", all},
+                                                                   {"job plan", all},
+                                                                   {"job history", json},
+                                                                   {"job tasks", all},
+                                                                   {"job watch", events},
+                                                                   {"job logs", none},
+                                                                   {"job exec", none},
+                                                                   {"job wait", all},
+                                                                   {"job cancel", all},
+                                                                   {"job suspend", all},
+                                                                   {"job resume", all},
+                                                                   {"job update", all},
+                                                                   {"job delete", names},
+                                                                   {"queue list", all},
+                                                                   {"queue get", all},
+                                                                   {"queue describe", all},
+                                                                   {"queue shares", all},
+                                                                   {"queue create", all},
+                                                                   {"queue update", all},
+                                                                   {"queue open", all},
+                                                                   {"queue close", all},
+                                                                   {"queue delete", names},
+                                                                   {"node list", all},
+                                                                   {"node get", all},
+                                                                   {"node describe", all},
+                                                                   {"node tasks", all},
+                                                                   {"node cordon", all},
+                                                                   {"node drain", all},
+                                                                   {"node uncordon", all},
+                                                                   {"node delete", names},
+                                                                   {"hypernode list", all},
+                                                                   {"hypernode get", all},
+                                                                   {"hypernode describe", all},
+                                                                   {"hypernode create", all},
+                                                                   {"hypernode update", all},
+                                                                   {"hypernode delete", names},
+                                                                   {"hypernode apply", names},
+                                                                   {"topology show", all},
+                                                                   {"topology describe", all},
+                                                                   {"topology import", all},
+                                                                   {"cluster info", all},
+                                                                   {"cluster reload", values},
+                                                                   {"cluster finalize", values},
+                                                                   {"cluster backup", all},
+                                                                   {"cluster pause", values},
+                                                                   {"cluster resume", text}};
+  return *commands;
 }
 
 }  // namespace
 
+const std::vector<Format>* FormatsOf(const std::string& command) {
+  const auto found = All().find(command);
+  return found == All().end() ? nullptr : &found->second;
+}
+
 std::string FormatRefusal(const std::string& command, Format format) {
-  const auto found = Limited().find(command);
-  if (found == Limited().end()) return "";
+  const std::vector<Format>* formats = FormatsOf(command);
   std::vector<std::string> known;
-  for (const Format one : found->second) {
+  for (const Format one : formats == nullptr ? Formats() : *formats) {
     if (one == format) return "";
     known.push_back(Names().at(one));
   }

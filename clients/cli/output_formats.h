@@ -3,10 +3,15 @@
 #define BERTH_CLIENTS_CLI_OUTPUT_FORMATS_H_
 
 #include <string>
+#include <vector>
 
 #include "clients/cli/session.h"
 
 namespace berth {
+
+// Those of `command` ("job logs"), which may be none; null for a command that is not known here:
+// all are refused.
+const std::vector<Format>* FormatsOf(const std::string& command);
 
 // "" if `command` ("job logs") has the format, else what is wrong.
 std::string FormatRefusal(const std::string& command, Format format);

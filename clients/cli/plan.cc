@@ -148,7 +148,7 @@ ExitCode PlanManifest(Session& session, const Manifest& manifest) {
       session.out() << JsonOf(*plan) << "\n";
       break;
     case Format::kYaml:
-      session.out() << YamlOf(*plan);
+      session.NextDocument() << YamlOf(*plan);
       break;
     case Format::kName:
       session.out() << "job/" << name << "\n";

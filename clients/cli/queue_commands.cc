@@ -233,9 +233,11 @@ void AddQueueCommands(CLI::App& app, Session& session) {
   auto created = std::make_shared<SpecArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "make a queue",
                                 [created](Session& s) { return Create(s, *created); });
-  create->add_option_function<std::string>(
-      "--parent", [created](const std::string& parent) { created->spec.set_parent(parent); },
-      "default: the root");
+  create
+      ->add_option_function<std::string>(
+          "--parent", [created](const std::string& parent) { created->spec.set_parent(parent); },
+          "default: the root")
+      ->transform(NameOf("queue"));
   AddSpecOptions(create, created);
   auto updated = std::make_shared<SpecArguments>();
   AddSpecOptions(AddCommand(noun, session, "update", "change what is given",

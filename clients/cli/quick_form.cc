@@ -10,6 +10,7 @@
 #include "clients/cli/array_range.h"
 #include "clients/cli/begin_time.h"
 #include "clients/cli/command.h"
+#include "clients/cli/resource_names.h"
 #include "support/number_check.h"
 #include "support/quantity.h"
 
@@ -318,7 +319,8 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
   add.Text("--name,-n", "default: given by the server",
            [a](const std::string& v) { a->job.set_name(v); });
   add.Text("--queue,-q", "default: default",
-           [a](const std::string& v) { a->job.mutable_spec()->set_queue(v); });
+           [a](const std::string& v) { a->job.mutable_spec()->set_queue(v); })
+      ->transform(NameOf("queue"));
   add.Text("--group", "name of the group; default: worker",
            [a](const std::string& v) { a->group.set_name(v); });
   add.Number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
@@ -329,7 +331,8 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
   AddResourceOptions(add, a);
   add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
   add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);
-  add.List("--after", "start once this job succeeded; may be repeated", &a->after);
+  add.List("--after", "start once this job succeeded; may be repeated", &a->after)
+      ->transform(NameOf("job"));
   add.Text("--dir,-d", "working directory",
            [a](const std::string& v) { a->group.set_working_dir(v); });
   add.Text("--walltime,-t", "longest run", [a](const std::string& v) { a->walltime = v; })

@@ -21,12 +21,21 @@ absl::StatusOr<Client*> Session::client() {
   if (client_ == nullptr) {
     ClientOptions wanted = options.client;
     const bool escapes = options.format == Format::kJson || options.format == Format::kYaml;
-    if (!escapes && !exact_answers) wanted.on_answer = MakeVisible;
+    if (!escapes) {
+      wanted.on_answer = [this](google::protobuf::Message* answer) {
+        if (!exact_answers) MakeVisible(answer);
+      };
+    }
     auto opened = Client::Connect(wanted, io_.environment);
     if (!opened.ok()) return opened.status();
     client_ = *std::move(opened);
   }
   return client_.get();
+}
+
+std::ostream& Session::NextDocument() {
+  if (options.format == Format::kYaml && std::exchange(has_document_, true)) out() << "---\n";
+  return out();
 }
 
 ExitCode Session::Finish(const absl::Status& status) {
@@ -46,8 +55,6 @@ ExitCode Session::Finish(const absl::Status& status) {
   return ExitCodeOf(status);
 }
 
-void Session::Warn(absl::string_view text) {
-  err() << "berth: warning: " << std::string(text) << "\n";
-}
+void Session::Warn(absl::string_view text) { err() << "berth: warning: " << Visible(text) << "\n"; }
 
 }  // namespace berth

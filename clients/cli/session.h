@@ -62,7 +62,8 @@ class Session {
   // Opened at the first call. What it answers is safe to show (support/visible_message.h), unless
   // the format escapes by its own rules (JSON, YAML) or exact_answers is set.
   absl::StatusOr<Client*> client();
-  // Before the first call: answers are compared or sent back, not shown.
+  // As long as it is set: answers are compared or sent back, and what is shown of them goes through
+  // Visible.
   bool exact_answers = false;
   // client()->Call(...).
   template <class Stub, class Request, class Response>
@@ -74,14 +75,19 @@ class Session {
     return (*opened)->Call(method, request);
   }
 
+  // Where the next of the output's documents goes: those of YAML are parted by a line "---".
+  std::ostream& NextDocument();
+
   // Tells an error on standard error, each violation on a line of its own, and gives its exit code.
   // OK is silent.
   ExitCode Finish(const absl::Status& status);
+  // In one line, whatever is in the text.
   void Warn(absl::string_view text);
   bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
 
  private:
   CliIo io_;
+  bool has_document_ = false;
   std::unique_ptr<Client> client_;
 };
 

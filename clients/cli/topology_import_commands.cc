@@ -11,6 +11,7 @@
 #include "clients/topology/import.h"
 #include "clients/topology/names.h"
 #include "support/nearest.h"
+#include "support/visible_message.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -156,8 +157,10 @@ absl::Status Apply(Session& session, const TopologyDifference& difference) {
   return (*client)->Call(&HyperNodeStub::ApplyHyperNodes, request).status();
 }
 
-void PrintDifference(Session& session, const TopologyDifference& difference) {
-  switch (session.options.format) {
+void PrintDifference(Session& session, TopologyDifference difference) {
+  const Format format = session.options.format;
+  if (format != Format::kJson && format != Format::kYaml) MakeVisible(&difference);
+  switch (format) {
     case Format::kJson:
       session.out() << JsonOf(difference) << "\n";
       return;

@@ -21,13 +21,27 @@ const CLI::App* Command(const CLI::App& app, const std::string& word) {
   return nullptr;
 }
 
-// The nouns that have `verb`.
+// The nouns that have `verb`. The shells that have a completion are no verbs.
 std::vector<const CLI::App*> NounsWith(const CLI::App& app, const std::string& verb) {
   std::vector<const CLI::App*> nouns;
   for (const CLI::App* noun : Commands(app)) {
+    if (noun->get_name() == "completion") continue;
     if (Command(*noun, verb) != nullptr) nouns.push_back(noun);
   }
   return nouns;
+}
+
+// Whose options may stand behind `verb`: also those of `list`, which `get` without names becomes.
+std::vector<const CLI::App*> PlacesOf(const CLI::App& app, const std::string& verb,
+                                      const std::vector<const CLI::App*>& nouns) {
+  std::vector<const CLI::App*> places = {&app};
+  for (const CLI::App* noun : nouns) {
+    for (const char* also : {verb.c_str(), "list"}) {
+      const CLI::App* place = also == verb || verb == "get" ? Command(*noun, also) : nullptr;
+      if (place != nullptr) places.push_back(place);
+    }
+  }
+  return places;
 }
 
 // Whether the option `word` of one of `places` takes the word behind it as its value.
@@ -53,9 +67,10 @@ absl::Status NoType(const std::string& verb, const std::string& name,
                     const std::vector<const CLI::App*>& nouns) {
   std::vector<std::string> commands;
   for (const CLI::App* noun : nouns) {
-    commands.push_back(absl::StrCat("berth ", noun->get_name(), " ", verb, " ", name));
+    commands.push_back(
+        absl::StrCat("berth ", noun->get_name(), " ", verb, name.empty() ? "" : " ", name));
   }
-  if (name.empty() || commands.size() > 1) {
+  if (commands.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", verb, "\" of what? ", absl::StrJoin(commands, ", or "),
         name.empty() ? "" : absl::StrCat("; TYPE/NAME works too: berth ", verb, " job/", name)));
@@ -76,16 +91,15 @@ absl::StatusOr<Words> NounFirst(const CLI::App& app, Words words) {
   }
   const std::vector<const CLI::App*> nouns = NounsWith(app, verb);
   if (nouns.empty()) return words;
-  std::vector<const CLI::App*> places = {&app};
-  for (const CLI::App* noun : nouns) places.push_back(Command(*noun, verb));
-  const size_t second = NextWord(words, first + 1, places);
+  const size_t second = NextWord(words, first + 1, PlacesOf(app, verb, nouns));
   const std::string next = second == words.size() ? "" : words[second];
   const std::string type = next.substr(0, next.find('/'));
   const std::string noun = Command(app, type) == nullptr ? NounOf(type) : type;
   if (noun.empty()) return NoType(verb, next, nouns);
   words[first] = noun;
   if (type == next) words.erase(words.begin() + static_cast<ptrdiff_t>(second));
-  const bool names = NextWord(words, first + 1, places) < words.size();
+  const CLI::App* known = Command(app, noun);
+  const bool names = NextWord(words, first + 1, PlacesOf(app, verb, {known})) < words.size();
   words.insert(words.begin() + static_cast<ptrdiff_t>(first) + 1,
                verb == "get" && !names ? "list" : verb);
   return words;

@@ -26,6 +26,25 @@ TEST_CASE("submit: a job that can never start is submitted, with a warning") {
   CHECK(request.jobs(0).spec().queue().empty());  // the server's default
 }
 
+TEST_CASE("submit --dry-run of several jobs tells which can never start") {
+  Cli cli;
+  v1::SubmitJobsResponse response;
+  response.add_jobs()->set_name("s-0");
+  v1::WaitReason& never = *response.add_jobs()->mutable_never();  // without a name
+  never.set_code(v1::WaitReason::QUEUE_LIMIT);
+  never.set_never(true);
+  never.set_resource("gpu");
+  never.set_needed(520);
+  never.set_limit(256);
+  never.set_queue("research");
+  cli.script.Answer("SubmitJobs", response);
+  CHECK(cli.Run({"submit", "--name", "s", "--array", "0-1", "--dry-run", "--", "true"}) == 0);
+  CHECK(cli.out() == "job/s-0 would be accepted (dry run)\njob/s-1 would be accepted (dry run)\n");
+  CHECK(cli.err() ==
+        "berth: warning: job/? can never start: asks for gpu 520, the limit of queue research is "
+        "256\n");
+}
+
 TEST_CASE("the quick form of submit") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("n"));

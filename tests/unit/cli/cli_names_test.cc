@@ -73,8 +73,68 @@ TEST_CASE("the verb may come first") {
   CHECK(cli.out() == "node/n1 deleted\n");
 }
 
+TEST_CASE("get of a type takes the options of its list, wherever they stand") {
+  Cli cli;
+  cli.script.Answer("ListJobs", OneJob());
+  cli.script.Answer("ListNodes", v1::ListNodesResponse());
+  cli.script.Answer("ListHyperNodes", v1::ListHyperNodesResponse());
+  cli.script.Answer("GetJob", MakeJob("x", v1::JOB_RUNNING));
+  CHECK(cli.Run({"get", "nodes", "-l", "kind=real"}) == 0);
+  CHECK(cli.Run({"get", "-l", "kind=real", "nodes"}) == 0);
+  for (const auto& request : cli.script.Requests<v1::ListNodesRequest>("ListNodes"))
+    CHECK(request.filter().labels().at("kind") == "real");
+  CHECK(cli.script.Requests<v1::ListNodesRequest>("ListNodes").size() == 2);
+  CHECK(cli.Run({"get", "jobs", "--limit", "5", "-o", "name"}) == 0);
+  CHECK(cli.out() == "job/x\n");
+  CHECK(cli.Run({"get", "jobs", "--sort", "name", "-o", "name"}) == 0);
+  CHECK(cli.Run({"get", "hypernodes", "--kind", "network"}) == 0);
+  CHECK(cli.script.Requests<v1::ListHyperNodesRequest>("ListHyperNodes")[0].kind() == "network");
+  CHECK(cli.Run({"get", "job", "-o", "name", "x"}) == 0);  // and a name is one still
+  CHECK(cli.script.Requests<v1::GetJobRequest>("GetJob").size() == 1);
+}
+
+TEST_CASE("what -o name prints is taken as the value of an option, too") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("n"));
+  CHECK(cli.Run({"submit", "--queue", "queue/q", "--after", "job/x", "--after", "y", "--",
+                 "true"}) == 0);
+  const auto submit = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
+  CHECK(submit.jobs(0).spec().queue() == "q");
+  CHECK(submit.jobs(0).spec().dependencies(0).job() == "x");
+  CHECK(submit.jobs(0).spec().dependencies(1).job() == "y");
+  cli.script.Answer("ListJobs", OneJob());
+  CHECK(cli.Run({"job", "history", "--queue", "queue/q"}) == 0);
+  CHECK(cli.Run({"job", "list", "--queue", "queue/q", "--name", "job/x*"}) == 0);
+  const auto lists = cli.script.Requests<v1::ListJobsRequest>("ListJobs");
+  for (const auto& list : lists) CHECK(list.filter().queue() == "q");
+  CHECK(lists[1].filter().name_pattern() == "x*");
+  cli.script.Answer("CreateQueue", v1::Queue());
+  CHECK(cli.Run({"queue", "create", "a", "--parent", "queue/q"}) == 0);
+  const auto queue = cli.script.Requests<v1::CreateQueueRequest>("CreateQueue")[0].queue();
+  CHECK(queue.spec().parent() == "q");
+  cli.script.Answer("CreateHyperNode", v1::HyperNode());
+  CHECK(cli.Run({"hypernode", "create", "r", "--tier", "1", "--node", "node/n1", "--child",
+                 "hypernode/s"}) == 0);
+  const auto made = cli.script.Requests<v1::CreateHyperNodeRequest>("CreateHyperNode")[0];
+  CHECK(made.hyper_node().spec().members(0).exact() == "n1");
+  CHECK(made.hyper_node().spec().members(1).exact() == "s");
+  CHECK(cli.RunBare({"submit", "--queue", "job/q", "--", "true"}) == 2);
+  CHECK(cli.err().find("\"job/q\" is a job; this takes a queue: queue/q or q") !=
+        std::string::npos);
+}
+
 TEST_CASE("a verb without a type is told what to type") {
   Cli cli;
+  CHECK(cli.RunBare({"info"}) == 2);
+  CHECK(cli.err() == "berth: did you mean: berth cluster info\n");
+  CHECK(cli.RunBare({"pause", "--for", "5m"}) == 2);
+  CHECK(cli.err() == "berth: did you mean: berth cluster pause\n");
+  CHECK(cli.RunBare({"get", "--help"}) == 2);
+  CHECK(cli.err() ==
+        "berth: \"get\" of what? berth job get, or berth queue get, or berth node get, or berth "
+        "hypernode get\n");
+  CHECK(cli.RunBare({"bash"}) == 2);
+  CHECK(cli.err().find("berth: unknown command \"bash\"") == 0);
   CHECK(cli.RunBare({"cancel", "x"}) == 2);
   CHECK(cli.err() == "berth: did you mean: berth job cancel x\n");
   CHECK(cli.RunBare({"get", "x"}) == 2);

@@ -97,5 +97,60 @@ TEST_CASE("what runs on a node, with its devices") {
   CHECK_THAT(cli.out(), Contains("\"inventory\": {") && Contains("\"job\": \"llama\""));
 }
 
+std::vector<std::string> Drained(Cli& cli) {
+  std::vector<std::string> names;
+  for (const auto& request : cli.script.Requests<v1::DrainNodeRequest>("DrainNode"))
+    names.push_back(request.name());
+  return names;
+}
+
+TEST_CASE("nodes are steered by names, patterns and labels") {
+  using Names = std::vector<std::string>;
+  Cli cli;
+  v1::ListNodesResponse nodes;
+  for (const char* name : {"n1", "n2", "x9"}) nodes.add_nodes()->set_name(name);
+  cli.script.Answer("ListNodes", nodes);
+  cli.script.Answer("DrainNode", v1::Node());
+  CHECK(cli.Run({"node", "drain", "n7"}) == 0);
+  CHECK(cli.script.Requests<v1::ListNodesRequest>("ListNodes").empty());
+  CHECK(cli.Run({"node", "drain", "n7", "node/n[0-3]*", "--reason", "fans"}) == 0);
+  CHECK(Drained(cli) == Names{"n7", "n7", "n1", "n2"});
+  CHECK(cli.err() == "berth: drain: 3 nodes\n");
+  CHECK(cli.script.Requests<v1::DrainNodeRequest>("DrainNode").back().reason() == "fans");
+  CHECK(cli.Run({"node", "drain", "-l", "rack=r1", "x*"}) == 0);
+  CHECK(Drained(cli).back() == "x9");
+  const auto list = cli.script.Requests<v1::ListNodesRequest>("ListNodes").back();
+  CHECK(list.filter().labels().at("rack") == "r1");
+  CHECK(Drained(cli).size() == 5);
+  CHECK(cli.Run({"node", "drain", "y*"}) == 3);
+  CHECK(cli.err() == "berth: no node matches \"y*\"\n");
+  CHECK(cli.Run({"node", "drain"}) == 2);
+  cli.script.Answer("CordonNode", v1::Node());
+  CHECK(cli.Run({"node", "cordon", "n*"}) == 0);
+  CHECK(cli.script.Requests<v1::CordonNodeRequest>("CordonNode").size() == 2);
+  cli.script.Answer("UncordonNode", v1::Node());
+  CHECK(cli.Run({"node", "uncordon", "--label", "rack=r1"}) == 0);
+  CHECK(cli.script.Requests<v1::UncordonNodeRequest>("UncordonNode").size() == 3);
+}
+
+TEST_CASE("more than one node that was matched is asked about, and every node needs --yes") {
+  Cli cli;
+  v1::ListNodesResponse nodes;
+  for (const char* name : {"n1", "n2"}) nodes.add_nodes()->set_name(name);
+  cli.script.Answer("ListNodes", nodes);
+  cli.script.Answer("DrainNode", v1::Node());
+  CHECK(cli.Run({"node", "drain", "*"}) == 2);
+  CHECK(cli.err() == "berth: drain '*' of 2 nodes needs --yes in a script\n");
+  cli.in_terminal = true;
+  cli.answer = "n\n";
+  CHECK(cli.Run({"node", "drain", "n*"}) == 2);
+  CHECK(cli.err() == "drain 2 nodes (n1, n2)? [y/N] berth: nothing was done\n");
+  CHECK(Drained(cli).empty());
+  CHECK(cli.Run({"node", "drain", "n*", "--yes"}) == 0);
+  cli.answer = "yes\n";
+  CHECK(cli.Run({"node", "drain", "-l", "a=b"}) == 0);
+  CHECK(Drained(cli).size() == 4);
+}
+
 }  // namespace
 }  // namespace berth

@@ -119,6 +119,24 @@ TEST_CASE("a script is not asked, and --all alone needs --yes there") {
   CHECK(Cancelled(cli).size() == 2);
 }
 
+TEST_CASE("a pattern that every name matches is --all") {
+  Cli cli;
+  cli.script.Answer("ListJobs", Jobs({"b", "a"}));
+  cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
+  for (const char* every : {"*", "**", "?*", "job/*"}) {
+    CHECK(cli.Run({"job", "cancel", every}) == 2);
+    CHECK_THAT(cli.err(), Contains("of 2 jobs needs --yes in a script\n"));
+    CHECK(cli.Run({"job", "cancel", "b", every}) == 2);
+    CHECK(cli.Run({"job", "cancel", "--all", every}) == 2);
+  }
+  CHECK(Cancelled(cli).empty());
+  CHECK(cli.Run({"job", "cancel", "*", "--yes"}) == 0);
+  CHECK(Cancelled(cli).size() == 2);
+  CHECK(cli.Run({"job", "cancel", "*", "--queue", "q"}) == 0);  // a filter chooses
+  CHECK(cli.Run({"job", "cancel", "?"}) == 0);                  // and so does this
+  CHECK(Cancelled(cli).size() == 6);
+}
+
 TEST_CASE("of several jobs the first error decides, and the others are done") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "a"}));

@@ -216,6 +216,13 @@ TEST_CASE("a cancel says what still runs, and --wait waits for it") {
   CHECK_FALSE(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[1].force());
 }
 
+TEST_CASE("a suspend says what still runs") {
+  Cli cli;
+  cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_RUNNING));
+  CHECK(cli.Run({"job", "suspend", "a"}) == 0);
+  CHECK(cli.out() == "job/a suspending: 4 tasks are being stopped\n");
+}
+
 TEST_CASE("verbs of jobs") {
   Cli cli;
   cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_SUSPENDED));
@@ -421,6 +428,17 @@ TEST_CASE("job watch prints changes until the job ends") {
       absl::OkStatus());
   CHECK(cli.Run({"job", "watch", "a"}) == 0);
   CHECK(cli.out() == "job/a is Pending\n-  job/a  Running\n-  job/a  Failed\n");
+}
+
+TEST_CASE("job watch -o json prints objects alone") {
+  Cli cli;
+  cli.script.Answer("GetJob", MakeJob("a", v1::JOB_PENDING));
+  cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5), JobChange(7, v1::JOB_FAILED)},
+                                       absl::OkStatus());
+  CHECK(cli.Run({"job", "watch", "a", "-o", "json"}) == 0);
+  const std::string out = cli.out();
+  CHECK(out.front() == '{');
+  CHECK(std::count(out.begin(), out.end(), '\n') == 1);
 }
 
 TEST_CASE("a watched list is shown at every change") {

@@ -5,69 +5,19 @@
 #include <vector>
 
 #include "tests/unit/cli/cli_harness.h"
+#include "tests/unit/filled_message.h"
 
 namespace berth {
 namespace {
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// ESC, BEL, CSI as C1, a new line with a lie, right-to-left override, isolate, a paragraph.
-constexpr char kNasty[] =
-    "x\x1b[2J\x07\xc2\x9b"
-    "31m\nFORGED\r\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa9";
-constexpr int kDepth = 7;
-
-void Fill(Message* message, int depth);
-
-void FillOne(Message* message, const FieldDescriptor* field, int depth) {
-  const auto* r = message->GetReflection();
-  const bool many = field->is_repeated();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_STRING:
-      if (field->type() == FieldDescriptor::TYPE_BYTES) return;
-      // A list that never ends, and a queue that is its own parent, would show nothing.
-      if (field->name() == "next_page_token" || field->name() == "parent") return;
-      return many ? r->AddString(message, field, kNasty) : r->SetString(message, field, kNasty);
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      if (depth == 0) return;
-      return Fill(many ? r->AddMessage(message, field) : r->MutableMessage(message, field),
-                  depth - 1);
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      const auto* value = field->enum_type()->value(field->enum_type()->value_count() - 1);
-      return many ? r->AddEnum(message, field, value) : r->SetEnum(message, field, value);
-    }
-    case FieldDescriptor::CPPTYPE_INT32:
-      return many ? r->AddInt32(message, field, 1) : r->SetInt32(message, field, 1);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return many ? r->AddInt64(message, field, 1) : r->SetInt64(message, field, 1);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return many ? r->AddDouble(message, field, 1) : r->SetDouble(message, field, 1);
-    default:
-      return;  // booleans and numbers that are in no text
-  }
-}
-
-// Every field of every message inside; of a oneof the last.
-void Fill(Message* message, int depth) {
-  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
-    FillOne(message, message->GetDescriptor()->field(i), depth);
-  }
-}
-
 template <class Answer>
 Answer Filled() {
-  Answer answer;
-  Fill(&answer, kDepth);
-  return answer;
+  return FilledWith<Answer>(kNasty);
 }
 
-void CheckHarmless(const std::string& text, bool lines) {
-  for (const char* bad :
-       {"\x1b", "\x07", "\r", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\xa9"}) {
-    CHECK(text.find(bad) == std::string::npos);
-  }
-  if (lines) CHECK(text.find("\nFORGED") == std::string::npos);
+void CheckHarmless(const std::string& text) {
+  CAPTURE(text);
+  CHECK(IsHarmless(text));
 }
 
 void Answers(Script& script) {
@@ -85,6 +35,9 @@ void Answers(Script& script) {
   script.Answer("EstimateJob", Filled<v1::EstimateJobResponse>());
   script.Answer("ListQueueShares", Filled<v1::ListQueueSharesResponse>());
   script.Answer("GetHyperNode", Filled<v1::HyperNode>());
+  script.Answer("SubmitJobs", Filled<v1::SubmitJobsResponse>());
+  script.Answer("PlanJob", Filled<v1::PlanJobResponse>());
+  script.Answer("UpdateJob", Filled<v1::Job>());
 }
 
 const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
@@ -119,8 +72,8 @@ TEST_CASE("nothing that a server answers reaches a terminal raw") {
       INFO(command[0] << " " << command[1] << " -o " << format);
       cli.Run(line);
       CHECK_FALSE((cli.out() + cli.err()).empty());
-      CheckHarmless(cli.out(), true);
-      CheckHarmless(cli.err(), true);
+      CheckHarmless(cli.out());
+      CheckHarmless(cli.err());
     }
   }
 }
@@ -129,12 +82,97 @@ TEST_CASE("errors of a server reach a terminal as text of one line") {
   Cli cli;
   cli.script.Answer("GetJob", absl::NotFoundError(kNasty));
   CHECK(cli.Run({"job", "get", "x"}) == 3);
-  CheckHarmless(cli.err(), true);
+  CheckHarmless(cli.err());
   cli.script.Answer("ListNodes", ViolationsError(absl::StatusCode::kInvalidArgument,
                                                  {{std::string("f") + kNasty, kNasty}}));
   cli.Run({"node", "list"});
   CHECK_FALSE(cli.err().empty());
-  CheckHarmless(cli.err(), true);
+  CheckHarmless(cli.err());
+}
+
+namespace {
+
+// With every answer nasty, in all forms.
+void CheckAll(const std::vector<std::vector<std::string>>& commands,
+              const std::vector<std::string>& formats) {
+  for (const std::string& format : formats) {
+    for (const std::vector<std::string>& command : commands) {
+      Cli cli;
+      Answers(cli.script);
+      cli.script.Stream<v1::WatchResponse>("Watch", {Filled<v1::WatchResponse>()},
+                                           absl::PermissionDeniedError(kNasty));
+      std::vector<std::string> line = command;
+      if (!format.empty()) line.insert(line.end(), {"-o", format});
+      INFO(command[0] << " " << command[1] << " -o " << format);
+      cli.Run(line);
+      CHECK_FALSE((cli.out() + cli.err()).empty());
+      CheckHarmless(cli.out());
+      CheckHarmless(cli.err());
+    }
+  }
+}
+
+constexpr char kManifest[] = R"(apiVersion: berth/v1
+kind: Job
+name: x
+groups: [{name: w, replicas: 1, command: [train]}]
+)";
+
+}  // namespace
+
+TEST_CASE("what is submitted, waited for and followed reaches a terminal as text") {
+  const TempFile one(kManifest), two(std::string(kManifest) + "---\n" + kManifest);
+  CheckAll({{"submit", one.path()},
+            {"submit", one.path(), "--wait"},
+            {"submit", one.path(), "--dry-run"},
+            {"submit", two.path(), "--dry-run"},
+            {"job", "plan", "-f", one.path()},
+            {"job", "wait", "x"},
+            {"job", "update", "x", "--label", "a=b"}},
+           {"table", "wide", "name", "json", "yaml"});
+  CheckAll({{"apply", "-f", one.path()}}, {"table", "name"});
+  CheckAll({{"job", "watch", "x"}}, {"table"});
+  CheckAll({{"job", "watch"}}, {"table", "json"});
+  CheckAll({{"job", "history"}}, {"", "json"});
+}
+
+TEST_CASE("job history keeps what jobs say") {
+  Cli cli;
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = MakeJob("x", v1::JOB_FAILED);
+  jobs.mutable_jobs(0)->mutable_status()->set_message("a\tb");
+  cli.script.Answer("ListJobs", jobs);
+  CHECK(cli.Run({"job", "history"}) == 0);
+  CHECK(cli.out().find("\"a\\tb\"") != std::string::npos);
+}
+
+TEST_CASE("what is wrong with a manifest reaches a terminal in lines of its own") {
+  const TempFile good(kManifest);
+  const TempFile bad("apiVersion: berth/v1\nkind: Job\n\"x\\e[2J\\nFORGED\\u202e\": 1\n");
+  for (const char* verb : {"submit", "apply"}) {
+    Cli cli;
+    std::vector<std::string> line = {verb};
+    if (line[0] == "apply") line.push_back("-f");
+    std::vector<std::string> wrong = line;
+    wrong.push_back(bad.path());
+    CHECK(cli.Run(wrong) == 4);
+    CHECK(cli.err().find("FORGED") != std::string::npos);
+    CheckHarmless(cli.err());
+    for (const absl::StatusCode code :
+         {absl::StatusCode::kInvalidArgument, absl::StatusCode::kAlreadyExists}) {
+      Answers(cli.script);
+      cli.script.Answer("SubmitJobs",
+                        ViolationsError(code, {{std::string("jobs[0].spec.") + kNasty, kNasty}}));
+    }
+    std::vector<std::string> refused = line;
+    refused.push_back(good.path());
+    for (int i = 0; i < 4; ++i) {
+      cli.Run(refused);
+      CHECK_FALSE((cli.out() + cli.err()).empty());
+      CheckHarmless(cli.out());
+      CheckHarmless(cli.err());
+    }
+  }
 }
 
 }  // namespace berth

@@ -75,6 +75,35 @@ TEST_CASE("completion: names come from the server that the line names") {
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").back().filter().active_only());
 }
 
+TEST_CASE("completion: the verb may come first") {
+  Cli cli;
+  cli.script.Answer("ListJobs", Jobs({"llama", "llava", "bert"}));
+  CHECK(Complete(cli, {"get", "job", "ll"}) == Words{"llama", "llava"});
+  CHECK(Complete(cli, {"get", "job", "llama", ""}) == Words{"llama", "llava", "bert"});
+  CHECK(Complete(cli, {"describe", "jobs", "b"}) == Words{"bert"});
+  CHECK(Complete(cli, {"describe", "job/b"}) == Words{"job/bert"});
+  CHECK(Complete(cli, {"jobs", "logs", "b"}) == Words{"bert"});
+  CHECK(Complete(cli, {"get", "jobs", "--sor"}) == Words{"--sort"});
+  CHECK(Complete(cli, {"get", "jobs", "--sort", "na"}) == Words{"name"});
+  CHECK(Complete(cli, {"bash", ""}).empty());
+}
+
+TEST_CASE("completion: jobs come newest first, and the server chooses those that begin so") {
+  Cli cli;
+  cli.script.Answer("ListJobs", Jobs({"llama", "llava"}));
+  const auto asked = [&](const std::string& word) {
+    Complete(cli, {"job", "get", word});
+    return cli.script.Requests<v1::ListJobsRequest>("ListJobs").back();
+  };
+  CHECK(asked("ll").order() == v1::ListJobsRequest::NEWEST_FIRST);
+  CHECK(asked("ll").filter().name_pattern() == "ll*");
+  CHECK(asked("job/a-1").filter().name_pattern() == "a-1*");
+  CHECK(asked("").filter().name_pattern().empty());
+  for (const char* none : {"LL", "l_", "l.", "l*"})
+    CHECK(asked(none).filter().name_pattern() == "");
+  CHECK(asked(std::string(128, 'a')).filter().name_pattern() == "");
+}
+
 TEST_CASE("completion: an unreachable server gives no names, in a second and in silence") {
   Cli cli;
   const absl::Duration begin = cli.world.environment().clock->Steady();

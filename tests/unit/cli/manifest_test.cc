@@ -420,6 +420,15 @@ healthReason: "lane 3"
   CHECK(manifests[0].hyper_node.spec().members(2).label() == "rack=r1,row=2");
   CHECK(WriteManifest(manifests[0].hyper_node) == kText);
   CHECK(manifests[0].Locate("spec.members[1].regex") == "f.yaml:10:10");
+  v1::HyperNode kept = manifests[0].hyper_node;
+  kept.mutable_spec()->set_kind("network");  // as the server fills it in
+  CHECK(WriteManifest(kept) == kText);
+  kept.mutable_spec()->set_kind("nvlink");
+  const auto again = Read(WriteManifest(kept));
+  CHECK(again[0].hyper_node.spec().kind() == "nvlink");
+  CHECK(again[0].Locate("spec.kind") == "f.yaml:4:11");
+  CHECK(ErrorOf("apiVersion: berth/v1\nkind: HyperNode\nname: a\ntreeKind: [b]\n") ==
+        "f.yaml:4:11: treeKind: expected a single value");
   CHECK(ErrorOf("apiVersion: berth/v1\nkind: HyperNode\ntier: 1\n") ==
         "f.yaml:1:1: a HyperNode needs a name");
 }

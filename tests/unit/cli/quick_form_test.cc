@@ -232,5 +232,20 @@ TEST_CASE("submit of a command without -- is told how to be written") {
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
 }
 
+TEST_CASE("submit names an unknown option, also before a word that is no file") {
+  Cli cli;
+  TempFile manifest("");
+  for (const Words& line : {Words{"submit", "--ntasks", "4", "job.yaml"},
+                            Words{"submit", "--partition", "gpu", manifest.path()},
+                            Words{"submit", "--ntasks=4", "train"}, Words{"submit", "-N", "4"}}) {
+    CAPTURE(line);
+    CHECK(cli.Run(line) == 2);
+    CHECK(cli.err().find(line[1]) != std::string::npos);
+    CHECK(cli.err().find("no such file") == std::string::npos);
+  }
+  // Behind the command's first word options are its own.
+  CHECK(cli.Run({"submit", "train", "--ntasks", "4"}) == 4);
+}
+
 }  // namespace
 }  // namespace berth

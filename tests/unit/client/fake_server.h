@@ -170,6 +170,10 @@ class FakeCluster : public v1::ClusterService::Service {
   explicit FakeCluster(Script& script) : script_(script) {}
   BERTH_FAKE_UNARY(GetClusterInfo, GetClusterInfoRequest, ClusterInfo);
   BERTH_FAKE_UNARY(ReloadConfig, ReloadConfigRequest, ReloadConfigResponse);
+  BERTH_FAKE_UNARY(Backup, BackupRequest, BackupResponse);
+  BERTH_FAKE_UNARY(PauseCluster, PauseClusterRequest, PauseClusterResponse);
+  BERTH_FAKE_UNARY(ResumeCluster, ResumeClusterRequest, ResumeClusterResponse);
+  BERTH_FAKE_UNARY(FinalizeUpgrade, FinalizeUpgradeRequest, FinalizeUpgradeResponse);
 
  private:
   Script& script_;

@@ -1,0 +1,258 @@
+// Every command either has a form of -o or refuses it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "clients/cli/command.h"
+#include "clients/cli/output_formats.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
+#include "support/yaml_tree.h"
+#include "tests/unit/cli/cli_harness.h"
+#include "tests/unit/filled_message.h"
+
+namespace berth {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr char kJob[] = R"(apiVersion: berth/v1
+kind: Job
+name: x
+groups: [{name: w, replicas: 1, command: [train]}]
+)";
+constexpr char kHyperNode[] = R"(apiVersion: berth/v1
+kind: HyperNode
+name: r1
+tier: 1
+members: [{type: NODE, exact: n1}]
+)";
+
+// What the commands are given, in files that are gone after the test.
+struct Files {
+  TempFile job{kJob};
+  TempFile jobs{std::string(kJob) + "---\n" + kJob};
+  TempFile hyper_node{kHyperNode};
+  TempFile slurm{"SwitchName=s1 Nodes=n[1-2]\n"};
+};
+
+// A line of each command, by its name; more than one where the form is made in several places.
+std::multimap<std::string, Words> Lines(const Files& files) {
+  std::multimap<std::string, Words> lines = {
+      {"apply", {"apply", "-f", files.job.path()}},
+      {"submit", {"submit", files.job.path()}},
+      {"submit", {"submit", files.jobs.path()}},
+      {"submit", {"submit", "--dry-run", files.job.path()}},
+      {"submit", {"submit", "--dry-run", files.jobs.path()}},
+      {"submit", {"submit", "--name", "a", "--dry-run", "train"}},
+      {"submit", {"submit", "--name", "a", "--array", "0-2", "--dry-run", "train"}},
+      {"submit", {"submit", "--name", "a", "--array", "0-2", "train"}},
+      {"exec", {"exec", "x", "true"}},
+      {"version", {"version"}},
+      {"man", {"man"}},
+      {"completion bash", {"completion", "bash"}},
+      {"completion zsh", {"completion", "zsh"}},
+      {"completion fish", {"completion", "fish"}},
+      {"job plan", {"job", "plan", "-f", files.job.path()}},
+      {"job plan", {"job", "plan", "-f", files.jobs.path()}},
+      {"job exec", {"job", "exec", "x", "true"}},
+      {"job update", {"job", "update", "x", "y", "--priority", "1"}},
+      {"queue update", {"queue", "update", "x", "--weight", "2"}},
+      {"hypernode apply", {"hypernode", "apply", "-f", files.hyper_node.path()}},
+      {"topology import", {"topology", "import", "--from", "slurm-conf", files.slurm.path()}},
+  };
+  for (const char* alone : {"job list", "job history", "job watch", "queue list", "queue shares",
+                            "node list", "hypernode list", "topology show", "cluster info",
+                            "cluster reload", "cluster finalize", "cluster backup",
+                            "cluster pause", "cluster resume"}) {
+    const std::string command = alone;
+    const size_t blank = command.find(' ');
+    lines.insert({command, {command.substr(0, blank), command.substr(blank + 1)}});
+  }
+  for (const char* named :
+       {"job get", "job describe", "job explain", "job estimate", "job tasks", "job logs",
+        "job wait", "job cancel", "job suspend", "job resume", "job delete", "queue get",
+        "queue describe", "queue create", "queue open", "queue close", "queue delete", "node get",
+        "node describe", "node tasks", "node cordon", "node drain", "node uncordon", "node delete",
+        "hypernode get", "hypernode describe", "hypernode create", "hypernode update",
+        "hypernode delete", "topology describe"}) {
+    const std::string command = named;
+    const size_t blank = command.find(' ');
+    lines.insert({command, {command.substr(0, blank), command.substr(blank + 1), "x"}});
+  }
+  return lines;
+}
+
+void AddLeaves(const CLI::App& app, const std::string& name, Words* leaves) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (commands.empty()) leaves->push_back(name);
+  for (const CLI::App* command : commands) {
+    AddLeaves(*command, name + (name.empty() ? "" : " ") + command->get_name(), leaves);
+  }
+}
+
+// "job list", as the tree has them.
+Words Commands() {
+  Cli cli;
+  std::ostringstream out, err;
+  Session session({out, err, false, false, absl::UTCTimeZone(), cli.world.environment()});
+  CLI::App app("", "berth");
+  AddAllCommands(app, session, {});
+  Words leaves;
+  AddLeaves(app, "", &leaves);
+  return leaves;
+}
+
+template <class Answer>
+Answer Filled() {
+  return FilledWith<Answer>("x");
+}
+
+void Answers(Script& script) {
+  script.Answer("ListJobs", Filled<v1::ListJobsResponse>());
+  script.Answer("SubmitJobs", Filled<v1::SubmitJobsResponse>());
+  script.Answer("PlanJob", Filled<v1::PlanJobResponse>());
+  for (const char* method : {"GetJob", "UpdateJob", "CancelJob", "SuspendJob", "ResumeJob"})
+    script.Answer(method, Filled<v1::Job>());
+  script.Answer("DeleteJob", v1::DeleteJobResponse());
+  script.Answer("ListTasks", Filled<v1::ListTasksResponse>());
+  script.Answer("ExplainJob", Filled<v1::ExplainJobResponse>());
+  script.Answer("EstimateJob", Filled<v1::EstimateJobResponse>());
+  script.Answer("ListQueues", Filled<v1::ListQueuesResponse>());
+  for (const char* method : {"GetQueue", "CreateQueue", "UpdateQueue", "OpenQueue", "CloseQueue"})
+    script.Answer(method, Filled<v1::Queue>());
+  script.Answer("DeleteQueue", v1::DeleteQueueResponse());
+  script.Answer("ListQueueShares", Filled<v1::ListQueueSharesResponse>());
+  script.Answer("ListNodes", Filled<v1::ListNodesResponse>());
+  for (const char* method : {"GetNode", "CordonNode", "DrainNode", "UncordonNode"})
+    script.Answer(method, Filled<v1::Node>());
+  script.Answer("DeleteNode", v1::DeleteNodeResponse());
+  script.Answer("ListHyperNodes", Filled<v1::ListHyperNodesResponse>());
+  for (const char* method : {"GetHyperNode", "CreateHyperNode", "UpdateHyperNode"})
+    script.Answer(method, Filled<v1::HyperNode>());
+  script.Answer("DeleteHyperNode", v1::DeleteHyperNodeResponse());
+  script.Answer("ApplyHyperNodes", Filled<v1::ApplyHyperNodesResponse>());
+  script.Answer("GetClusterInfo", Filled<v1::ClusterInfo>());
+  script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
+  script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
+  script.Answer("Backup", Filled<v1::BackupResponse>());
+  script.Answer("PauseCluster", Filled<v1::PauseClusterResponse>());
+  script.Answer("ResumeCluster", v1::ResumeClusterResponse());
+  script.Stream<v1::WatchResponse>("Watch", {Filled<v1::WatchResponse>()},
+                                   absl::PermissionDeniedError("enough"));
+}
+
+// One value, or one for each job of `job update x y`.
+bool IsJson(const std::string& text) {
+  google::protobuf::Value value;
+  if (google::protobuf::util::JsonStringToMessage(text, &value).ok()) return true;
+  const size_t second = text.find("\n{");
+  return second != std::string::npos && IsJson(text.substr(0, second + 1)) &&
+         IsJson(text.substr(second + 1));
+}
+
+bool IsYaml(const std::string& text) {
+  YamlErrors errors("out");
+  const std::vector<YamlNode> documents = ParseYamlTree(text, &errors);
+  if (!errors.empty() || documents.empty() || text[0] == '{') return false;
+  return std::all_of(documents.begin(), documents.end(),
+                     [](const YamlNode& one) { return one.is_map(); });
+}
+
+// A word a line.
+bool IsNames(const std::string& text) {
+  return text.find(' ') == std::string::npos && text.find("\n\n") == std::string::npos &&
+         !text.empty() && text[0] != '{' && text.find(':') == std::string::npos;
+}
+
+bool HasForm(const std::string& text, Format format) {
+  switch (format) {
+    case Format::kJson:
+      return IsJson(text);
+    case Format::kYaml:
+      return IsYaml(text);
+    case Format::kName:
+      return IsNames(text);
+    default:
+      return text.find(' ') != std::string::npos && text[0] != '{';
+  }
+}
+
+const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
+                                                {"wide", Format::kWide},
+                                                {"json", Format::kJson},
+                                                {"yaml", Format::kYaml},
+                                                {"name", Format::kName}};
+
+// "train" and "true" stand behind "--".
+Words WithDashes(Words line) {
+  if (line.back() == "train" || line.back() == "true") line.insert(line.end() - 1, "--");
+  return line;
+}
+
+void CheckLine(const std::string& command, const Words& words, const std::string& name,
+               Format format) {
+  Cli cli;
+  Answers(cli.script);
+  Words line = {"-o", name};
+  line.insert(line.end(), words.begin(), words.end());
+  const int code = cli.Run(WithDashes(line));
+  INFO(command << " -o " << name << ": " << code << "\n" << cli.out() << "\n" << cli.err());
+  const std::vector<Format>& formats = *FormatsOf(command);
+  if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
+    CHECK(code == 2);
+    CHECK(cli.err().find(command + " has no -o " + name) != std::string::npos);
+    CHECK(cli.out().empty());
+  } else {
+    CHECK(code != 2);
+    CHECK(HasForm(cli.out(), format));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every command has a form of -o, or refuses it") {
+  const Files files;
+  const auto lines = Lines(files);
+  const Words commands = Commands();
+  CHECK(commands.size() > 50);
+  for (const std::string& command : commands) {
+    INFO(command);
+    CHECK(FormatsOf(command) != nullptr);
+    CHECK(lines.count(command) > 0);
+  }
+  for (const auto& [command, words] : lines) {
+    INFO(command);
+    REQUIRE(std::find(commands.begin(), commands.end(), command) != commands.end());
+    for (const auto& [name, format] : kFormats) CheckLine(command, words, name, format);
+  }
+}
+
+TEST_CASE("documents of YAML are parted, wherever they come from") {
+  Cli cli;
+  Answers(cli.script);
+  CHECK(cli.Run({"job", "cancel", "x", "y", "-o", "yaml"}) == 0);
+  CHECK(cli.out().find("\n---\n") != std::string::npos);
+  const Files files;
+  CHECK(cli.Run({"submit", "--wait", files.job.path(), "-o", "yaml"}) == 10);
+  CHECK(cli.out().find("\n---\n") != std::string::npos);
+}
+
+TEST_CASE("submit of more jobs than one call takes is one object of JSON") {
+  Cli cli;
+  v1::SubmitJobsResponse first, second;
+  for (int i = 0; i < 1000; ++i) first.add_jobs()->set_name("a");
+  second.add_jobs()->set_name("b");
+  cli.script.Answer("SubmitJobs", first);
+  cli.script.Answer("SubmitJobs", second);
+  std::string manifests;
+  for (int i = 0; i < 1001; ++i) manifests += std::string(i == 0 ? "" : "---\n") + kJob;
+  const TempFile file(manifests);
+  CHECK(cli.Run({"submit", file.path(), "-o", "json"}) == 0);
+  google::protobuf::Struct value;
+  CHECK(google::protobuf::util::JsonStringToMessage(cli.out(), &value).ok());
+  CHECK(value.fields().at("jobs").list_value().values_size() == 1001);
+}
+
+}  // namespace berth
