@@ -9,6 +9,9 @@
 
 namespace berth {
 
+// In a copy that Store::Backup made: it is no store that goes on. Restore leaves it out.
+inline constexpr char kBackupMark[] = "BACKUP";
+
 // OK without an error. Else, with the path: RESOURCE_EXHAUSTED if no space is left, INTERNAL.
 absl::Status FileStatus(const std::error_code& error, const std::filesystem::path& path);
 

@@ -7,12 +7,15 @@ namespace {
 
 constexpr uint64_t kBeginMs = 1'767'225'600'000;  // 2026-01-01T00:00Z
 constexpr int kJobsPerMsBits = 10;
+constexpr uint64_t kDayMs = 86'400'000;
 
 }  // namespace
 
 uint64_t NextIncarnation(uint64_t before, absl::Time now) {
-  const int64_t ms = absl::ToUnixMillis(now);
-  return std::max(before + 1, static_cast<uint64_t>(std::max<int64_t>(ms, 0)));
+  const auto ms = static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMillis(now), 0));
+  if (ms > before) return ms;
+  // The sum stays below 2^64: what clocks give stays below 2^63.
+  return before + kDayMs + ms % kDayMs;
 }
 
 JobId FirstJobOf(uint64_t incarnation) {

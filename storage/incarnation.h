@@ -13,7 +13,9 @@
 
 namespace berth {
 
-// Unix milliseconds, but at least one more than `before`; never 0.
+// Unix milliseconds. Where the clock was set back, and these are no more than `before`: one to two
+// days more than `before`, so that uids leap past all that `before` gave out after a backup, and
+// another restore of that backup gets another number. Never 0.
 uint64_t NextIncarnation(uint64_t before, absl::Time now);
 
 // The least uid that an incarnation gives to a job: milliseconds from 2026 to its beginning, times

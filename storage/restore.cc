@@ -53,7 +53,7 @@ absl::Status CheckPlaces(const fs::path& backup, const fs::path& directory, cons
       absl::StrCat(aside.string(), ": left by a restore that was interrupted: delete it first"));
 }
 
-// Files and directories; a store has nothing else.
+// Files and directories; a store has nothing else. What makes it a backup stays behind.
 absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directory(to, from, error);
@@ -61,7 +61,7 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   for (fs::directory_iterator entry(from, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path target = to / entry->path().filename();
-    if (entry->path().filename() == kLock) continue;
+    if (entry->path().filename() == kLock || entry->path().filename() == kBackupMark) continue;
     absl::Status copied;
     if (entry->is_directory()) {
       copied = CopyTree(entry->path(), target);

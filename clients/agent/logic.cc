@@ -72,6 +72,8 @@ void AgentLogic::Connect(Instant now) {
   hello.set_cluster_id(book_.store().cluster_id);
   hello.set_incarnation(book_.store().incarnation);
   hello.set_epoch(book_.store().epoch);
+  hello.set_node_id(book_.store().node_id);
+  hello.set_greatest_job(book_.GreatestJob());
   *hello.mutable_inventory() = inventory_;
   for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
   state_ = State::kHelloSent;
@@ -161,7 +163,8 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
 bool AgentLogic::Join(Instant now, const v1::Welcome& welcome) {
   const StoreMembership store = {.cluster_id = welcome.cluster_id(),
                                  .incarnation = welcome.incarnation(),
-                                 .epoch = welcome.epoch()};
+                                 .epoch = welcome.epoch(),
+                                 .node_id = welcome.node_id()};
   const size_t before = book_.foreign_live();
   book_.Join(now, store);
   const bool patient = book_.foreign_live() > before || !foreign_until_.has_value() ||

@@ -73,7 +73,8 @@ void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
   identity_ = state.identity;
   store_ = {.cluster_id = identity_.cluster_id(),
             .incarnation = identity_.incarnation(),
-            .epoch = identity_.epoch()};
+            .epoch = identity_.epoch(),
+            .node_id = identity_.node_id()};
   last_report_id_ = identity_.last_report_id();
   std::vector<std::pair<absl::Duration, TaskId>> ended;
   for (const auto& [id, record] : state.tasks) {
@@ -144,8 +145,7 @@ void TaskBook::MakeForeign(Instant now, const TaskId& id, Entry& entry) {
 }
 
 void TaskBook::Join(Instant now, const StoreMembership& store) {
-  if (store.cluster_id != store_.cluster_id || store.incarnation != store_.incarnation ||
-      store.epoch != store_.epoch) {
+  if (store != store_) {
     store_ = store;
     SaveIdentity();
   }
@@ -157,6 +157,7 @@ void TaskBook::SaveIdentity() {
   identity_.set_cluster_id(store_.cluster_id);
   identity_.set_incarnation(store_.incarnation);
   identity_.set_epoch(store_.epoch);
+  identity_.set_node_id(store_.node_id);
   identity_.set_version(std::max<uint32_t>(identity_.version(), store_.incarnation != 0 ? 2 : 1));
   agent::v1::JournalRecord record;
   *record.mutable_identity() = identity_;
@@ -168,6 +169,16 @@ bool TaskBook::ForeignIdsLive() const {
     const auto& [id, entry] = task;
     return entry.foreign && IsLive(entry.record) && id.incarnation == store_.incarnation;
   });
+}
+
+uint64_t TaskBook::GreatestJob() const {
+  uint64_t greatest = 0;
+  for (const auto& [id, entry] : tasks_) {
+    const bool mine =
+        id.incarnation == store_.incarnation && entry.record.cluster_id() == store_.cluster_id;
+    if (mine) greatest = std::max(greatest, id.job_uid);
+  }
+  return greatest;
 }
 
 void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allowed) {
@@ -324,8 +335,8 @@ void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
 
 bool TaskBook::SupersededByNewer(const TaskId& id) const {
   const auto after = tasks_.upper_bound(id);
-  return after != tasks_.end() && after->first.job_uid == id.job_uid &&
-         after->first.task == id.task;
+  return after != tasks_.end() && after->first.incarnation == id.incarnation &&
+         after->first.job_uid == id.job_uid && after->first.task == id.task;
 }
 
 // A device may still be in the hands of a task that the server has forgotten and that is being

@@ -42,6 +42,8 @@ struct StoreMembership {
   std::string cluster_id;    // empty: of a server of a version that does not tell
   uint64_t incarnation = 0;  // 0: the store was made by a version that knew none
   uint64_t epoch = 0;        // of the agent's registration there
+  uint32_t node_id = 0;      // of its node there; 0: that server does not tell
+  bool operator==(const StoreMembership&) const = default;
 };
 
 class TaskBook {
@@ -72,6 +74,8 @@ class TaskBook {
   // Foreign tasks that have not ended; those of them whose ids the store may give out, too.
   size_t foreign_live() const { return foreign_live_; }
   bool ForeignIdsLive() const;
+  // The greatest uid of the jobs that it has tasks of and knows to be this store's; 0: of none.
+  uint64_t GreatestJob() const;
 
   // strict_allowed: whether the lease holds; without it tasks with fence = true do not start.
   void Prepare(Instant now, const v1::Prepare& message, bool strict_allowed);

@@ -18,7 +18,12 @@ namespace berth {
 
 AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher,
                            AgentGatewayOptions options)
-    : loop_(loop), leases_(leases), dispatcher_(dispatcher), options_(options) {
+    : loop_(loop),
+      leases_(leases),
+      dispatcher_(dispatcher),
+      first_job_(
+          loop->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); })),
+      options_(options) {
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
@@ -113,7 +118,8 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
 }
 
 void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello) {
-  absl::StatusOr<Registration> registration = RegisterNode(turn, hello, options_.store);
+  absl::StatusOr<Registration> registration =
+      RegisterNode(turn, hello, options_.store, FirstUnknown(turn.state(), hello.agent_id()));
   if (!registration.ok()) {
     ++counters_.hellos_refused;
     LogWarn("a node was refused", {{"node", hello.node()}, {"error", registration.status()}});
@@ -124,6 +130,7 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
     });
     return;
   }
+  met_.insert(hello.agent_id());
   leases_->RecordGrant(turn);
   LogInfo("node registered", {{"node", hello.node()},
                               {"epoch", registration->epoch},
@@ -133,6 +140,12 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
   turn.OnDurable([this, id, link, registration = *std::move(registration)]() mutable {
     Activate(id, link, std::move(registration));
   });
+}
+
+// An agent that has not met this server yet knows no job of it. Once jobs have taken the uids that
+// an older copy gives out again, the state alone would not show that.
+JobId AgentGateway::FirstUnknown(const ClusterState& state, const std::string& agent_id) const {
+  return met_.contains(agent_id) ? state.next_job_id() : first_job_;
 }
 
 // The session becomes the node's. It may have ended meanwhile: then only the lease counts, and
@@ -164,6 +177,7 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   v1::ServerMessage message;
   v1::Welcome& welcome = *message.mutable_welcome();
   welcome.set_epoch(registration.epoch);
+  welcome.set_node_id(registration.node.value);
   welcome.set_cluster_id(options_.store.cluster_id);
   welcome.set_incarnation(options_.store.incarnation);
   ToProto(leases_->lease(), welcome.mutable_lease());

@@ -22,6 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
@@ -119,6 +120,7 @@ class AgentGateway {
   Session Look(SessionId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   void OnHello(SessionId id, const Link& link, v1::Hello hello) ABSL_LOCKS_EXCLUDED(mutex_);
   void Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello);
+  JobId FirstUnknown(const ClusterState& state, const std::string& agent_id) const;
   void Activate(SessionId id, const Link& link, Registration registration)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The first message with the session's epoch.
@@ -138,6 +140,8 @@ class AgentGateway {
   Loop* const loop_;
   LeaseKeeper* const leases_;
   Dispatcher* const dispatcher_;
+  const JobId first_job_;                 // that this server may give out
+  absl::flat_hash_set<std::string> met_;  // agents that have registered with it; loop thread
   const AgentGatewayOptions options_;
   LogSink* log_sink_ = nullptr;
   ExecSink* exec_sink_ = nullptr;

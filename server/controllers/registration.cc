@@ -51,8 +51,8 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
 // One registration in the making.
 class Registrar {
  public:
-  Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store)
-      : turn_(turn), hello_(hello), store_(store) {}
+  Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store, JobId first_unknown)
+      : turn_(turn), hello_(hello), store_(store), first_unknown_(first_unknown) {}
 
   absl::StatusOr<Registration> Run() {
     const Node* known = turn_.state().FindNode(hello_.node());
@@ -66,7 +66,7 @@ class Registrar {
                                        absl::StartsWith(known->status.reason, kCordonedForRefusals);
     same_agent_ = known != nullptr && known->status.agent_id == hello_.agent_id();
     same_boot_ = known != nullptr && known->status.boot_id == hello_.boot_id();
-    if (absl::Status status = CheckIncarnation(known); !status.ok()) return status;
+    if (absl::Status status = CheckIncarnation(); !status.ok()) return status;
     if (absl::Status status = EmitRegistered(known); !status.ok()) return status;
     ReadReports();
     MissTasks();
@@ -81,9 +81,7 @@ class Registrar {
   }
 
  private:
-  // Epochs of an agent only grow, unless its node is deleted: one that knows a later epoch has seen
-  // a later state of this store.
-  absl::Status CheckIncarnation(const Node* known) const {
+  absl::Status CheckIncarnation() const {
     if (store_.incarnation != 0 && !hello_.knows_incarnations()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "berth-agent ", hello_.agent_version(),
@@ -91,12 +89,32 @@ class Registrar {
     }
     const bool here = hello_.cluster_id() == store_.cluster_id &&
                       hello_.incarnation() == store_.incarnation && !store_.cluster_id.empty();
-    if (!here || !same_agent_ || hello_.epoch() <= known->status.epoch) return absl::OkStatus();
+    const std::string later = here ? SeenLater() : "";
+    if (later.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
-        "node ", hello_.node(), " has registered with epoch ", hello_.epoch(),
-        " before, and this store knows ", known->status.epoch,
+        "node ", hello_.node(), " ", later,
         ": it is an older copy that was put back by hand. Stop berthd, move the data directory "
         "away and put the copy back with `berthd --restore`"));
+  }
+
+  // What the agent knows of a later state of this very store; "" if nothing. Within an incarnation
+  // ids are never used twice, and epochs of one node id only grow.
+  std::string SeenLater() const {
+    const NodeId id{hello_.node_id()};
+    if (id >= turn_.state().next_node_id()) {
+      return absl::StrCat("has registered as node ", id.value,
+                          " before, and this store has not given out that id");
+    }
+    const Node* node = turn_.state().nodes().Find(id);
+    if (node != nullptr && hello_.epoch() > node->status.epoch) {
+      return absl::StrCat("has registered with epoch ", hello_.epoch(),
+                          " before, and this store knows ", node->status.epoch);
+    }
+    if (hello_.greatest_job() >= first_unknown_.value) {
+      return absl::StrCat("has tasks of job uid ", hello_.greatest_job(),
+                          ", and this store has not given out that uid");
+    }
+    return "";
   }
 
   absl::Status EmitRegistered(const Node* known) {
@@ -178,6 +196,7 @@ class Registrar {
   Turn& turn_;
   const v1::Hello& hello_;
   const StoreIdentity& store_;
+  const JobId first_unknown_;
   bool same_agent_ = false;
   bool same_boot_ = false;
   std::map<TaskKey, uint32_t> held_;  // attempts
@@ -187,8 +206,8 @@ class Registrar {
 }  // namespace
 
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
-                                          const StoreIdentity& store) {
-  return Registrar(turn, hello, store).Run();
+                                          const StoreIdentity& store, JobId first_unknown) {
+  return Registrar(turn, hello, store, first_unknown).Run();
 }
 
 void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {

@@ -57,8 +57,10 @@ struct StoreIdentity {
 // cannot take this node. FAILED_PRECONDITION: the agent cannot keep incarnations apart, or has seen
 // a later state of this very store, which was put back without `--restore`. On an error nothing has
 // changed.
+// `first_unknown`: the agent cannot have heard of this job uid or greater ones yet, in this life of
+// the store.
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
-                                          const StoreIdentity& store);
+                                          const StoreIdentity& store, JobId first_unknown);
 
 // The agent that registered with `epoch` speaks: what its Hello missed is gone, unless the state
 // has gone on meanwhile.

@@ -4,6 +4,7 @@
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -42,6 +43,16 @@ absl::Status LinkBases(const fs::path& from, const fs::path& to) {
   return error ? FileStatus(error, from) : SyncPath(to);
 }
 
+// Whoever puts the copy in the place of a store by hand is told how it is done.
+absl::Status Mark(const fs::path& copy) {
+  const fs::path path = copy / kBackupMark;
+  std::ofstream file(path);
+  file << "A backup. `berthd --restore` makes a store of it.\n";
+  file.close();
+  if (!file) return FileStatus(std::make_error_code(std::errc::io_error), path);
+  return SyncPath(path);
+}
+
 }  // namespace
 
 absl::Status RocksDbStore::CopyTo(const std::string& directory) const {
@@ -52,8 +63,9 @@ absl::Status RocksDbStore::CopyTo(const std::string& directory) const {
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   if (status.ok()) status = checkpoint->CreateCheckpoint(directory);
   if (!status.ok()) return ToStatus(status, place_);
-  absl::Status linked = LinkBases(place_.directory + kBasesName, directory + kBasesName);
-  return linked.ok() ? SyncPath(directory) : linked;
+  absl::Status copied = LinkBases(place_.directory + kBasesName, directory + kBasesName);
+  if (copied.ok()) copied = Mark(directory);
+  return copied.ok() ? SyncPath(directory) : copied;
 }
 
 absl::Status RocksDbStore::Backup(const std::string& directory) {

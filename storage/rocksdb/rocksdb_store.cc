@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
+#include "storage/files.h"
 #include "storage/incarnation.h"
 #include "storage/keys.h"
 
@@ -27,6 +30,19 @@ absl::Status RefuseGap(uint64_t expected, uint64_t found) {
 bool BelongsToStore(const Record& record) {
   return record.kind == RecordKind::kLog ||
          (record.kind == RecordKind::kMeta && record.key == kStoreKey);
+}
+
+// Under the incarnation of the store that it is a copy of, agents would take it for that store.
+absl::Status RefuseBackup(const RocksDbOptions& options) {
+  std::error_code error;
+  const auto mark = std::filesystem::path(options.directory) / kBackupMark;
+  if (options.read_only || options.restored || !std::filesystem::exists(mark, error)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      options.directory, ": a backup, which agents would take for the store that it was made of: ",
+      "move it away and make a store of it with `berthd --restore BACKUP --data ",
+      options.directory, "`"));
 }
 
 }  // namespace
@@ -60,6 +76,7 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(RocksDbOptions 
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::TryOpen(const RocksDbOptions& options) {
   const bool restored = options.restored;
+  if (absl::Status status = RefuseBackup(options); !status.ok()) return status;
   std::unique_ptr<RocksDbStore> store(new RocksDbStore(options));
   if (absl::Status status = store->CheckLogs(); !status.ok()) return status;
   auto database = store->OpenDatabase();

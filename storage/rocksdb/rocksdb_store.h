@@ -59,9 +59,9 @@ struct RocksDbOptions {
 
 class RocksDbStore final : public Store {
  public:
-  // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: newer format. DATA_LOSS:
-  // damaged. NOT_FOUND: there is none (read_only). RESOURCE_EXHAUSTED: no space. INTERNAL: other
-  // trouble with the disk.
+  // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: newer format, or a backup that
+  // was put there by hand. DATA_LOSS: damaged. NOT_FOUND: there is none (read_only).
+  // RESOURCE_EXHAUSTED: no space. INTERNAL: other trouble with the disk.
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> Open(RocksDbOptions options);
 
   absl::Status Load(

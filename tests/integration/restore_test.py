@@ -129,29 +129,85 @@ class Restore(unittest.TestCase):
         self.run_to_its_end("done", 5)
         wait_until(lambda: not alive(old), 60, "the old task is ended")
 
+    def test_a_backup_put_back_by_hand_does_not_start(self):
+        self.begin()
+        self.cluster.berth("cluster", "backup", "nightly")
+        self.put_back(self.backups / "nightly")
+        self.server.start(wait=False)
+        wait_until(lambda: not self.server.running(), 60, "berthd gives up")
+        self.assertIn("berthd --restore", self.server.output())
+        shutil.rmtree(self.server.data)
+        self.restore(self.backups / "nightly")
+        self.server.start()  # and again: the mark did not come along
+        self.server.stop()
+        self.server.start()
+
+    def put_back(self, backup):
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        shutil.copytree(backup, self.server.data)
+
+    def refused(self):
+        self.server.start()
+        wait_until(lambda: "put the copy back with `berthd --restore`" in self.server.output(), 60, "it says what is wrong")
+
     def test_a_store_put_back_by_hand_is_refused_by_its_agents(self):
         self.begin()
         self.cluster.add_agent("n1")
-        self.cluster.wait_nodes(1)
+        self.run_to_its_end("before", 0)
         self.cluster.berth("cluster", "backup", "nightly")
-        for name in ("after-1", "after-2"):  # registrations that the copy knows nothing of
-            self.server.kill()
-            self.server.start()
-            self.run_to_its_end(name, 0)
+        copy = self.backups / "nightly"
+        (copy / "BACKUP").unlink()  # a snapshot of the file system has no such mark
+        # Its agent does not register again meanwhile: the copy knows its epoch, but not its job.
+        self.run_to_its_end("after", 3)
+        self.put_back(copy)
+        self.refused()
         self.server.kill()
         shutil.rmtree(self.server.data)
-        shutil.copytree(self.backups / "nightly", self.server.data)
+        self.restore(copy)
         self.server.start()
-        wait_until(lambda: "put the copy back with `berthd --restore`" in self.server.output(), 60, "it says what is wrong")
+        agent = self.cluster.agents["n1"]
+        agent.kill()
+        agent.start()  # it would ask again by itself, after half a minute
+        self.run_to_its_end("new", 2)
+
+    def test_a_copy_of_a_stopped_server_is_refused_too(self):
+        self.begin()
+        self.cluster.add_agent("n1")
+        self.cluster.wait_nodes(1)
+        self.server.stop()
+        copy = self.cluster.home / "copy"
+        shutil.copytree(self.server.data, copy)
+        before = self.server.output().count("node registered")
+        self.server.start()
+        wait_until(lambda: self.server.output().count("node registered") > before, 60, "its agent is back")
+        self.put_back(copy)
+        self.refused()
+
+    def test_simulated_nodes_run_anew_what_a_restored_store_starts(self):
+        self.begin()
+        self.cluster.add_simulation([{"name": "s[1-2]", "cpu": 4, "memory": "8Gi"}])
+        self.cluster.wait_nodes(2)
+        for name in ("ended", "runs"):
+            job = make_job(name, "q", ["true"], suspended=True,
+                           env={"BERTH_SIM_RUN_TIME": "100ms" if name == "ended" else "5s"})
+            self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(jobs=[job]), timeout=20)
+        self.cluster.berth("cluster", "backup", "nightly")
+        self.cluster.berth("job", "resume", "runs")
+        self.cluster.wait_job("runs", "RUNNING")
+        self.cluster.berth("job", "resume", "ended")
+        self.cluster.wait_job("ended", "SUCCEEDED")
         self.server.kill()
         shutil.rmtree(self.server.data)
         self.restore(self.backups / "nightly")
         self.server.start()
-        self.uids = {"": max(self.uids.values())}
-        agent = self.cluster.agents["n1"]
-        agent.kill()
-        agent.start()  # it would ask again by itself, after half a minute
-        self.run_to_its_end("after-1", 2)
+        for name, least_ms in (("ended", 100), ("runs", 5000)):  # the same uids, tasks and attempts
+            self.cluster.berth("job", "resume", name)
+            self.cluster.wait_job(name, "SUCCEEDED")
+            (task,) = self.cluster.api.tasks(name)
+            self.assertEqual(task.attempt, 1)
+            ran = task.end_time.ToMilliseconds() - task.start_time.ToMilliseconds()
+            self.assertGreaterEqual(ran, least_ms - 10, "it has not run its whole time")
 
     def test_a_store_and_an_agent_of_the_version_before_go_on(self):
         shutil.copytree(OLD_STORE, self.server.data)

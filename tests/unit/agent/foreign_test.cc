@@ -192,6 +192,45 @@ TEST_CASE(
   CHECK(agent.runner.Take() == Calls{"remove 1-0-1.5", "remove 2-0-1.5"});
 }
 
+TEST_CASE("foreign: Hello says which node the agent was, and the greatest job of this store") {
+  Restored world;
+  world.agent.node_id = 4;
+  world.MeetAgain(5);
+  world.agent.logic->OnDisconnected(world.agent.Now(), "gone");
+  world.agent.link.sent.clear();
+  world.agent.Advance(absl::Seconds(3));
+  REQUIRE_FALSE(world.agent.link.sent.empty());
+  CHECK(world.agent.link.sent[0].hello().node_id() == 4);
+  CHECK(world.agent.link.sent[0].hello().greatest_job() == 2);  // that has ended
+
+  world.agent.Welcome(8);
+  world.agent.Event(IdOf(5, 1), Kind::kExited, 0);  // writes what was to be written later, too
+  Agent again(&world.agent.own);
+  again.Begin();
+  CHECK(again.link.sent[0].hello().node_id() == 4);
+  CHECK(again.link.sent[0].hello().epoch() == 8);
+  CHECK(again.link.sent[0].hello().greatest_job() == 2);
+  again.cluster = "c";
+  again.incarnation = 9;
+  again.Welcome(1);
+  again.logic->OnDisconnected(again.Now(), "gone");
+  again.link.sent.clear();
+  again.Advance(absl::Seconds(3));
+  CHECK(again.link.sent[0].hello().greatest_job() == 0);  // those are another incarnation's
+}
+
+TEST_CASE("foreign: a task of a later incarnation supersedes none of this one") {
+  Restored world;
+  Agent& agent = world.agent;
+  world.MeetAgain(3);  // another cluster, say
+  agent.Event(IdOf(5, 1), Kind::kExited, 143);
+  agent.logic->Tick(agent.Now());
+  agent.Welcome(7);
+  agent.runner.Take();
+  agent.Prepare(KeyOf(3, 1));
+  CHECK(agent.runner.Take() == Calls{"prepare 1-0-1.3"});
+}
+
 // A journal of the version before: keys without incarnation, records without a cluster.
 struct OldJournal {
   OldJournal() {

@@ -46,6 +46,7 @@ struct Agent {
     message.mutable_welcome()->set_epoch(epoch);
     message.mutable_welcome()->set_cluster_id(cluster);
     message.mutable_welcome()->set_incarnation(incarnation);
+    message.mutable_welcome()->set_node_id(node_id);
     message.mutable_welcome()->mutable_lease()->set_seconds(15);
     message.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(5);
     for (const auto& key : forget) *message.mutable_welcome()->add_forget() = key;
@@ -133,6 +134,7 @@ struct Agent {
   absl::Duration now = absl::Seconds(100);
   std::string cluster;  // of the server that answers
   uint64_t incarnation = 0;
+  uint32_t node_id = 0;
 };
 
 inline std::vector<v1::TaskReport> SentReports(Agent& agent) { return agent.link.TakeReports(); }

@@ -120,32 +120,118 @@ TEST_CASE(
   CHECK(RefusalOf(old).message().find("upgrade the agent") != std::string::npos);
 }
 
-TEST_CASE("incarnation: a store that was put back by hand is found out by its agents") {
-  World world;
-  world.identity = {.cluster_id = "c", .incarnation = 9};
-  world.Restart();
-  Agent agent(&world, "n1");
-  agent.last.set_cluster_id("c");
-  agent.last.set_incarnation(9);
-  agent.last.set_epoch(4);  // of what came after the copy
-  SECTION("where its node is known") {
-    Agent(&world, "n1").Connect();
+// Its agent has registered as node 1, which is all that the store knows.
+struct PutBack {
+  PutBack() {
+    world.identity = {.cluster_id = "c", .incarnation = 9};
+    world.Restart();
+    agent.incarnation = 9;
     agent.Connect();
+    Note();
+  }
+  // What the agent writes down of a Welcome.
+  void Note() {
+    const v1::Welcome welcome = agent.link->Of(Message::kWelcome)[0].welcome();
+    agent.last.set_cluster_id(welcome.cluster_id());
+    agent.last.set_incarnation(welcome.incarnation());
+    agent.last.set_node_id(welcome.node_id());
+    agent.last.set_epoch(welcome.epoch());
+  }
+  void DeleteNode() {
+    const NodeId id = world.node("n1").id;
+    agent.Disconnect();
+    world.Advance(world.leases->lease() + absl::Seconds(2));
+    REQUIRE(world.loop->Post([=](Turn& turn) { REQUIRE(turn.Emit(NodeDeleted{id}).ok()); }).ok());
+    world.Run();
+  }
+  void CheckRefused(const std::string& why) {
+    agent.Connect();
+    CHECK(agent.epoch == 0);
     CHECK(RefusalOf(agent).code() == v1::Refused::INVALID);
-    CHECK(RefusalOf(agent).message().find("berthd --restore") != std::string::npos);
+    CHECK_THAT(RefusalOf(agent).message(), Catch::Contains(why));
+    CHECK_THAT(RefusalOf(agent).message(), Catch::Contains("berthd --restore"));
     CHECK(world.node("n1").status.epoch == 1);
-    agent.last.set_epoch(1);  // no later than what the store knows
-    agent.Connect();
-    CHECK(agent.epoch == 2);
+  }
+  World world;
+  Agent agent{&world, "n1"};
+};
+
+TEST_CASE("incarnation: a store that was put back by hand is found out by its agents") {
+  PutBack back;
+  Agent& agent = back.agent;
+  REQUIRE(agent.last.node_id() == 1);
+  SECTION("by an epoch that came after the copy") {
     agent.last.set_epoch(4);
-    agent.last.set_incarnation(8);  // of another incarnation
-    agent.Connect();
-    CHECK(agent.epoch == 3);
+    back.CheckRefused("has registered with epoch 4 before, and this store knows 1");
   }
-  SECTION("where its node was deleted meanwhile, its epochs begin anew") {
-    agent.Connect();
-    CHECK(agent.epoch == 1);
+  SECTION("by a node that came after the copy") {
+    agent.last.set_node_id(2);
+    back.CheckRefused("has registered as node 2 before");
   }
+  SECTION("by a job that came after the copy") {
+    back.world.Submit("old");
+    agent.last.set_greatest_job(2);
+    back.CheckRefused("has tasks of job uid 2, and this store has not given out that uid");
+  }
+  SECTION("by a job whose uid the copy has given out again before the agent came") {
+    back.world.Submit("old");
+    back.world.Restart();
+    back.world.Submit("new");
+    back.world.Submit("newer");
+    agent.last.set_greatest_job(2);
+    back.CheckRefused("has tasks of job uid 2, and this store has not given out that uid");
+  }
+}
+
+TEST_CASE("incarnation: what an agent may know of a store is not held against it") {
+  PutBack back;
+  Agent& agent = back.agent;
+  SECTION("its last registration, and a job of before the last start") {
+    back.world.Submit("old");
+    back.world.Restart();
+    agent.last.set_greatest_job(1);
+  }
+  SECTION("a job that this server gave out after it registered") {
+    agent.Connect();
+    back.Note();
+    agent.last.set_greatest_job(back.world.Submit("new").value);
+  }
+  SECTION("anything of another incarnation") {
+    agent.last.set_incarnation(8);
+    agent.last.set_epoch(4);
+    agent.last.set_node_id(5);
+    agent.last.set_greatest_job(7);
+  }
+  SECTION("the epoch of a name that it had before") {
+    Agent renamed(&back.world, "n2", agent.agent_id);
+    renamed.Connect();
+    renamed.Connect();
+    agent.last.set_node_id(back.world.node("n2").id.value);
+    agent.last.set_epoch(renamed.epoch);
+  }
+  SECTION("an epoch of a version that tells no node id") {
+    agent.last.clear_node_id();
+    agent.last.set_epoch(4);
+  }
+  agent.Connect();
+  CHECK(agent.epoch == back.world.node("n1").status.epoch);
+}
+
+TEST_CASE("incarnation: a node that was deleted registers again, also when its Welcome is lost") {
+  PutBack back;
+  Agent& agent = back.agent;
+  for (int i = 0; i < 4; ++i) agent.Connect();
+  back.Note();
+  REQUIRE(agent.last.epoch() == 5);
+  back.DeleteNode();
+  agent.Connect();
+  CHECK(agent.epoch == 1);
+  agent.Connect();  // or the agent was killed before it wrote the Welcome down
+  CHECK(agent.epoch == 2);
+  back.Note();
+  CHECK(agent.last.node_id() == 2);
+  agent.Connect();
+  CHECK(agent.epoch == 3);
 }
 
 }  // namespace

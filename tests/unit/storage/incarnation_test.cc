@@ -80,9 +80,23 @@ TEST_CASE("incarnation: of a store of an older format it is 0 until it is restor
 
 TEST_CASE("incarnation: a clock that was set back does not bring one back") {
   CHECK(NextIncarnation(0, absl::FromUnixMillis(7)) == 7);
-  CHECK(NextIncarnation(7, absl::FromUnixMillis(7)) == 8);
-  CHECK(NextIncarnation(1000, absl::FromUnixMillis(7)) == 1001);
-  CHECK(NextIncarnation(0, absl::FromUnixSeconds(-5)) == 1);
+  CHECK(NextIncarnation(7, absl::FromUnixMillis(8)) == 8);
+  CHECK(NextIncarnation(0, absl::FromUnixSeconds(-5)) > 0);
+  constexpr uint64_t kDay = 86'400'000;
+  constexpr uint64_t kBefore = 1'795'489'200'000;
+  for (const int64_t clock_ms : {int64_t{7}, int64_t{kBefore} - 1, int64_t{kBefore}}) {
+    const uint64_t next = NextIncarnation(kBefore, absl::FromUnixMillis(clock_ms));
+    CHECK(next >= kBefore + kDay);
+    CHECK(next < kBefore + 2 * kDay);
+    // Uids leap by more than the jobs of any day, and have as many digits as before.
+    CHECK(FirstJobOf(next).value - FirstJobOf(kBefore).value >= 88'000'000'000);
+    CHECK(FirstJobOf(next).value < 100'000'000'000'000);
+  }
+  // Two restores of one backup under such a clock are two incarnations.
+  CHECK(NextIncarnation(kBefore, absl::FromUnixMillis(7)) !=
+        NextIncarnation(kBefore, absl::FromUnixMillis(8)));
+  const uint64_t greatest = NextIncarnation(0, absl::InfiniteFuture());
+  CHECK(NextIncarnation(greatest, absl::InfiniteFuture()) > greatest);
 }
 
 TEST_CASE("incarnation: job uids begin by it, far above those of before") {

@@ -111,6 +111,23 @@ TEST_CASE("restore: a backup that is made while batches are written is a beginni
   CHECK_FALSE(fs::exists(world.directory / ".copy.new"));
 }
 
+TEST_CASE("restore: a backup does not open as a store, and what is restored from it does") {
+  World world;
+  const std::string copy = world.directory / "copy";
+  REQUIRE(RocksDbStore::Open({.directory = world.backup}).value()->Backup(copy).ok());
+  const absl::Status refused = RocksDbStore::Open({.directory = copy}).status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()), Contains("berthd --restore BACKUP --data " + copy));
+  CHECK(RocksDbStore::Open({.directory = copy, .read_only = true}).ok());  // to look at it
+  std::ostringstream report;
+  REQUIRE(Restore(copy, world.place, report).ok());
+  auto restored = RocksDbStore::Open({.directory = world.place});
+  REQUIRE(restored.ok());
+  const std::string again = world.directory / "again";
+  REQUIRE((*restored)->Backup(again).ok());
+  CHECK(absl::IsFailedPrecondition(RocksDbStore::Open({.directory = again}).status()));
+}
+
 TEST_CASE("restore: a backup where nothing can be written leaves nothing, and the store goes on") {
   World world;
   auto store = RocksDbStore::Open({.directory = world.backup}).value();
