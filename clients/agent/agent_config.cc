@@ -24,7 +24,7 @@
 #include "absl/strings/strip.h"
 #include "clients/agent/device_access.h"
 #include "clients/agent/disk_space.h"
-#include "clients/agent/disk_watch.h"
+#include "clients/agent/disk_use.h"
 #include "clients/agent/health_checks.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
@@ -241,7 +241,7 @@ int64_t ScratchInUse(const config::v1::Agent& config) {
     absl::string_view id = name;
     if (!absl::ConsumePrefix(&id, config.node_name() + "-") || !IsTaskName(id)) continue;
     const ProjectUse use = ReadProjectUse(entry.path());
-    bytes += use.project != 0 ? use.used_bytes : DiskBytes(entry.path());
+    bytes += use.project != 0 ? use.used_bytes : DiskUseOf({entry.path()}).bytes;
   }
   return bytes;
 }

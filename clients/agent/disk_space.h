@@ -6,14 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-
-struct stat;
-
 namespace berth {
-
-inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // of one task and look; the rest counts 0
-inline constexpr int kMaxDiskDepth = 512;              // of directories; likewise
 
 struct DiskSpace {
   int64_t total_bytes = 0;
@@ -30,9 +23,6 @@ struct DiskSpace {
 };
 // Of the file system that holds this; none, with errno, if it cannot be asked.
 std::optional<DiskSpace> ReadDiskSpace(const std::string& path);
-
-// Shows all entries below a directory, on its file system and without following links.
-void WalkDisk(const std::string& directory, absl::FunctionRef<void(const struct stat&)> see);
 
 }  // namespace berth
 

@@ -1,17 +1,14 @@
 #include "clients/agent/disk_watch.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "clients/agent/kept_output.h"
 #include "clients/agent/supervisor/project_quota.h"
@@ -27,46 +24,16 @@ constexpr int64_t kGrowthWalked = int64_t{64}
 constexpr int kBoundParts = 16;           // or by this part of the smallest bound
 constexpr int64_t kKeptPart = 10;         // of the file system, for output of ended tasks
 constexpr size_t kMaxPathBytes = 200;     // of a file, in a message
+constexpr int64_t kFilesParts = 50;       // fewer files than this part of all are not what is wrong
 
-int64_t BlockBytes(const struct stat& info) { return int64_t{info.st_blocks} * 512; }
-
-// Adds up what `fd`, which is closed, has in it.
-void AddDirectory(int fd, dev_t device, int depth, int64_t* entries, int64_t* bytes) {
-  DIR* listing = fdopendir(fd);
-  if (listing == nullptr) {
-    close(fd);
-    return;
-  }
-  while (const dirent* entry = readdir(listing)) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (++*entries > kMaxDiskEntries) break;
-    struct stat info;
-    if (fstatat(dirfd(listing), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (info.st_dev != device) continue;
-    *bytes += BlockBytes(info);
-    if (!S_ISDIR(info.st_mode) || depth >= kMaxDiskDepth) continue;
-    const int below = openat(dirfd(listing), name.c_str(),
-                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (below >= 0) AddDirectory(below, device, depth + 1, entries, bytes);
-  }
-  closedir(listing);
-}
-
-// What project quotas count; -1 without.
-int64_t ProjectBytes(const DiskArea& area) {
+// What project quotas count, files without a name among it; nothing without.
+std::optional<DiskUse> ProjectUseOf(const DiskArea& area) {
   for (const std::string& directory : area.directories) {
     const ProjectUse use = ReadProjectUse(directory);
-    if (use.project != 0 && use.limit_bytes > 0) return use.used_bytes;
+    if (use.project != 0 && use.limit_bytes > 0)
+      return DiskUse{.bytes = use.used_bytes, .files = use.used_files};
   }
-  return -1;
-}
-
-int64_t AreaBytes(const DiskArea& area) {
-  if (const int64_t counted = ProjectBytes(area); counted >= 0) return counted;
-  int64_t bytes = 0;
-  for (const std::string& directory : area.directories) bytes += DiskBytes(directory);
-  return bytes;
+  return std::nullopt;
 }
 
 uint64_t DeviceOf(const DiskArea& area) {
@@ -77,16 +44,6 @@ uint64_t DeviceOf(const DiskArea& area) {
   return 0;
 }
 
-int64_t AreaFiles(const DiskArea& area) {
-  int64_t files = 0;
-  for (const std::string& directory : area.directories) {
-    const ProjectUse use = ReadProjectUse(directory);
-    if (use.project != 0 && use.used_inodes > 0) return use.used_inodes;
-    WalkDisk(directory, [&](const struct stat&) { ++files; });
-  }
-  return files;
-}
-
 // When the agent made it ready to start.
 absl::Time BeganAt(const std::string& task_directory) {
   struct stat info;
@@ -94,41 +51,24 @@ absl::Time BeganAt(const std::string& task_directory) {
   return absl::TimeFromTimespec(info.st_mtim);
 }
 
+int64_t Room(const DiskArea& area, const DiskUse& use) {
+  return area.bound_bytes > 0 ? area.bound_bytes - use.bytes : INT64_MAX;
+}
+
+// Which directory a file without a name was in nobody knows: of those that may be it counts for the
+// one with the most room.
+void AddUnlinked(const std::string& group, const std::vector<DiskArea>& areas,
+                 const std::set<size_t>& walked, std::vector<DiskUse>* uses) {
+  std::map<uint64_t, size_t> roomiest;  // by device
+  for (const size_t i : walked) {
+    const size_t other = roomiest.try_emplace(DeviceOf(areas[i]), i).first->second;
+    if (Room(areas[i], (*uses)[i]) > Room(areas[other], (*uses)[other]))
+      roomiest[DeviceOf(areas[i])] = i;
+  }
+  for (const auto& [device, i] : roomiest) (*uses)[i].bytes += UnlinkedBytes(group, device);
+}
+
 }  // namespace
-
-int64_t DiskBytes(const std::string& directory) {
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat info;
-  if (fd < 0) return 0;
-  if (fstat(fd, &info) != 0) {
-    close(fd);
-    return 0;
-  }
-  int64_t entries = 0, bytes = BlockBytes(info);
-  AddDirectory(fd, info.st_dev, 0, &entries, &bytes);
-  return bytes;
-}
-
-int64_t UnlinkedBytes(const std::string& group, uint64_t device) {
-  std::string processes;
-  if (group.empty() || ReadWholeFile(group + "/cgroup.procs", &processes) != 0) return 0;
-  std::set<ino_t> seen;
-  int64_t bytes = 0, entries = 0;
-  for (const absl::string_view pid : absl::StrSplit(processes, '\n', absl::SkipEmpty())) {
-    const std::string directory = absl::StrCat("/proc/", pid, "/fd");
-    DIR* listing = opendir(directory.c_str());
-    if (listing == nullptr) continue;
-    while (const dirent* entry = readdir(listing)) {
-      struct stat info;
-      if (++entries > kMaxDiskEntries) break;
-      if (fstatat(dirfd(listing), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) continue;
-      if (info.st_nlink != 0 || info.st_dev != device || !seen.insert(info.st_ino).second) continue;
-      bytes += BlockBytes(info);
-    }
-    closedir(listing);
-  }
-  return bytes;
-}
 
 DiskWatch::DiskWatch(Options options, std::function<void()> tell)
     : options_(std::move(options)), tell_(std::move(tell)) {
@@ -165,16 +105,24 @@ bool DiskWatch::Exhausted() const {
 
 void DiskWatch::Run() {
   for (;;) {
-    const absl::Duration took = Look();
+    Look();
     absl::MutexLock lock(&mutex_);
-    const absl::Duration rest = std::max(options_.interval, took * kRestFactor);
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), rest);
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.interval);
     if (stopping_) return;
   }
 }
 
-// How long the walk took.
-absl::Duration DiskWatch::Look() {
+bool WalkPace::May(absl::Time now, bool full) {
+  walked_full_ &= full;
+  return now >= rest_end_ || (full && !walked_full_);
+}
+
+void WalkPace::Walked(absl::Time begin, absl::Time end, bool full) {
+  rest_end_ = end + (end - begin) * kRestFactor;
+  walked_full_ = full;
+}
+
+void DiskWatch::Look() {
   std::map<TaskId, Task> tasks;
   {
     absl::MutexLock lock(&mutex_);
@@ -184,19 +132,20 @@ absl::Duration DiskWatch::Look() {
   MakeRoom(tasks, AnyFull());
   const bool is_full = AnyFull();
   const absl::Time begin = absl::Now();
+  const bool walks = pace_.May(begin, is_full) && (is_full || MustWalk(tasks));
   bool someone = true;
-  if (is_full || MustWalk(tasks)) {
+  if (walks) {
     NoteWritten(tasks);
-    const Uses uses = Walk(tasks, is_full);
+    const Uses uses = Walk(tasks);
     EndOverBound(tasks, uses);
     someone = !is_full || EndBiggest(tasks, uses);
     walked_ = begin;
     for (auto& [device, file_system] : file_systems_)
       file_system.walked_used_bytes = file_system.space.used_bytes;
+    pace_.Walked(begin, absl::Now(), is_full);
   }
   absl::MutexLock lock(&mutex_);
-  exhausted_ = is_full && !someone;
-  return absl::Now() - begin;
+  if (walks || !is_full) exhausted_ = is_full && !someone;
 }
 
 void DiskWatch::AskFileSystems(const std::map<TaskId, Task>& tasks) {
@@ -275,14 +224,16 @@ bool DiskWatch::MustWalk(const std::map<TaskId, Task>& tasks) const {
   });
 }
 
-// Files without a name are looked for when room is short only: each process has to be asked.
-DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks, bool full) const {
+DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks) const {
   Uses uses;
   for (const auto& [id, task] : tasks) {
+    std::set<size_t> walked;  // areas that the kernel does not count
     for (const DiskArea& area : task.areas) {
-      const uint64_t device = DeviceOf(area);
-      uses[id].push_back(AreaBytes(area) + (full ? UnlinkedBytes(task.group, device) : 0));
+      const std::optional<DiskUse> counted = ProjectUseOf(area);
+      if (!counted) walked.insert(uses[id].size());
+      uses[id].push_back(counted ? *counted : DiskUseOf(area.directories));
     }
+    AddUnlinked(task.group, task.areas, walked, &uses[id]);
   }
   return uses;
 }
@@ -291,7 +242,11 @@ void DiskWatch::EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& us
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
       const DiskArea& area = task.areas[i];
-      const int64_t used = uses.at(id)[i];
+      const int64_t used = uses.at(id)[i].bytes;
+      if (uses.at(id)[i].too_deep) {
+        Blame(id, absl::StrCat("has directories more than ", kMaxDiskDepth,
+                               " deep, where its use of the disk cannot be counted"));
+      }
       if (area.bound_bytes <= 0 || used <= area.bound_bytes) continue;
       const std::string bound = SizeText(area.bound_bytes);
       Blame(id, area.asked
@@ -309,7 +264,7 @@ bool DiskWatch::EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses
   std::erase_if(candidates, [](const auto& entry) { return entry.second.told >= kDiskBlames; });
   std::optional<DiskCulprit> culprit = MostBytes(candidates, uses);
   if (!culprit) culprit = MostElsewhere(candidates);
-  if (!culprit) culprit = MostFiles(candidates);
+  if (!culprit) culprit = MostFiles(candidates, uses);
   if (!culprit) return false;
   Blame(culprit->id, std::move(culprit->message));
   return true;
@@ -328,7 +283,7 @@ std::optional<DiskCulprit> DiskWatch::MostBytes(const Tasks& tasks, const Uses& 
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
       const DiskSpace* space = SpaceOf(task.areas[i]);
-      const int64_t used = uses.at(id)[i];
+      const int64_t used = uses.at(id)[i].bytes;
       if (space == nullptr || !FewBytes(*space) || task.areas[i].asked || used < most) continue;
       most = used;
       culprit = {id, absl::StrCat("the node's disk is nearly full (", SizeText(space->free_bytes),
@@ -365,19 +320,20 @@ std::optional<DiskCulprit> DiskWatch::MostElsewhere(const Tasks& tasks) const {
   return culprit;
 }
 
-std::optional<DiskCulprit> DiskWatch::MostFiles(const Tasks& tasks) const {
+std::optional<DiskCulprit> DiskWatch::MostFiles(const Tasks& tasks, const Uses& uses) const {
   std::optional<DiskCulprit> culprit;
   int64_t most = 0;
   for (const auto& [id, task] : tasks) {
-    for (const DiskArea& area : task.areas) {
+    for (size_t i = 0; i < task.areas.size(); ++i) {
+      const DiskArea& area = task.areas[i];
       const DiskSpace* space = SpaceOf(area);
       if (space == nullptr || !space->FewInodes()) continue;
-      const int64_t files = AreaFiles(area);
+      const int64_t files = uses.at(id)[i].files;
       const int64_t claim = area.asked ? space->InodesOf(area.bound_bytes) : 0;
-      if (files <= std::max({claim, most, space->least_free_inodes()})) continue;
+      if (files <= std::max({claim, most, space->inodes / kFilesParts})) continue;
       most = files;
-      culprit = {id, absl::StrCat("the node's disk has nearly no inodes left (", space->free_inodes,
-                                  " free), and this task has most of the files: ", files)};
+      culprit = {id, absl::StrCat("the node's disk has room for only ", space->free_inodes,
+                                  " more files, and this task made most of them: ", files)};
     }
   }
   return culprit;

@@ -2,10 +2,10 @@
 //
 // A look asks each file system how full it is, which costs nothing. Only when it is nearly full,
 // has grown, or was not looked at for a while, the tasks' directories are walked (or, with project
-// quotas, the kernel is asked). The thread rests at least nine times as long as a walk took. Of a
-// look come culprits:
+// quotas, the kernel is asked). No walk begins within nine times the time that the last one took,
+// unless a file system has become full. Of a look come culprits:
 //
-//   1. a task that uses more than its bound;
+//   1. a task that uses more than its bound, or hides what it uses in too deep directories;
 //   2. on a file system with less than min_free left, once what ended tasks left in their working
 //      directories was removed, and their output, the oldest first: of the tasks that asked for no
 //      scratch the one that uses most;
@@ -30,6 +30,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "clients/agent/disk_space.h"
+#include "clients/agent/disk_use.h"
 #include "clients/agent/task_id.h"
 #include "clients/agent/written_files.h"
 
@@ -51,11 +52,17 @@ struct DiskCulprit {
   std::string message;  // "used 1.2 GiB of its 1 GiB of scratch"
 };
 
-// What the files below use of the disk, links and other file systems not followed; hard links count
-// once for each name.
-int64_t DiskBytes(const std::string& directory);
-// What files use that processes of this control group have open and nobody has a name for.
-int64_t UnlinkedBytes(const std::string& group, uint64_t device);
+// How much of the time is spent walking.
+class WalkPace {
+ public:
+  // Whether a walk may begin: after the rest, or because a file system is full since.
+  bool May(absl::Time now, bool full);
+  void Walked(absl::Time begin, absl::Time end, bool full);
+
+ private:
+  absl::Time rest_end_ = absl::InfinitePast();
+  bool walked_full_ = false;  // and full it is since
+};
 
 class DiskWatch {
  public:
@@ -91,13 +98,13 @@ class DiskWatch {
   };
   using Tasks = std::map<TaskId, Task>;
   using FileSystems = std::map<uint64_t, FileSystem>;   // by device
-  using Uses = std::map<TaskId, std::vector<int64_t>>;  // parallel to areas
+  using Uses = std::map<TaskId, std::vector<DiskUse>>;  // parallel to areas
 
   void Run();
-  absl::Duration Look();
+  void Look();
   void AskFileSystems(const std::map<TaskId, Task>& tasks);
   bool MustWalk(const std::map<TaskId, Task>& tasks) const;
-  Uses Walk(const std::map<TaskId, Task>& tasks, bool full) const;
+  Uses Walk(const std::map<TaskId, Task>& tasks) const;
   void EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses);
   bool EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses);
   bool FewBytes(const DiskSpace& space) const { return space.free_bytes < options_.min_free_bytes; }
@@ -107,7 +114,7 @@ class DiskWatch {
   bool SomebodyEnds() const;
   std::optional<DiskCulprit> MostBytes(const Tasks& tasks, const Uses& uses) const;
   std::optional<DiskCulprit> MostElsewhere(const Tasks& tasks) const;
-  std::optional<DiskCulprit> MostFiles(const Tasks& tasks) const;
+  std::optional<DiskCulprit> MostFiles(const Tasks& tasks, const Uses& uses) const;
   void NoteWritten(const Tasks& tasks);
   void MakeRoom(const Tasks& tasks, bool full);
   void TrimKeptOutput(const std::set<std::string>& live) const;
@@ -121,6 +128,7 @@ class DiskWatch {
   absl::Time walked_ = absl::InfinitePast();
   absl::Time trimmed_ = absl::InfinitePast();
   std::map<TaskId, WrittenFiles> written_;
+  WalkPace pace_;
 
   mutable absl::Mutex mutex_;
   std::map<TaskId, Task> tasks_ ABSL_GUARDED_BY(mutex_);

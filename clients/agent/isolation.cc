@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -20,6 +21,7 @@
 #include "clients/agent/supervisor/namespaces.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/shared_memory.h"
+#include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
 
 namespace berth {
@@ -140,7 +142,7 @@ absl::Status Isolation::InitNamespaces() {
   if (!config_.shared_pid() && !private_pids_)
     missing.push_back("processes (those of one user can read and end each other)");
   if (!config_.shared_shm() && !private_shm_) missing.push_back("/dev/shm");
-  if (private_shm_ && mkdir(shm.c_str(), 0700) != 0 && errno != EEXIST)
+  if (geteuid() == 0 && mkdir(shm.c_str(), 0700) != 0 && errno != EEXIST)
     return ErrnoStatus(errno, absl::StrCat("create ", shm));
   if (missing.empty()) return absl::OkStatus();
   const std::string text = absl::StrCat(
@@ -380,6 +382,7 @@ void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
         std::max({config_.memory_bytes(), spec->shm_bytes, kLeastSharedMemoryBytes});
   } else if (user.uid != geteuid()) {
     spec->sweep_uid = static_cast<int64_t>(user.uid);
+    spec->sweep_record = SharedThingsRecord::PathOf(state_directory_ + "/shm", user.uid);
   }
 }
 
@@ -388,6 +391,11 @@ void Isolation::RemoveUnusedSharedMemory() const {
   for (const auto& entry :
        std::filesystem::directory_iterator(state_directory_ + "/shm", ignored)) {
     if (entry.is_directory(ignored)) SharedMemory(entry.path()).Release();
+    const std::string name = entry.path().filename();
+    absl::string_view number = name;
+    uid_t user = 0;
+    if (absl::ConsumePrefix(&number, kRecordPrefix) && absl::SimpleAtoi(number, &user))
+      SharedThingsRecord(entry.path(), user).Release();
   }
 }
 

@@ -27,6 +27,7 @@
 #include "clients/agent/leftovers.h"
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/shared_memory.h"
+#include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
 #include "support/log.h"
 
@@ -543,6 +544,8 @@ void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   if (KillLeftovers(TaskMarker(Directory(id)), live.supervisor) > 0 || !group.Empty()) return;
   group.Remove();
   if (!spec.shm.empty()) SharedMemory(spec.shm).Release();
+  if (spec.sweep_uid > 0)
+    SharedThingsRecord(spec.sweep_record, static_cast<uid_t>(spec.sweep_uid)).Release();
   for (const std::string& directory : spec.remove) RemoveTree(directory);
   TaskEvent event;
   const bool began = !NeverBegan(id, live);

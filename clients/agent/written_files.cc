@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "clients/agent/disk_space.h"
+#include "clients/agent/disk_use.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -90,10 +90,8 @@ WrittenFiles::Sum WrittenFiles::Outside(uint64_t device,
     const int64_t found = key.first == device ? BytesOf(path, key.first, key.second) : 0;
     if (found > 0) bytes[key] = found;
   }
-  for (const std::string& directory : directories) {
-    if (bytes.empty()) break;
-    WalkDisk(directory, [&](const struct stat& info) { bytes.erase({info.st_dev, info.st_ino}); });
-  }
+  if (bytes.empty()) return {};
+  DiskUseOf(directories, [&](const struct stat& info) { bytes.erase({info.st_dev, info.st_ino}); });
   Sum sum;
   int64_t most = 0;
   for (const auto& [key, used] : bytes) {

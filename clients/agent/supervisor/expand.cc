@@ -10,6 +10,28 @@ namespace {
 constexpr std::array<std::string_view, 8> kShells = {"sh",  "bash", "dash", "ash",
                                                      "ksh", "mksh", "zsh",  "rbash"};
 
+// A program that does nothing but start another one, which its arguments name.
+struct Starter {
+  std::string_view name;
+  std::string_view valued;  // its options that take the next argument, each between spaces
+  int arguments = 0;        // that come before the program
+  bool assigns = false;     // "NAME=value" comes before it, too
+};
+constexpr std::array<Starter, 10> kStarters = {{
+    {"env", " -u -C --unset --chdir ", 0, true},
+    {"nice", " -n --adjustment "},
+    {"ionice", " -c -n --class --classdata "},
+    {"timeout", " -k -s --kill-after --signal ", 1},
+    {"stdbuf", " -i -o -e --input --output --error "},
+    {"nohup", ""},
+    {"setsid", ""},
+    {"busybox", ""},
+    {"numactl",
+     " -i -p -P -N -m -C -w --interleave --preferred --preferred-many --cpunodebind "
+     "--membind --physcpubind --weighted-interleave "},
+    {"taskset", "", 1},
+}};
+
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
 
@@ -36,6 +58,34 @@ std::map<std::string, std::string> ToMap(const std::vector<std::string>& entries
       environment[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
   return environment;
+}
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Behind the options, assignments and arguments of the starter at `at`.
+size_t SkipStarter(const std::vector<std::string>& command, size_t at, const Starter& starter) {
+  for (++at; at < command.size() && command[at].starts_with('-'); ++at) {
+    if (command[at] == "--") {
+      ++at;
+      break;
+    }
+    if (starter.valued.find(" " + command[at] + " ") != std::string_view::npos) ++at;
+  }
+  while (starter.assigns && at < command.size() && command[at].find('=') != std::string::npos) ++at;
+  return at + static_cast<size_t>(starter.arguments);
+}
+
+// Where the program stands that is run in the end; may be behind the last argument.
+size_t ProgramAt(const std::vector<std::string>& command) {
+  size_t at = 0;
+  while (at < command.size()) {
+    const std::string name = BaseName(command[at]);
+    const auto* found = std::find_if(kStarters.begin(), kStarters.end(),
+                                     [&](const Starter& starter) { return starter.name == name; });
+    if (found == kStarters.end()) break;
+    at = SkipStarter(command, at, *found);
+  }
+  return at;
 }
 
 }  // namespace
@@ -65,11 +115,12 @@ std::string ExpandVariables(const std::string& text,
 
 // Options may stand together ("-euc"), and "-o" takes the next argument ("-eo pipefail -c").
 size_t ShellScriptAt(const std::vector<std::string>& command) {
-  if (command.empty()) return 0;
-  const std::string program = command[0].substr(command[0].rfind('/') + 1);
+  const size_t shell = ProgramAt(command);
+  if (shell >= command.size()) return 0;
+  const std::string program = BaseName(command[shell]);
   if (std::find(kShells.begin(), kShells.end(), program) == kShells.end()) return 0;
   bool from_argument = false;
-  for (size_t i = 1; i < command.size(); ++i) {
+  for (size_t i = shell + 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     if (word.size() < 2 || (word[0] != '-' && word[0] != '+')) return from_argument ? i : 0;
     if (word == "--") return from_argument && i + 1 < command.size() ? i + 1 : 0;

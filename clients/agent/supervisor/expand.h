@@ -24,7 +24,8 @@ std::string ExpandVariables(const std::string& text,
 std::vector<std::string> ExpandCommand(const std::vector<std::string>& command,
                                        const std::vector<std::string>& environment);
 
-// Which argument is the script of a shell; 0 if the command is not `sh -c SCRIPT` or the like.
+// Which argument is the script of a shell; 0 if the command is not `sh -c SCRIPT` or the like, also
+// behind programs that only start another one: `env A=b nice -n 5 sh -c SCRIPT`.
 size_t ShellScriptAt(const std::vector<std::string>& command);
 
 }  // namespace berth

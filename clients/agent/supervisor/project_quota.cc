@@ -129,8 +129,8 @@ ProjectUse ReadProjectUse(const std::string& path) {
   return {.project = attributes.fsx_projid,
           .used_bytes = static_cast<int64_t>(found.dqb_curspace),
           .limit_bytes = static_cast<int64_t>(found.dqb_bhardlimit) * kQuotaBlock,
-          .used_inodes = static_cast<int64_t>(found.dqb_curinodes),
-          .limit_inodes = static_cast<int64_t>(found.dqb_ihardlimit)};
+          .used_files = static_cast<int64_t>(found.dqb_curinodes),
+          .limit_files = static_cast<int64_t>(found.dqb_ihardlimit)};
 }
 
 int ClearProjectQuota(const std::string& file_system, uint32_t project) {

@@ -23,8 +23,8 @@ struct ProjectUse {
   uint32_t project = 0;  // 0: none
   int64_t used_bytes = 0;
   int64_t limit_bytes = 0;
-  int64_t used_inodes = 0;
-  int64_t limit_inodes = 0;
+  int64_t used_files = 0;
+  int64_t limit_files = 0;
 };
 // Of the project that the directory has; without one all is 0.
 ProjectUse ReadProjectUse(const std::string& directory);

@@ -1,13 +1,10 @@
 #include "clients/agent/supervisor/shared_memory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
 #include <sys/file.h>
-#include <sys/ipc.h>
 #include <sys/mount.h>
-#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -16,34 +13,10 @@
 #include <cerrno>
 #include <utility>
 
+#include "clients/agent/supervisor/file_lock.h"
+
 namespace berth {
 namespace {
-
-constexpr char kMachines[] = "/dev/shm";
-
-// Held as long as it lives.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path)
-      : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    error_ = fd_ < 0 ? errno : 0;
-    while (error_ == 0 && flock(fd_, LOCK_EX) != 0) error_ = errno == EINTR ? 0 : errno;
-  }
-  ~FileLock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-  int error() const { return error_; }
-
- private:
-  const int fd_;
-  int error_;
-};
-
-std::string LockOf(const std::string& directory) {
-  return directory.substr(0, directory.rfind('/')) + "/lock";
-}
 
 int MakeDirectory(const std::string& path, mode_t mode) {
   return mkdir(path.c_str(), mode) == 0 || errno == EEXIST ? 0 : errno;
@@ -85,7 +58,7 @@ SharedMemory::~SharedMemory() {
 }
 
 int SharedMemory::Hold(int64_t bytes, int64_t most) {
-  const FileLock lock(LockOf(directory_));
+  const FileLock lock(LockBeside(directory_));
   if (lock.error() != 0) return lock.error();
   if (const int error = MakeDirectory(directory_, 0700); error != 0) return error;
   if (const int error = MakeDirectory(files(), 0700); error != 0) return error;
@@ -95,7 +68,7 @@ int SharedMemory::Hold(int64_t bytes, int64_t most) {
 }
 
 int SharedMemory::EnterIpc() const {
-  const FileLock lock(LockOf(directory_));
+  const FileLock lock(LockBeside(directory_));
   if (lock.error() != 0) return lock.error();
   const std::string path = directory_ + "/ipc";
   const int fd = open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -113,7 +86,7 @@ int SharedMemory::EnterIpc() const {
 
 // The exclusive lock is given only when no other supervisor has a shared one.
 void SharedMemory::Release() {
-  const FileLock lock(LockOf(directory_));
+  const FileLock lock(LockBeside(directory_));
   const std::string users = directory_ + "/users";
   if (users_ < 0) users_ = open(users.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   const bool last = users_ < 0 || flock(users_, LOCK_EX | LOCK_NB) == 0;
@@ -125,64 +98,6 @@ void SharedMemory::Release() {
     rmdir(directory_.c_str());
   }
   if (users_ >= 0) close(std::exchange(users_, -1));
-}
-
-namespace {
-
-// Calls `visit` with each entry's name.
-template <class Visit>
-void ForEachEntry(const char* directory, Visit visit) {
-  DIR* listing = opendir(directory);
-  if (listing == nullptr) return;
-  while (const dirent* entry = readdir(listing)) visit(std::string(entry->d_name));
-  closedir(listing);
-}
-
-bool HasProcesses(uid_t user) {
-  bool found = false;
-  ForEachEntry("/proc", [&](const std::string& name) {
-    struct stat info;
-    if (name[0] < '1' || name[0] > '9') return;
-    found |= stat(("/proc/" + name).c_str(), &info) == 0 && info.st_uid == user;
-  });
-  return found;
-}
-
-std::set<int> SegmentsOf(uid_t user) {
-  std::set<int> segments;
-  shm_info info;
-  const int most = shmctl(0, SHM_INFO, reinterpret_cast<shmid_ds*>(&info));
-  for (int index = 0; index <= most; ++index) {
-    shmid_ds segment;
-    const int id = shmctl(index, SHM_STAT, &segment);
-    if (id >= 0 && segment.shm_perm.uid == user) segments.insert(id);
-  }
-  return segments;
-}
-
-}  // namespace
-
-SharedThings SharedThingsOf(uid_t user) {
-  SharedThings things;
-  ForEachEntry(kMachines, [&](const std::string& name) {
-    struct stat info;
-    const std::string path = std::string(kMachines) + "/" + name;
-    if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == user)
-      things.files.insert(name);
-  });
-  things.segments = SegmentsOf(user);
-  return things;
-}
-
-void SweepSharedThings(uid_t user, const SharedThings& before) {
-  const SharedThings now = SharedThingsOf(user);
-  if (HasProcesses(user)) return;
-  for (const std::string& name : now.files) {
-    if (!before.files.contains(name)) unlink((std::string(kMachines) + "/" + name).c_str());
-  }
-  for (const int id : now.segments) {
-    if (!before.segments.contains(id)) shmctl(id, IPC_RMID, nullptr);
-  }
 }
 
 }  // namespace berth

@@ -13,10 +13,7 @@
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SHARED_MEMORY_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SHARED_MEMORY_H_
 
-#include <sys/types.h>
-
 #include <cstdint>
-#include <set>
 #include <string>
 
 namespace berth {
@@ -42,16 +39,6 @@ class SharedMemory {
   const std::string directory_;
   int users_ = -1;
 };
-
-// Of the machine's own /dev/shm and IPC namespace, for tasks that have none: what a user has there.
-struct SharedThings {
-  std::set<std::string> files;  // names in /dev/shm
-  std::set<int> segments;       // System V shared memory
-};
-SharedThings SharedThingsOf(uid_t user);
-// Removes what the user has there now and had not `before`, but only if no process of the user is
-// left on this machine: then nobody can be using it.
-void SweepSharedThings(uid_t user, const SharedThings& before);
 
 }  // namespace berth
 

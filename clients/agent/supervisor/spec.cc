@@ -72,7 +72,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
                            Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
                            Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm}}) {
+                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
+                           Text{"sweep_record", &spec->sweep_record}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -139,6 +140,7 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   Put(&out, "shm_bytes", spec.shm_bytes);
   Put(&out, "shm_most_bytes", spec.shm_most_bytes);
   Put(&out, "sweep_uid", spec.sweep_uid);
+  Put(&out, "sweep_record", spec.sweep_record);
   Put(&out, "prolog_ms", spec.prolog_ms);
   Put(&out, "epilog_ms", spec.epilog_ms);
   Put(&out, "container", spec.container ? 1 : 0);

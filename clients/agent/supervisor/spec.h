@@ -49,9 +49,10 @@ struct SupervisorSpec {
   std::string shm;
   int64_t shm_bytes = 0;
   int64_t shm_most_bytes = 0;  // of all tasks of the job
-  // With the machine's: what this user leaves there is removed, if it is certain that it is the
-  // task's; 0 = nothing is.
+  // With the machine's: what tasks of this user leave there is removed, by this record
+  // (shared_things.h); 0 = nothing is.
   int64_t sweep_uid = 0;
+  std::string sweep_record;
   // Removed with all that is in them when nothing of the task is left.
   std::vector<std::string> remove;
   // Programs around the task, run as the supervisor's user in hook_env; empty: none.

@@ -150,9 +150,12 @@ bool Supervisor::MarkBeginning() {
   return false;
 }
 
-// What the node's own programs left there is not the task's.
+// Without a record nothing is removed.
 bool Supervisor::HoldSharedMemory() {
-  if (spec_.sweep_uid > 0) shared_before_ = SharedThingsOf(static_cast<uid_t>(spec_.sweep_uid));
+  if (spec_.sweep_uid > 0 && !spec_.sweep_record.empty()) {
+    shared_things_.emplace(spec_.sweep_record, static_cast<uid_t>(spec_.sweep_uid));
+    if (shared_things_->Hold() != 0) shared_things_.reset();
+  }
   if (spec_.shm.empty()) return true;
   shared_memory_.emplace(spec_.shm);
   const int error = shared_memory_->Hold(spec_.shm_bytes, spec_.shm_most_bytes);
@@ -163,7 +166,7 @@ bool Supervisor::HoldSharedMemory() {
 
 void Supervisor::ReleaseSharedMemory() {
   if (shared_memory_) shared_memory_->Release();
-  if (shared_before_) SweepSharedThings(static_cast<uid_t>(spec_.sweep_uid), *shared_before_);
+  if (shared_things_) shared_things_->Release();
 }
 
 void Supervisor::StartTask() {
@@ -450,8 +453,8 @@ void Supervisor::NoteDisk() {
   places.push_back(directory_);
   for (const std::string& place : places) {
     const ProjectUse use = ReadProjectUse(place);
-    if (use.limit_inodes > 0 && use.used_inodes >= use.limit_inodes)
-      return Note("has as many files as it may: " + std::to_string(use.limit_inodes));
+    if (use.limit_files > 0 && use.used_files >= use.limit_files)
+      return Note("has as many files as it may: " + std::to_string(use.limit_files));
     if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
     return Note("used all of its " + SizeText(use.limit_bytes) + " of scratch");
   }

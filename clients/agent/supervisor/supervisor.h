@@ -22,6 +22,7 @@
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/log_writer.h"
 #include "clients/agent/supervisor/shared_memory.h"
+#include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -74,7 +75,7 @@ class Supervisor {
   std::optional<LogWriter> log_;
   ControlGroup group_;
   std::optional<SharedMemory> shared_memory_;
-  std::optional<SharedThings> shared_before_;  // of its user, in the machine's
+  std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's
   Phase phase_ = Phase::kRunning;
   pid_t main_pid_ = 0;  // of the phase: prolog, task or epilog, leader of its process group
   int64_t end_phase_ = SupervisorStatus::kExited;  // what the status will say

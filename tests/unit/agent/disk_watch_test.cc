@@ -19,12 +19,31 @@ TEST_CASE("what is below a directory is added up, without following links") {
   std::ofstream(outside.path() + "/large") << std::string(4 * kMiB, 'x');
   std::filesystem::create_directories(place.path() + "/a/b");
   std::filesystem::create_directory_symlink(outside.path(), place.path() + "/a/link");
-  const int64_t empty = DiskBytes(place.path());
+  const auto bytes = [](const std::string& directory) { return DiskUseOf({directory}).bytes; };
+  const int64_t empty = bytes(place.path());
   CHECK(empty < kMiB);
   std::ofstream(place.path() + "/a/b/file") << std::string(2 * kMiB, 'x');
-  CHECK(DiskBytes(place.path()) - empty >= 2 * kMiB);
-  CHECK(DiskBytes(place.path()) - empty < 3 * kMiB);
-  CHECK(DiskBytes(place.path() + "/none") == 0);
+  CHECK(bytes(place.path()) - empty >= 2 * kMiB);
+  CHECK(bytes(place.path()) - empty < 3 * kMiB);
+  CHECK(bytes(place.path() + "/none") == 0);
+  CHECK(DiskUseOf({place.path()}).files == 5);  // with itself, and the link
+}
+
+TEST_CASE("a walk may begin after nine times what the last one took, or when a disk becomes full") {
+  const absl::Time start = absl::UnixEpoch();
+  const auto at = [&](int seconds) { return start + absl::Seconds(seconds); };
+  WalkPace pace;
+  CHECK(pace.May(at(0), false));
+  pace.Walked(at(0), at(10), false);
+  CHECK_FALSE(pace.May(at(50), false));
+  CHECK(pace.May(at(55), true));
+  pace.Walked(at(55), at(65), true);
+  CHECK_FALSE(pace.May(at(70), true));  // it has been looked at as it is
+  CHECK_FALSE(pace.May(at(75), false));
+  CHECK(pace.May(at(80), true));  // full again
+  pace.Walked(at(80), at(90), true);
+  CHECK_FALSE(pace.May(at(179), true));
+  CHECK(pace.May(at(180), true));
 }
 
 TEST_CASE("sizes are told as people say them") {
@@ -45,7 +64,7 @@ TEST_CASE("a task that uses more scratch than it asked for fails, and says why")
     const TaskEvent exited = world.AwaitEnd(kTask);
     CHECK(exited.exit_signal == SIGTERM);
     CHECK(exited.cause == v1::TaskReport::CAUSE_UNSPECIFIED);
-    CHECK(absl::StartsWith(exited.message, "used 12"));
+    CHECK(absl::StartsWith(exited.message, "used "));  // 12, or what it had by then
     CHECK(absl::StrContains(exited.message, "MiB of its 8 MiB of scratch"));
   }
   SECTION(
@@ -68,7 +87,42 @@ TEST_CASE("a task that uses more scratch than it asked for fails, and says why")
     world.f.runner->Adopt(world.f.Record(kOther));
     CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "of its 8 MiB of scratch"));
   }
+  SECTION("by a file that has no name any more, long before the disk is full") {
+    world.Run(kTask, "exec 5>f; rm f; dd if=/dev/zero bs=1M count=12 >&5 2>/dev/null; sleep 1000");
+    CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "MiB of its 8 MiB of scratch"));
+  }
+  SECTION("far down, where nobody counts") {
+    world.Run(kTask,
+              "for i in $(seq 600); do mkdir d; cd d; done; " + Fill("f", 12) + "sleep 1000");
+    CHECK(absl::StrContains(world.AwaitEnd(kTask).message, "has directories more than 512 deep"));
+  }
   CHECK(world.Stays(kOther));
+}
+
+TEST_CASE("a file with many names counts once") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  DiskWorld world(disk.path(), kMiB);
+  world.f.launch.set_scratch_bytes(8 * kMiB);
+  world.Run(kTask, Fill("f", 5) + "ln f g; ln f /tmp/h; ln f $BERTH_SCRATCH/i; " + Fill("j", 1) +
+                       "echo there; sleep 1000");
+  REQUIRE(Eventually([&] { return world.f.Log(kTask) == "there\n"; }));
+  world.Run(kOther, Fill("f", 12) + "sleep 1000");
+  world.AwaitEnd(kOther);  // both were looked at
+  CHECK(world.Stays(kTask));
+}
+
+TEST_CASE("where no more files can be made the task ends that made most of them") {
+  const SmallDisk disk("size=64m,nr_inodes=3000");
+  if (!disk.mounted()) return;
+  DiskWorld world(disk.path(), kMiB);
+  world.Run(kOther, Fill("f", 20) + "sleep 1000");
+  world.f.launch.set_scratch_bytes(8 * kMiB);
+  world.Run(kTask, "i=0; while true > f$i; do i=$((i + 1)); done 2>/dev/null; sleep 1000");
+  const TaskEvent exited = world.AwaitEnd(kTask);
+  CHECK(absl::StrContains(exited.message, " more files, and this task made most of them"));
+  CHECK(world.Stays(kOther));
+  CHECK_FALSE(world.f.runner->DiskIsExhausted());
 }
 
 TEST_CASE("without a request the bound is the agent's") {
@@ -100,15 +154,15 @@ TEST_CASE("on a full disk the task ends that used most without asking, and only 
   }
   const TaskEvent exited = world.AwaitEnd(hog);
   CHECK(absl::StrContains(exited.message, "the node's disk is nearly full"));
-  CHECK(absl::StrContains(exited.message,
-                          "this task used most of it without asking for scratch: 26"));
+  CHECK(
+      absl::StrContains(exited.message, "this task used most of it without asking for scratch: 2"));
   CHECK(world.Stays(kTask));
   CHECK(world.Stays(kOther));
   CHECK_FALSE(world.f.runner->DiskIsExhausted());
 }
 
 TEST_CASE(
-    "what ended tasks left goes before anybody is ended; then the disk is the node's trouble") {
+    "what ended tasks left goes before anybody is ended, then the disk is the node's trouble") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   DiskWorld world(disk.path(), 16 * kMiB);

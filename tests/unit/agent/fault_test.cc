@@ -160,7 +160,7 @@ TEST_CASE("fault: a supervisor that ends before the command begins is the node's
 }
 
 // An agent that is killed after it journaled STARTING leaves what the sections say.
-TEST_CASE("fault: an agent that was killed before the command began; after that, it may have run") {
+TEST_CASE("fault: an agent that was killed before the command began, after that, it may have run") {
   Fixture f;
   f.launch.add_command("true");
   f.runner->Prepare(kTask, f.launch, true);

@@ -44,7 +44,7 @@ std::vector<std::string> JudgeOne(GpuChecks& checks, GpuSample sample, int64_t s
 
 using Lines = std::vector<std::string>;
 
-TEST_CASE("XIDs that need a reset make a GPU unfit for good; those of programs do not") {
+TEST_CASE("XIDs that need a reset make a GPU unfit for good, those of programs do not") {
   GpuChecks checks({});
   for (const int64_t xid : {13, 31, 43, 45, 63, 68, 69, 92, 94, 144, 154, 155, 999})
     CHECK(JudgeOne(checks, {.xids = {xid}}).empty());
@@ -101,7 +101,7 @@ TEST_CASE("NVLink: a replay counts, CRC errors only when they are many, a reset 
         Lines{"gpu-nvlink g: NVLink: 1 recoveries"});
 }
 
-TEST_CASE("one condition tells of all devices that fail a check; each is unfit by itself") {
+TEST_CASE("one condition tells of all devices that fail a check, each is unfit by itself") {
   HealthBook book(2, 2);
   const auto note = [&](const char* device, bool good, bool certain) {
     return book.Note({.check = "gpu-xid",
@@ -139,7 +139,7 @@ TEST_CASE("a condition's message stays within its bound") {
   CHECK_THAT(book.Conditions().conditions(0).message(), Contains("; and 1 more"));
 }
 
-TEST_CASE("metrics have DCGM's names and units; what is not known is left out") {
+TEST_CASE("metrics have DCGM's names and units, what is not known is left out") {
   AgentMetrics metrics{.node = "n1"};
   v1::Device& device = *metrics.inventory.add_devices();
   device.set_kind("gpu");

@@ -16,7 +16,9 @@
 #include "absl/time/clock.h"
 #include "clients/agent/agent_config.h"
 #include "clients/agent/agent_loop.h"
+#include "clients/agent/device_inventory.h"
 #include "clients/agent/simulation.h"
+#include "clients/discovery/wire.h"
 #include "tests/unit/agent/fakes.h"
 #include "tests/unit/agent/process_world.h"
 
@@ -205,6 +207,69 @@ TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
       AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
                         MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()));
   CHECK(absl::IsFailedPrecondition(second.status()));  // the state directory is in use
+  (*loop)->Stop();
+  thread.join();
+}
+
+// What a probe would tell of.
+discovery::Machine MachineOf(int64_t numa_memory, int nics) {
+  discovery::Machine machine;
+  machine.packages.push_back({});
+  discovery::NumaNode numa;
+  numa.os_index = 0;
+  numa.cpus = "0-1";
+  numa.memory_bytes = numa_memory;
+  machine.numa_nodes.push_back(numa);
+  for (int i = 0; i < nics; ++i) {
+    discovery::Nic nic;
+    nic.name = absl::StrCat("mlx5_", i);
+    nic.pci.bus = static_cast<uint8_t>(i + 1);
+    machine.nics.push_back(nic);
+  }
+  return machine;
+}
+
+TEST_CASE("an agent keeps the memory that it registered while a host lends and takes back some") {
+  constexpr int64_t kMemory = int64_t{24} << 30;
+  StateDirectory state;
+  ScriptedServer server;
+  const std::string answer = state.path() + "/machine";
+  const std::string probe = state.path() + "/probe";
+  std::ofstream(probe) << "#!/bin/sh\ntest $# -eq 0 && exec cat " << answer << "\n";
+  chmod(probe.c_str(), 0755);
+  const auto show = [&](int64_t memory, int nics) {
+    std::ofstream(answer + ".new") << discovery::EncodeMachine(MachineOf(memory, nics));
+    std::filesystem::rename(answer + ".new", answer);
+  };
+  config::v1::Agent config = Config(state.path(), server.address());
+  AgentDevices devices = {.probe = probe, .declared = config};
+  show(kMemory, 1);
+  devices.found = DiscoverInto(probe, &config);
+  REQUIRE(devices.found.read);
+  auto loop = AgentLoop::Create(
+      config, ProgramBeside("berth-supervisor"),
+      MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()), std::move(devices));
+  REQUIRE(loop.ok());
+  std::thread thread([&] { CHECK((*loop)->Run().ok()); });
+  // The next registration, with so many NICs.
+  const auto memory_with = [&](int nics) {
+    const v1::Hello hello =
+        server
+            .Await([&](const v1::AgentMessage& m) {
+              return m.has_hello() && m.hello().inventory().devices_size() == nics;
+            })
+            .hello();
+    server.Forget();
+    REQUIRE(hello.inventory().topology().numa_nodes_size() == 1);
+    return hello.inventory().topology().numa_nodes(0).memory_bytes();
+  };
+  CHECK(memory_with(1) == kMemory);
+  show(kMemory - (int64_t{1} << 30), 2);
+  (*loop)->LookAgain();
+  CHECK(memory_with(2) == kMemory);
+  show(kMemory - (int64_t{2} << 30), 2);  // more than a sixteenth of what it registered
+  (*loop)->LookAgain();
+  CHECK(memory_with(2) == kMemory - (int64_t{2} << 30));
   (*loop)->Stop();
   thread.join();
 }

@@ -159,7 +159,7 @@ TEST_CASE("compaction keeps what is known and forgets what was replaced") {
   CHECK_FALSE(disk.files.contains("d/journal.new"));
 }
 
-TEST_CASE("a full disk leaves the journal as it was; a failed sync breaks it for good") {
+TEST_CASE("a full disk leaves the journal as it was, a failed sync breaks it for good") {
   MemoryDisk disk;
   auto journal = MustOpen(disk);
   REQUIRE(journal->Append({Task(1, agent::v1::TaskRecord::RUNNING)}).ok());

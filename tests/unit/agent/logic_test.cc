@@ -519,7 +519,7 @@ TEST_CASE("devices: shares by memory are held together, too") {
 }
 
 TEST_CASE(
-    "a full disk refuses starts and keeps exits for later; any other journal error is fatal") {
+    "a full disk refuses starts and keeps exits for later, any other journal error is fatal") {
   Agent agent;
   agent.Register();
   agent.RunTask(1);

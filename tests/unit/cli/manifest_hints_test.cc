@@ -136,7 +136,7 @@ std::vector<std::string> CommandOf(const std::string& command) {
   return {words.begin(), words.end()};
 }
 
-TEST_CASE("a command of one string with blanks is a shell's; words and lists stay as they are") {
+TEST_CASE("a command of one string with blanks is a shell's, words and lists stay as they are") {
   using Words = std::vector<std::string>;
   CHECK(CommandOf("command: sleep 1") == Words{"/bin/sh", "-c", "sleep 1"});
   CHECK(CommandOf("command: \"echo a | wc -c > $HOME/n\"") ==

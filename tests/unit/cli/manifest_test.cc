@@ -102,7 +102,7 @@ TEST_CASE("errors of all documents are told together") {
         "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
-TEST_CASE("a job that is written can be applied again; its status is comments") {
+TEST_CASE("a job that is written can be applied again, its status is comments") {
   auto manifests = Read(kBerth);
   v1::Job job = manifests[1].job;
   job.set_uid(7);

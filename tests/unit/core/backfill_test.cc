@@ -19,7 +19,7 @@ JobShape Gpus(int tasks, int gpus, Duration walltime, const std::string& queue =
 }
 
 TEST_CASE(
-    "the first blocked gang is kept a place; others go around it only if they delay nothing") {
+    "the first blocked gang is kept a place, others go around it only if they delay nothing") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 8});
@@ -114,7 +114,7 @@ TEST_CASE("cpu that is reserved is counted together with what still runs then") 
   CHECK(line.StartOf(two) == 70);
 }
 
-TEST_CASE("devices that suit equally are counted; picky requests keep the very devices") {
+TEST_CASE("devices that suit equally are counted, picky requests keep the very devices") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   NodeSpec spec = testing::MakeNode("n", {.gpus = 4});

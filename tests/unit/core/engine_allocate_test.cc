@@ -176,7 +176,7 @@ TEST_CASE("best fit: fewest free devices, then least free cpu, then id") {
   CHECK(cluster.Where(job) == row.where);
 }
 
-TEST_CASE("devices are the lowest that suit; models that do not match send it on") {
+TEST_CASE("devices are the lowest that suit, models that do not match send it on") {
   TestCluster cluster;
   cluster.AddNode("a", {.gpus = 4, .model = "A100"});
   cluster.AddNode("h", {.gpus = 8, .model = "H100"});
@@ -411,7 +411,7 @@ class YoungestFirst final : public JobOrder {
   }
 };
 
-TEST_CASE("registered policies take part; unknown and repeated names are errors") {
+TEST_CASE("registered policies take part, unknown and repeated names are errors") {
   static const bool registered = [] {
     using Score = std::unique_ptr<NodeScore>;
     using Order = std::unique_ptr<JobOrder>;

@@ -148,7 +148,7 @@ TEST_CASE("failures restart the job while retries are left, with growing back-of
   CHECK(run.Message() == "worker-1 exited with 1 on n2; all 2 retries are used");
 }
 
-TEST_CASE("cancel: stops what runs, then Cancelled; before the start at once") {
+TEST_CASE("cancel: stops what runs, then Cancelled, before the start at once") {
   Running run(Gang(2));
   run.cluster.Must(JobCancelled{.id = run.job, .reason = "mistake"});
   run.cluster.Settle();

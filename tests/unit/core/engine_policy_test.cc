@@ -69,7 +69,7 @@ TEST_CASE("every action on a failure") {
   }
 }
 
-TEST_CASE("exit codes select; a signal counts as 128 more; the first match decides") {
+TEST_CASE("exit codes select, a signal counts as 128 more, the first match decides") {
   JobShape shape = Gang(2);
   shape.max_retries = 5;
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore, {3, 4}),
@@ -137,7 +137,7 @@ TEST_CASE("Any does not mean completion") {
   CHECK(run.State() == "Succeeded");
 }
 
-TEST_CASE("an action after a delay; failures of one moment use one retry") {
+TEST_CASE("an action after a delay, failures of one moment use one retry") {
   JobShape shape{.groups = {{.replicas = 3, .cpu = 40}}, .max_retries = 1};
   shape.policies = {
       On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask, {}, absl::Seconds(30))};

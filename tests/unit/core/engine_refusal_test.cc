@@ -33,7 +33,7 @@ bool NoNodeIsBlamed(const TestCluster& cluster) {
 
 // ---- What the job brought along
 
-TEST_CASE("a job's own fault is tried on one other node, then the job fails; no node is blamed") {
+TEST_CASE("a job's own fault is tried on one other node, then the job fails, no node is blamed") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -141,7 +141,7 @@ TEST_CASE("of two faults at once each is answered: the node's blames it, the job
   CHECK(cluster.status(job).message == "worker-1: cannot enter /typo (refused by n2)");
 }
 
-TEST_CASE("a task beyond the minimum that is refused never ends the job; it grows more slowly") {
+TEST_CASE("a task beyond the minimum that is refused never ends the job, it grows more slowly") {
   Running run({.groups = {{.name = "worker", .replicas = 2, .min_available = 1, .cpu = 40}}}, 1);
   run.cluster.AddNodes("m", 2);
   const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
@@ -189,7 +189,7 @@ TEST_CASE("a job that was cancelled, or that is told to stop, is not judged by a
 
 // ---- The node's fault
 
-TEST_CASE("back-off doubles with each refusal; one job alone never cordons a node") {
+TEST_CASE("back-off doubles with each refusal, one job alone never cordons a node") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));

@@ -165,7 +165,7 @@ TEST_CASE("where a task would not fit for other reasons, nothing is divided") {
   CHECK(cluster.Text() == "good-gpu-0: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 3g.40gb@4");
 }
 
-TEST_CASE("a look ends with its tries, and the next goes on; who was looked for in vain waits") {
+TEST_CASE("a look ends with its tries, and the next goes on, who was looked for in vain waits") {
   MigCluster cluster;
   for (const char* name : {"a", "b", "c"}) cluster.Add(name, {.gpus = {kSevenfold}, .cpu = 1});
   cluster.Add("d", {.gpus = {kSevenfold}});
@@ -207,7 +207,7 @@ TEST_CASE("instances that there are count, and divisions that are under way") {
   CHECK(cluster.Text({*first}) == "n3-gpu-0: 7g.80gb@0");
 }
 
-TEST_CASE("what is left of a GPU is for those behind; what those before want stays") {
+TEST_CASE("what is left of a GPU is for those behind, what those before want stays") {
   const std::vector<std::string> thirds(3, "2g.20gb");
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {thirds}});
@@ -228,7 +228,7 @@ TEST_CASE("what is left of a GPU is for those behind; what those before want sta
   CHECK(other.Text() == "n1-gpu-0: 1g.10gb@0 1g.10gb@1 2g.20gb@2 3g.40gb@4");
 }
 
-TEST_CASE("of several profiles any will do; a profile of another GPU will not") {
+TEST_CASE("of several profiles any will do, a profile of another GPU will not") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kSevenfold}});
   cluster.Ask("other", {"3g.20gb"});

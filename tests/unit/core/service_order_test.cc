@@ -130,7 +130,7 @@ TEST_CASE("growth takes its turn task by task between queues") {
   CHECK(Served(cluster) == "a b a+ b+ a+ b+");
 }
 
-TEST_CASE("users of a fair queue take turns; of another they do not") {
+TEST_CASE("users of a fair queue take turns, of another they do not") {
   const auto fairness = GENERATE(UserFairness::kDrf, UserFairness::kNone);
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("q", {.user_fairness = fairness});

@@ -88,7 +88,7 @@ TEST_CASE("colocate takes the tightest node that holds all, else the one that ho
   }
 }
 
-TEST_CASE("a group apart from itself has one task a node; a gang too large for that waits") {
+TEST_CASE("a group apart from itself has one task a node, a gang too large for that waits") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 8});
   JobShape shape = Laid(3, 1, Strategy::kDefault);

@@ -141,7 +141,7 @@ TEST_CASE("all recorded NCCL and RCCL files load, with their links") {
   CHECK(Label(amd.gpu_gpu[0][7]) == "XGMI");
 }
 
-TEST_CASE("a hypervisor hides the switches of p4d; the provider's file puts them back") {
+TEST_CASE("a hypervisor hides the switches of p4d, the provider's file puts them back") {
   BERTH_NEEDS_FIXTURES();
   const std::string seen = Fixtures() + "/hwloc/aws-nixl/p4d.24xl-topo.xml";
   const Machine bare = MustProbe(seen);

@@ -162,7 +162,7 @@ TEST_CASE("a device with a problem is registered, and not given out") {
   CHECK_THAT(lines, Contains("gpu1 (GPU-1) is in MIG mode and has no instances"));
 }
 
-TEST_CASE("a GPU that is divided by MIG is not given out; its instances are") {
+TEST_CASE("a GPU that is divided by MIG is not given out, its instances are") {
   Machine machine = Two();
   machine.gpus[1].numa_node = 1;
   machine.gpus[1].mig_enabled = true;
@@ -314,7 +314,7 @@ TEST_CASE("a list of known devices that is damaged is told, not obeyed") {
              Contains("the list of known devices is not used"));
 }
 
-TEST_CASE("discovery as a table and as JSON; compared with nvidia-smi") {
+TEST_CASE("discovery as a table and as JSON, compared with nvidia-smi") {
   const TemporaryFolder folder;
   const std::string file = folder.Write("machine.xml", kTwoSockets);
   const auto text = [&](DiscoverFlags flags) {

@@ -60,7 +60,7 @@ TEST_CASE("NVML tells model, UUID, memory, links, fabric, MIG and ECC") {
   CHECK(machine.gpus[2].compute_capability.empty());
 }
 
-TEST_CASE("NVLink counts per peer; a hidden switch counts for those that end at one") {
+TEST_CASE("NVLink counts per peer, a hidden switch counts for those that end at one") {
   Machine machine = Join("");
   CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");
   CHECK(Label(machine.gpu_gpu[0][2]) == "PHB");
@@ -110,7 +110,7 @@ TEST_CASE("a GPU that fell off the bus is reported, not forgotten") {
   CHECK(lost.gpus[2].problem.empty());
 }
 
-TEST_CASE("no library, no problem; a broken one is one") {
+TEST_CASE("no library, no problem, a broken one is one") {
   Machine machine = Join("", "libberth-there-is-none.so.1");
   CHECK(machine.warnings.empty());
   CHECK(machine.gpus[0].problem.empty());

@@ -98,7 +98,7 @@ TEST_CASE("accelerators by vendor and class") {
   CHECK(kind(0, 0).empty());
 }
 
-TEST_CASE("each end of a link may be silent; unknown places have no class") {
+TEST_CASE("each end of a link may be silent, unknown places have no class") {
   Machine machine;
   machine.gpus.resize(3);
   for (uint8_t i = 0; i < 3; ++i) machine.gpus[i].pci.bus = i;

@@ -92,7 +92,7 @@ TEST_CASE("XIDs that come between two reports are told once") {
   CHECK(world.Ask().gpus[1].xids.empty());
 }
 
-TEST_CASE("a GPU that is lost says so; the others go on") {
+TEST_CASE("a GPU that is lost says so, the others go on") {
   World world;
   world.Say("lost 1 1\n");
   const GpuReport lost_before = world.Ask();

@@ -105,7 +105,7 @@ TEST_CASE("fragmentation: the part of the free GPUs that no place is left for") 
   CHECK(m.figures.utilisation().at("gpu") == Approx((6.0 * 100 + 2 * 100) / (8 * 150)));
 }
 
-TEST_CASE("no GPUs: no fragmentation; nobody waits: no fairness") {
+TEST_CASE("no GPUs: no fragmentation, nobody waits: no fairness") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 1, 1)};
   workload.jobs[0].shape.devices.clear();
@@ -244,7 +244,7 @@ TEST_CASE("a node that stays down: what needs it waits for ever") {
   CHECK(m.figures.finished() == 1);
 }
 
-TEST_CASE("outages: mistakes have their line; a node unknown to the cluster is one") {
+TEST_CASE("outages: mistakes have their line, a node unknown to the cluster is one") {
   const auto message = [](const std::string& rows) {
     return std::string(ReadOutages(rows, "o.csv").status().message());
   };

@@ -161,7 +161,7 @@ TEST_CASE("dispatch: a gang is prepared everywhere before any member starts") {
   CHECK(world.job(job).status.state == JobState::kRunning);
 }
 
-TEST_CASE("dispatch: cancel sends Kill with grace and signal; the place is free once it is gone") {
+TEST_CASE("dispatch: cancel sends Kill with grace and signal, the place is free once it is gone") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -251,7 +251,7 @@ TEST_CASE("dispatch: no grace is longer than what the operator allows now") {
 }
 
 TEST_CASE(
-    "dispatch: an eviction checkpoints, also when its Kill is sent again; a cancel does not") {
+    "dispatch: an eviction checkpoints, also when its Kill is sent again, a cancel does not") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -308,7 +308,7 @@ TEST_CASE("dispatch: a member that refuses returns the gang without using a retr
   CHECK(world.job(job).status.state != JobState::kFailed);
 }
 
-TEST_CASE("dispatch: what the job brought along fails it, and is counted; no node is blamed") {
+TEST_CASE("dispatch: what the job brought along fails it, and is counted, no node is blamed") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -329,7 +329,7 @@ TEST_CASE("dispatch: what the job brought along fails it, and is counted; no nod
   CHECK(world.node("n1").status.refusals + world.node("n2").status.refusals == 0);
 }
 
-TEST_CASE("reports: acked only when durable; repeats are acked and change nothing") {
+TEST_CASE("reports: acked only when durable, repeats are acked and change nothing") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();

@@ -83,7 +83,7 @@ TEST_CASE("lease: an agent that comes back before the fence keeps the tasks of K
 }
 
 TEST_CASE(
-    "lease: an agent that comes back before the fence stops strict tasks; then they restart") {
+    "lease: an agent that comes back before the fence stops strict tasks, then they restart") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();

@@ -38,7 +38,7 @@ TEST_CASE("registration: Welcome comes when it is durable, with the epoch and th
   CHECK(node.spec.address == "n1.example");
 }
 
-TEST_CASE("registration: the same agent takes over; the old stream is closed") {
+TEST_CASE("registration: the same agent takes over, the old stream is closed") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -405,7 +405,7 @@ TEST_CASE("reconnect: a Start that got lost is sent again") {
   }
 }
 
-TEST_CASE("reconnect: what the agent no longer has is gone; a reboot says so") {
+TEST_CASE("reconnect: what the agent no longer has is gone, a reboot says so") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -535,7 +535,7 @@ TEST_CASE("sessions: a server that stops ends them, and those that come after") 
   CHECK(absl::IsUnavailable(late->status));
 }
 
-TEST_CASE("restart: agents register again; running tasks are attached, ended ones finished") {
+TEST_CASE("restart: agents register again, running tasks are attached, ended ones finished") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();

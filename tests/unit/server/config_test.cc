@@ -93,7 +93,7 @@ TEST_CASE("config: all violations at once") {
   CHECK(ViolationsOf(status).size() >= 3);
 }
 
-TEST_CASE("config: tls lets it listen elsewhere; a missing file is named") {
+TEST_CASE("config: tls lets it listen elsewhere, a missing file is named") {
   CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: c, key: k, ca: a}").ok());
   // Not there is as wrong as wrong: berthd exits with 2, and is not started again.
   CHECK(absl::IsInvalidArgument(ReadConfig("/no/such/berthd.yaml").status()));

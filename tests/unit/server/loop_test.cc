@@ -222,7 +222,7 @@ TEST_CASE("loop: a turn takes a bounded number of commands") {
   CHECK(ran == 7);
 }
 
-TEST_CASE("loop: a full disk refuses new work and lets reports in; then goes on") {
+TEST_CASE("loop: a full disk refuses new work and lets reports in, then goes on") {
   World world;
   std::vector<std::string> log;
   world.committer.hold = true;

@@ -95,7 +95,7 @@ Command CreateQueue(const std::string& name, std::function<void(uint64_t)> durab
   };
 }
 
-TEST_CASE("loop thread: many threads post and read; each is answered once, durable and in order") {
+TEST_CASE("loop thread: many threads post and read, each is answered once, durable and in order") {
   constexpr int kThreads = 4, kEach = 200;
   Bench bench(absl::Microseconds(200));
   std::vector<std::vector<uint64_t>> revisions(kThreads);

@@ -294,7 +294,7 @@ TEST_CASE("a charge of usage writes what changed, and no queue has changed for i
   CHECK_FALSE(stored->usage.empty());
 }
 
-TEST_CASE("an eviction is told with the job; what was decided before it in the turn keeps it") {
+TEST_CASE("an eviction is told with the job, what was decided before it in the turn keeps it") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});

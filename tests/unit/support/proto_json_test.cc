@@ -28,7 +28,7 @@ TEST_CASE("json: maps are in order of their keys, whatever order they were fille
   }
 }
 
-TEST_CASE("json: what is 0 is left out, or told; what is absent is neither") {
+TEST_CASE("json: what is 0 is left out, or told, what is absent is neither") {
   v1::TopologyConstraint one;
   one.set_kind("nvlink");
   CHECK(WriteJson(one) == R"({"highestTier":0,"kind":"nvlink"})");

@@ -100,7 +100,7 @@ TEST_CASE("another node like that one: it starts at once") {
   CHECK(result.queues(0).after().at("gpu") == Approx(3));
 }
 
-TEST_CASE("a node that is drained gets nothing new; what is lost with one waits again") {
+TEST_CASE("a node that is drained gets nothing new, what is lost with one waits again") {
   const auto snapshot = SnapshotOf(
       "nodes: [{name: 'n[0-2]', gpus: 4}]\n"
       "jobs:\n"
