@@ -6,10 +6,10 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -21,8 +21,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "clients/agent/device_access.h"
+#include "clients/agent/disk_space.h"
+#include "clients/agent/disk_use.h"
 #include "clients/agent/health_checks.h"
+#include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
 #include "support/config_file.h"
 
@@ -149,8 +153,9 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
   for (const std::string& path : config.images().binds())
     CheckPath("images.binds", path + " ", problems);
   CheckImages(config.images(), problems);
-  if (config.max_scratch_bytes() < 0 || config.max_shared_memory_bytes() < 0)
-    Add(problems, "maxScratch, maxSharedMemory: must not be negative");
+  if (config.max_scratch_bytes() < 0 || config.max_shared_memory_bytes() < 0 ||
+      config.kept_log_bytes() < 0)
+    Add(problems, "maxScratch, maxSharedMemory, keptLogs: must not be negative");
   const bool all_shared = config.shared_tmp() && config.shared_pid() && config.shared_shm();
   if (config.require_namespaces() && all_shared)
     Add(problems,
@@ -225,11 +230,34 @@ void CheckPorts(const config::v1::Agent& config, Problems* problems) {
   }
 }
 
-// 0: there is no such directory.
-int64_t FileSystemBytes(const std::string& directory) {
-  struct statvfs info;
-  if (statvfs(directory.c_str(), &info) != 0) return 0;
-  return static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_frsize);
+// "12-0-1" or "12-0-1.1795575600000".
+bool IsTaskName(absl::string_view name) {
+  return std::count(name.begin(), name.end(), '-') == 2 &&
+         name.find_first_not_of("0123456789-.") == name.npos;
+}
+
+// What tasks of an agent before this one use of it: they run on, within what they asked for.
+int64_t ScratchInUse(const config::v1::Agent& config) {
+  int64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(config.scratch_directory(), ignored)) {
+    const std::string name = entry.path().filename();
+    absl::string_view id = name;
+    if (!absl::ConsumePrefix(&id, config.node_name() + "-") || !IsTaskName(id)) continue;
+    const ProjectUse use = ReadProjectUse(entry.path());
+    bytes += use.project != 0 ? use.used_bytes : DiskUseOf({entry.path()}).bytes;
+  }
+  return bytes;
+}
+
+// What tasks may be promised: what others use, and what shall stay free, is not there for them. 0:
+// there is no such directory.
+int64_t ScratchBytes(const config::v1::Agent& config) {
+  const std::optional<DiskSpace> space = ReadDiskSpace(config.scratch_directory());
+  if (!space) return 0;
+  const int64_t theirs = space->free_bytes + ScratchInUse(config);
+  return std::max<int64_t>(theirs - MinFreeBytes(config.health()), 0);
 }
 
 }  // namespace
@@ -243,7 +271,7 @@ void SetAgentDefaults(config::v1::Agent* config) {
   if (config->memory_bytes() == 0)
     config->set_memory_bytes(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
   if (config->scratch_bytes() == 0 && !config->scratch_directory().empty())
-    config->set_scratch_bytes(FileSystemBytes(config->scratch_directory()));
+    config->set_scratch_bytes(ScratchBytes(*config));
   if (config->first_port() == 0) config->set_first_port(20000);
   if (config->last_port() == 0) config->set_last_port(24999);
   if (config->log_file_bytes() == 0) config->set_log_file_bytes(int64_t{16} << 20);

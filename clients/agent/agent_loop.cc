@@ -142,7 +142,8 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
        .log_files = config_.log_files(),
        .context = context,
        .isolation = isolation_,
-       .min_free_bytes = MinFreeBytes(config_.health())});
+       .min_free_bytes = MinFreeBytes(config_.health()),
+       .kept_output_bytes = config_.kept_log_bytes()});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
@@ -216,6 +217,7 @@ void AgentLoop::StartThreads() {
   }
   const HealthChecks::Options options = {
       .state_directory = config_.state_directory(),
+      .scratch_directory = config_.scratch_directory(),
       .disk_exhausted = [this] { return runner_->DiskIsExhausted(); },
       .probe = devices_.probe,
       .nvml_library = config_.discovery().nvml_library()};

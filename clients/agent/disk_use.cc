@@ -19,6 +19,7 @@ int64_t BlockBytes(const struct stat& info) { return int64_t{info.st_blocks} * 5
 
 class Walk {
  public:
+  explicit Walk(absl::FunctionRef<void(const struct stat&)> see) : see_(see) {}
   void Add(const std::string& directory) {
     const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat info;
@@ -38,6 +39,7 @@ class Walk {
     if (!S_ISDIR(info.st_mode) && info.st_nlink > 1 && !seen_.insert(info.st_ino).second) return;
     use_.bytes += BlockBytes(info);
     ++use_.files;
+    see_(info);
   }
 
   // Closes `fd`.
@@ -68,6 +70,7 @@ class Walk {
     if (fd >= 0) AddBelow(fd, depth);
   }
 
+  const absl::FunctionRef<void(const struct stat&)> see_;
   dev_t device_ = 0;
   int64_t entries_ = 0;
   absl::flat_hash_set<ino_t> seen_;  // of files with several names
@@ -77,7 +80,12 @@ class Walk {
 }  // namespace
 
 DiskUse DiskUseOf(const std::vector<std::string>& directories) {
-  Walk walk;
+  return DiskUseOf(directories, [](const struct stat&) {});
+}
+
+DiskUse DiskUseOf(const std::vector<std::string>& directories,
+                  absl::FunctionRef<void(const struct stat&)> see) {
+  Walk walk(see);
   for (const std::string& directory : directories) walk.Add(directory);
   return walk.use();
 }

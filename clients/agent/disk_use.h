@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
+struct stat;
+
 namespace berth {
 
 inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // of one walk; the rest counts 0
@@ -20,6 +24,9 @@ struct DiskUse {
 // Of what is below these directories, which are on one file system. Links and other file systems
 // are not followed; a file with several names counts once.
 DiskUse DiskUseOf(const std::vector<std::string>& directories);
+// The same, and shows each file.
+DiskUse DiskUseOf(const std::vector<std::string>& directories,
+                  absl::FunctionRef<void(const struct stat&)> see);
 
 // What files use that processes of this control group have open and nobody has a name for.
 int64_t UnlinkedBytes(const std::string& group, uint64_t device);

@@ -1,7 +1,6 @@
 #include "clients/agent/disk_watch.h"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,8 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "clients/agent/kept_output.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -21,6 +22,8 @@ constexpr int kRestFactor = 9;
 constexpr int64_t kGrowthWalked = int64_t{64}
                                   << 20;  // a file system that grew by so much is walked
 constexpr int kBoundParts = 16;           // or by this part of the smallest bound
+constexpr int64_t kKeptPart = 10;         // of the file system, for output of ended tasks
+constexpr size_t kMaxPathBytes = 200;     // of a file, in a message
 constexpr int64_t kFilesParts = 50;       // fewer files than this part of all are not what is wrong
 
 // What project quotas count, files without a name among it; nothing without.
@@ -41,6 +44,13 @@ uint64_t DeviceOf(const DiskArea& area) {
   return 0;
 }
 
+// When the agent made it ready to start.
+absl::Time BeganAt(const std::string& task_directory) {
+  struct stat info;
+  if (stat((task_directory + "/spec").c_str(), &info) != 0) return absl::InfinitePast();
+  return absl::TimeFromTimespec(info.st_mtim);
+}
+
 int64_t Room(const DiskArea& area, const DiskUse& use) {
   return area.bound_bytes > 0 ? area.bound_bytes - use.bytes : INT64_MAX;
 }
@@ -56,13 +66,6 @@ void AddUnlinked(const std::string& group, const std::vector<DiskArea>& areas,
       roomiest[DeviceOf(areas[i])] = i;
   }
   for (const auto& [device, i] : roomiest) (*uses)[i].bytes += UnlinkedBytes(group, device);
-}
-
-bool HasEnded(const std::string& directory) {
-  std::string text;
-  SupervisorStatus status;
-  return ReadWholeFile(directory + "/status", &text) == 0 && DecodeStatus(text, &status) &&
-         (status.phase == SupervisorStatus::kExited || status.phase == SupervisorStatus::kRefused);
 }
 
 }  // namespace
@@ -126,26 +129,19 @@ void DiskWatch::Look() {
     tasks = tasks_;
   }
   AskFileSystems(tasks);
-  const auto full = [this] {
-    return std::any_of(file_systems_.begin(), file_systems_.end(),
-                       [](const auto& entry) { return entry.second.full; });
-  };
-  bool is_full = full();
-  if (is_full) {
-    RemoveLeftWork(tasks);
-    AskFileSystems(tasks);
-    is_full = full();
-  }
+  MakeRoom(tasks, AnyFull());
+  const bool is_full = AnyFull();
   const absl::Time begin = absl::Now();
   const bool walks = pace_.May(begin, is_full) && (is_full || MustWalk(tasks));
   bool someone = true;
   if (walks) {
+    NoteWritten(tasks);
     const Uses uses = Walk(tasks);
     EndOverBound(tasks, uses);
     someone = !is_full || EndBiggest(tasks, uses);
     walked_ = begin;
     for (auto& [device, file_system] : file_systems_)
-      file_system.walked_used_bytes = file_system.used_bytes;
+      file_system.walked_used_bytes = file_system.space.used_bytes;
     pace_.Walked(begin, absl::Now(), is_full);
   }
   absl::MutexLock lock(&mutex_);
@@ -165,16 +161,52 @@ void DiskWatch::AskFileSystems(const std::map<TaskId, Task>& tasks) {
   }
   std::erase_if(file_systems_, [&](const auto& entry) { return !wanted.contains(entry.first); });
   for (const auto& [device, path] : wanted) {
-    struct statvfs space;
-    if (statvfs(path.c_str(), &space) != 0) continue;
-    FileSystem& file_system = file_systems_[device];
-    const auto unit = static_cast<int64_t>(space.f_frsize);
-    file_system.path = path;
-    file_system.free_bytes = static_cast<int64_t>(space.f_bavail) * unit;
-    file_system.used_bytes = static_cast<int64_t>(space.f_blocks - space.f_bfree) * unit;
-    file_system.files = static_cast<int64_t>(space.f_files);
-    file_system.no_files = space.f_files != 0 && space.f_favail == 0;
-    file_system.full = file_system.no_files || file_system.free_bytes < options_.min_free_bytes;
+    const std::optional<DiskSpace> space = ReadDiskSpace(path);
+    if (space) file_systems_[device].space = *space;
+  }
+}
+
+bool DiskWatch::AnyFull() const {
+  return std::any_of(file_systems_.begin(), file_systems_.end(),
+                     [this](const auto& entry) { return IsFull(entry.second.space); });
+}
+
+const DiskSpace* DiskWatch::SpaceOf(const DiskArea& area) const {
+  const auto found = file_systems_.find(DeviceOf(area));
+  return found == file_systems_.end() ? nullptr : &found->second.space;
+}
+
+// What nobody needs goes before anybody is ended.
+void DiskWatch::MakeRoom(const Tasks& tasks, bool full) {
+  if (!full && absl::Now() - trimmed_ < kDiskWalkInterval) return;
+  trimmed_ = absl::Now();
+  std::set<std::string> live;
+  for (const auto& [id, task] : tasks) live.insert(ToString(id));
+  if (full) RemoveLeftWork(live);
+  TrimKeptOutput(live);
+  AskFileSystems(tasks);
+}
+
+// Twice of what must be free: else the next line of output would bring it back here.
+void DiskWatch::TrimKeptOutput(const std::set<std::string>& live) const {
+  const std::string& place = options_.tasks_directory;
+  const std::optional<DiskSpace> before = ReadDiskSpace(place);
+  if (!before) return;
+  const bool full = IsFull(*before);
+  const auto short_of_room = [&] {
+    const std::optional<DiskSpace> now = full ? ReadDiskSpace(place) : std::nullopt;
+    return now && (now->free_bytes < 2 * options_.min_free_bytes || now->FewInodes());
+  };
+  const int64_t given = options_.kept_output_bytes;
+  TrimOutput(place, live, given > 0 ? given : before->total_bytes / kKeptPart, short_of_room);
+}
+
+// Files that are closed before the disk is full count, too.
+void DiskWatch::NoteWritten(const Tasks& tasks) {
+  std::erase_if(written_, [&](const auto& entry) { return !tasks.contains(entry.first); });
+  for (const auto& [id, task] : tasks) {
+    const std::string directory = absl::StrCat(options_.tasks_directory, "/", ToString(id));
+    written_[id].Note(task.group, BeganAt(directory));
   }
 }
 
@@ -188,7 +220,7 @@ bool DiskWatch::MustWalk(const std::map<TaskId, Task>& tasks) const {
     }
   }
   return std::any_of(file_systems_.begin(), file_systems_.end(), [&](const auto& entry) {
-    return entry.second.used_bytes - entry.second.walked_used_bytes >= growth;
+    return entry.second.space.used_bytes - entry.second.walked_used_bytes >= growth;
   });
 }
 
@@ -227,50 +259,88 @@ void DiskWatch::EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& us
 
 // Whether somebody is to blame for a full file system: is being ended, or is from now on.
 bool DiskWatch::EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses) {
-  {
-    absl::MutexLock lock(&mutex_);
-    for (const auto& [id, task] : tasks_) {
-      if (task.ending) return true;
-    }
-  }
-  for (const auto& [device, file_system] : file_systems_) {
-    if (file_system.full && EndBiggestOn(device, tasks, uses)) return true;
-  }
-  return false;
-}
-
-// By bytes, or by files where no more can be made: of those nobody asks for a number.
-bool DiskWatch::EndBiggestOn(uint64_t device, const std::map<TaskId, Task>& tasks,
-                             const Uses& uses) {
-  const FileSystem& file_system = file_systems_.at(device);
-  const bool files = file_system.no_files;
-  const TaskId* biggest = nullptr;
-  int64_t most = files ? file_system.files / kFilesParts : options_.min_free_bytes / 2;
-  most = std::max<int64_t>(most, 1);  // less would not help
-  for (const auto& [id, task] : tasks) {
-    for (size_t i = 0; i < task.areas.size(); ++i) {
-      const int64_t used = files ? uses.at(id)[i].files : uses.at(id)[i].bytes;
-      if (DeviceOf(task.areas[i]) != device || (task.areas[i].asked && !files) || used < most)
-        continue;
-      biggest = &id;
-      most = used;
-    }
-  }
-  if (biggest == nullptr) return false;
-  Blame(*biggest,
-        files ? absl::StrCat("the node's disk has no room for more files, and this task made most "
-                             "of them: ",
-                             most)
-              : absl::StrCat("the node's disk is nearly full (", SizeText(file_system.free_bytes),
-                             " free), and this task used most of it without asking for scratch: ",
-                             SizeText(most)));
+  if (SomebodyEnds()) return true;
+  Tasks candidates = tasks;
+  std::erase_if(candidates, [](const auto& entry) { return entry.second.told >= kDiskBlames; });
+  std::optional<DiskCulprit> culprit = MostBytes(candidates, uses);
+  if (!culprit) culprit = MostElsewhere(candidates);
+  if (!culprit) culprit = MostFiles(candidates, uses);
+  if (!culprit) return false;
+  Blame(culprit->id, std::move(culprit->message));
   return true;
 }
 
+bool DiskWatch::SomebodyEnds() const {
+  absl::MutexLock lock(&mutex_);
+  return std::any_of(tasks_.begin(), tasks_.end(), [now = absl::Now()](const auto& entry) {
+    return entry.second.ending_until > now;
+  });
+}
+
+std::optional<DiskCulprit> DiskWatch::MostBytes(const Tasks& tasks, const Uses& uses) const {
+  std::optional<DiskCulprit> culprit;
+  int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);  // less would not help
+  for (const auto& [id, task] : tasks) {
+    for (size_t i = 0; i < task.areas.size(); ++i) {
+      const DiskSpace* space = SpaceOf(task.areas[i]);
+      const int64_t used = uses.at(id)[i].bytes;
+      if (space == nullptr || !FewBytes(*space) || task.areas[i].asked || used < most) continue;
+      most = used;
+      culprit = {id, absl::StrCat("the node's disk is nearly full (", SizeText(space->free_bytes),
+                                  " free), and this task used most of it without asking for "
+                                  "scratch: ",
+                                  SizeText(used))};
+    }
+  }
+  return culprit;
+}
+
+// Scratch that a task asked for is in its own directories: it has no claim to more.
+std::optional<DiskCulprit> DiskWatch::MostElsewhere(const Tasks& tasks) const {
+  std::optional<DiskCulprit> culprit;
+  int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);
+  for (const auto& [id, task] : tasks) {
+    const auto written = written_.find(id);
+    if (written == written_.end()) continue;
+    std::vector<std::string> own;
+    for (const DiskArea& area : task.areas)
+      own.insert(own.end(), area.directories.begin(), area.directories.end());
+    for (const auto& [device, file_system] : file_systems_) {
+      if (!FewBytes(file_system.space)) continue;
+      const WrittenFiles::Sum sum = written->second.Outside(device, own);
+      if (sum.bytes < most) continue;
+      most = sum.bytes;
+      culprit = {id, absl::StrCat("the node's disk is nearly full (",
+                                  SizeText(file_system.space.free_bytes),
+                                  " free), and this task wrote ", SizeText(sum.bytes),
+                                  " outside of its own directories, to files such as ",
+                                  Shortened(Visible(sum.largest), kMaxPathBytes))};
+    }
+  }
+  return culprit;
+}
+
+std::optional<DiskCulprit> DiskWatch::MostFiles(const Tasks& tasks, const Uses& uses) const {
+  std::optional<DiskCulprit> culprit;
+  int64_t most = 0;
+  for (const auto& [id, task] : tasks) {
+    for (size_t i = 0; i < task.areas.size(); ++i) {
+      const DiskArea& area = task.areas[i];
+      const DiskSpace* space = SpaceOf(area);
+      if (space == nullptr || !space->FewInodes()) continue;
+      const int64_t files = uses.at(id)[i].files;
+      const int64_t claim = area.asked ? space->InodesOf(area.bound_bytes) : 0;
+      if (files <= std::max({claim, most, space->inodes / kFilesParts})) continue;
+      most = files;
+      culprit = {id, absl::StrCat("the node's disk has room for only ", space->free_inodes,
+                                  " more files, and this task made most of them: ", files)};
+    }
+  }
+  return culprit;
+}
+
 // Nobody reads the working directory of an ended task: it is kept for people who look for a cause.
-void DiskWatch::RemoveLeftWork(const std::map<TaskId, Task>& tasks) const {
-  std::set<std::string> live;
-  for (const auto& [id, task] : tasks) live.insert(ToString(id));
+void DiskWatch::RemoveLeftWork(const std::set<std::string>& live) const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(options_.tasks_directory, ignored)) {
     const std::filesystem::path work = entry.path() / "work";
@@ -283,8 +353,9 @@ void DiskWatch::Blame(const TaskId& id, std::string message) {
   {
     absl::MutexLock lock(&mutex_);
     const auto found = tasks_.find(id);
-    if (found == tasks_.end() || found->second.ending) return;
-    found->second.ending = true;
+    if (found == tasks_.end() || found->second.ending_until > absl::Now()) return;
+    found->second.ending_until = absl::Now() + options_.patience;
+    ++found->second.told;
     culprits_.push_back({id, std::move(message)});
   }
   tell_();

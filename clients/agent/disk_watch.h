@@ -7,30 +7,38 @@
 //
 //   1. a task that uses more than its bound, or hides what it uses in too deep directories;
 //   2. on a file system with less than min_free left, once what ended tasks left in their working
-//      directories was removed: of the tasks that asked for no scratch the one that uses most. If
-//      it can have no more files: the one that has most, whatever it asked for.
+//      directories was removed, and their output, the oldest first: of the tasks that asked for no
+//      scratch the one that uses most;
+//   3. if that is nobody, the one that wrote most outside of its own directories;
+//   4. where inodes are short, the one that has most files, beyond its part of them.
 //
-// Each is told once. Only when a nearly full disk has no culprit left is it the node's trouble
-// (Exhausted): then health may drain the node.
+// One of 2 to 4 is told at a time. Who lives on is told again, kDiskBlames times in all, and then
+// others are. Only when a nearly full disk has no culprit left is it the node's trouble
+// (Exhausted).
 #ifndef BERTH_CLIENTS_AGENT_DISK_WATCH_H_
 #define BERTH_CLIENTS_AGENT_DISK_WATCH_H_
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clients/agent/disk_space.h"
 #include "clients/agent/disk_use.h"
 #include "clients/agent/task_id.h"
+#include "clients/agent/written_files.h"
 
 namespace berth {
 
 inline constexpr absl::Duration kDiskLookInterval = absl::Seconds(5);
 inline constexpr absl::Duration kDiskWalkInterval = absl::Minutes(1);  // at the latest
+inline constexpr int kDiskBlames = 3;  // of one task for a full disk; then it is passed over
 
 // A part of what a task may write to, all of it on one file system.
 struct DiskArea {
@@ -62,6 +70,9 @@ class DiskWatch {
     std::string tasks_directory;  // absolute: those of ended tasks are in it
     int64_t min_free_bytes = 0;
     absl::Duration interval = kDiskLookInterval;
+    // For who is told to end: its grace, and a little. Then it may be told again, or another.
+    absl::Duration patience = absl::Seconds(20);
+    int64_t kept_output_bytes = 0;  // of all ended tasks; 0: a tenth of the file system
   };
   // `tell` is called on the thread when there are culprits.
   DiskWatch(Options options, std::function<void()> tell);
@@ -78,17 +89,14 @@ class DiskWatch {
   struct Task {
     std::vector<DiskArea> areas;
     std::string group;  // control group; empty: none
-    bool ending = false;
+    absl::Time ending_until = absl::InfinitePast();
+    int told = 0;
   };
   struct FileSystem {
-    std::string path;
-    int64_t free_bytes = 0;
-    int64_t used_bytes = 0;
-    int64_t walked_used_bytes = -1;  // used_bytes at the last walk
-    int64_t files = 0;               // that it can have
-    bool no_files = false;           // it has as many
-    bool full = false;
+    DiskSpace space;
+    int64_t walked_used_bytes = -1;  // at the last walk
   };
+  using Tasks = std::map<TaskId, Task>;
   using FileSystems = std::map<uint64_t, FileSystem>;   // by device
   using Uses = std::map<TaskId, std::vector<DiskUse>>;  // parallel to areas
 
@@ -99,8 +107,18 @@ class DiskWatch {
   Uses Walk(const std::map<TaskId, Task>& tasks) const;
   void EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses);
   bool EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses);
-  bool EndBiggestOn(uint64_t device, const std::map<TaskId, Task>& tasks, const Uses& uses);
-  void RemoveLeftWork(const std::map<TaskId, Task>& tasks) const;
+  bool FewBytes(const DiskSpace& space) const { return space.free_bytes < options_.min_free_bytes; }
+  bool IsFull(const DiskSpace& space) const { return FewBytes(space) || space.FewInodes(); }
+  bool AnyFull() const;
+  const DiskSpace* SpaceOf(const DiskArea& area) const;
+  bool SomebodyEnds() const;
+  std::optional<DiskCulprit> MostBytes(const Tasks& tasks, const Uses& uses) const;
+  std::optional<DiskCulprit> MostElsewhere(const Tasks& tasks) const;
+  std::optional<DiskCulprit> MostFiles(const Tasks& tasks, const Uses& uses) const;
+  void NoteWritten(const Tasks& tasks);
+  void MakeRoom(const Tasks& tasks, bool full);
+  void TrimKeptOutput(const std::set<std::string>& live) const;
+  void RemoveLeftWork(const std::set<std::string>& live) const;
   void Blame(const TaskId& id, std::string message);
 
   const Options options_;
@@ -108,6 +126,8 @@ class DiskWatch {
   // Of the thread alone.
   FileSystems file_systems_;
   absl::Time walked_ = absl::InfinitePast();
+  absl::Time trimmed_ = absl::InfinitePast();
+  std::map<TaskId, WrittenFiles> written_;
   WalkPace pace_;
 
   mutable absl::Mutex mutex_;

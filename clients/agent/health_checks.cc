@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "clients/agent/agent_config.h"
+#include "clients/agent/disk_space.h"
 #include "clients/agent/supervisor/spec.h"
 #include "support/clock.h"
 
@@ -123,15 +123,15 @@ std::vector<std::string> GrownErrors(const std::map<std::string, int64_t>& befor
 }  // namespace
 
 CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free) {
-  struct statvfs info;
-  if (statvfs(directory.c_str(), &info) != 0)
-    return Bad(kDiskCheck, absl::StrCat(directory, ": ", std::strerror(errno)));
-  const auto free = static_cast<int64_t>(info.f_bavail * info.f_frsize);
-  const bool inodes = info.f_files == 0 || info.f_favail > 0;
-  if (free >= min_free && inodes) return Good(kDiskCheck);
-  return Bad(kDiskCheck, inodes ? absl::StrCat("the disk is full: ", free >> 20, " MiB free in ",
-                                               directory, ", ", min_free >> 20, " MiB wanted")
-                                : absl::StrCat("no inodes are free in ", directory));
+  const std::optional<DiskSpace> space = ReadDiskSpace(directory);
+  if (!space) return Bad(kDiskCheck, absl::StrCat(directory, ": ", std::strerror(errno)));
+  if (space->FewInodes())
+    return Bad(kDiskCheck,
+               absl::StrCat("nearly no inodes are free in ", directory, ": ", space->free_inodes));
+  if (space->free_bytes >= min_free) return Good(kDiskCheck);
+  return Bad(kDiskCheck,
+             absl::StrCat("the disk is full: ", space->free_bytes >> 20, " MiB free in ", directory,
+                          ", ", min_free >> 20, " MiB wanted"));
 }
 
 CheckResult CheckClock(absl::Duration max_offset) {
@@ -261,6 +261,12 @@ HealthRound HealthChecks::Round() {
   return round;
 }
 
+CheckResult HealthChecks::CheckDisks(int64_t min_free) const {
+  CheckResult result = CheckDiskSpace(options_.state_directory, min_free);
+  if (!result.good || options_.scratch_directory.empty()) return result;
+  return CheckDiskSpace(options_.scratch_directory, min_free);
+}
+
 // A drain waits until those who fill the disk are ended.
 void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
   const bool nobodys = !options_.disk_exhausted || options_.disk_exhausted();
@@ -268,11 +274,11 @@ void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
     const char* check;
     int64_t bytes;
   };
-  for (const Bound& bound :
-       {Bound{kDiskCheck, MinFreeBytes(config_)}, Bound{kDiskFullCheck, DrainFreeBytes(config_)}}) {
+  for (const Bound& bound : {Bound{kDiskCheck, MinFreeBytes(config_)},
+                             Bound{kDiskFullCheck, config_.drain_free_bytes()}}) {
     const v1::NodeCondition::Effect effect = EffectOfCheck(config_, bound.check);
     if (effect == v1::NodeCondition::EFFECT_UNSPECIFIED) continue;
-    CheckResult result = CheckDiskSpace(options_.state_directory, bound.bytes);
+    CheckResult result = CheckDisks(bound.bytes);
     if (effect == v1::NodeCondition::DRAIN && !nobodys) result = Good(bound.check);
     result.check = bound.check;
     results->push_back(std::move(result));
@@ -313,7 +319,7 @@ Health::Effect SettingOf(const Health& config, const std::string& check) {
   };
   if (check == kDiskCheck) return or_else(config.disk_space(), Health::CORDON);
   if (check == kDiskFullCheck)
-    return config.disk_space() == Health::EFFECT_UNSPECIFIED ? Health::DRAIN : Health::IGNORE;
+    return config.drain_free_bytes() > 0 ? Health::DRAIN : Health::IGNORE;
   if (check == kClockCheck) return or_else(config.clock(), Health::NOTE);
   if (check == kInfinibandCheck) return or_else(config.infiniband(), Health::NOTE);
   if (check == kCommandCheck) return or_else(config.command_effect(), Health::DRAIN);
@@ -335,11 +341,6 @@ bool IsOfDevices(const std::string& check) {
 
 int64_t MinFreeBytes(const Health& config) {
   return config.min_free_bytes() > 0 ? config.min_free_bytes() : kDefaultMinFree;
-}
-
-int64_t DrainFreeBytes(const Health& config) {
-  constexpr int64_t kPart = 4;  // of what must be free
-  return config.drain_free_bytes() > 0 ? config.drain_free_bytes() : MinFreeBytes(config) / kPart;
 }
 
 bool TakesDevice(const Health& config, const std::string& check) {

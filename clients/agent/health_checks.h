@@ -58,6 +58,7 @@ class HealthChecks {
   using Tell = absl::AnyInvocable<void(HealthRound)>;
   struct Options {
     std::string state_directory;
+    std::string scratch_directory = {};  // empty: none apart
     // Whether a nearly full disk is nobody's fault who could be ended: only then the node is
     // drained for it. Empty: it always is. Called on the thread.
     std::function<bool()> disk_exhausted = {};
@@ -78,6 +79,7 @@ class HealthChecks {
   void Run();
   HealthRound Round();
   void AskGpus(HealthRound* round);
+  CheckResult CheckDisks(int64_t min_free) const;
   void LookAtDisk(std::vector<CheckResult>* results) const;
 
   const config::v1::Health config_;
@@ -106,9 +108,8 @@ inline constexpr char kDiscoveryCheck[] = "discovery";
 
 // Whether the node has the taint health/CHECK while the check's condition holds.
 bool TaintsNode(const config::v1::Health& config, const std::string& check);
-// Bytes that must be free: below the first nothing new comes, below the second the node is drained.
+// Bytes that must be free: below them nothing new comes.
 int64_t MinFreeBytes(const config::v1::Health& config);
-int64_t DrainFreeBytes(const config::v1::Health& config);
 // What a check's condition does by the configuration.
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
 // Whether a device that fails it is not given out.

@@ -41,6 +41,7 @@ constexpr int64_t kPidsApart = 2048;  // PIDs of one task before those of the ne
 constexpr int64_t kPidRanges = 14;    // that fit below the least pid_max, 32768
 constexpr uint64_t kFirstProject = 0x42000000;  // project quotas of tasks: so many from here on
 constexpr uint64_t kProjects = 0x01000000;
+constexpr int64_t kLeastQuotaInodes = 100'000;
 
 int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
   const int64_t ms = d.seconds() * 1000 + d.nanos() / 1'000'000;
@@ -55,6 +56,13 @@ absl::Status MakeOwned(const std::string& path, const TaskUser& user) {
   if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
   if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("chown ", path));
+}
+
+// 0: no bound. More than its part for who asked for little: small tasks have many files, too.
+int64_t QuotaInodes(const std::string& directory, int64_t bytes) {
+  const std::optional<DiskSpace> space = ReadDiskSpace(directory);
+  if (!space || space->inodes == 0) return 0;
+  return std::max(space->InodesOf(bytes), kLeastQuotaInodes);
 }
 
 std::vector<std::string> ToList(const google::protobuf::RepeatedPtrField<std::string>& field) {
@@ -295,7 +303,8 @@ absl::Status Isolation::SetQuotas(const TaskId& id, const v1::TaskLaunch& launch
   for (size_t i = 0; i < areas.size(); ++i) {
     if (!(i == 0 ? quotas_ : scratch_quotas_) || areas[i].bound_bytes <= 0) continue;
     const std::string& owner = i == 0 ? directory : areas[i].directories.front();
-    const int error = SetProjectQuota(owner, areas[i].directories, wish, areas[i].bound_bytes);
+    const int error = SetProjectQuota(owner, areas[i].directories, wish, areas[i].bound_bytes,
+                                      QuotaInodes(owner, areas[i].bound_bytes));
     if (error != 0) return ErrnoStatus(error, absl::StrCat("project quota of ", owner));
   }
   return absl::OkStatus();

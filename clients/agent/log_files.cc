@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/supervisor/log_writer.h"
+#include "clients/agent/task_files.h"
 
 namespace berth {
 namespace {
@@ -36,6 +37,7 @@ class Segments {
   Segments(std::string directory, std::string name, int64_t unit)
       : directory_(std::move(directory)), name_(std::move(name)), unit_(unit) {}
 
+  bool Empty() const { return List().empty(); }
   int64_t First() const {
     const std::vector<int64_t> positions = List();
     return positions.empty() ? 0 : positions.front();
@@ -298,6 +300,13 @@ class FileCursor final : public LogCursor {
   int64_t first_record_ = 0;
 };
 
+// The task has ended, and what it wrote was removed to make room: kept_output.h.
+bool WasTrimmed(const std::string& directory) {
+  const SupervisorStatus status = ReadStatus(directory);
+  const bool had = status.has_output && status.phase != SupervisorStatus::kRunning;
+  return had && Segments(directory, "order", kOrderRecordBytes).Empty();
+}
+
 }  // namespace
 
 LogFiles::LogFiles(std::string tasks_directory) : tasks_directory_(std::move(tasks_directory)) {}
@@ -306,7 +315,7 @@ absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const v1::ReadLog& req
   const std::string directory =
       absl::StrCat(tasks_directory_, "/", ToString(ToTaskId(request.key())));
   struct stat info;
-  if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+  if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || WasTrimmed(directory)) {
     return absl::NotFoundError("this node has no output of the task (any more)");
   }
   auto cursor = std::make_unique<FileCursor>(directory, request.stream(), request.times());

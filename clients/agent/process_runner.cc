@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -51,6 +52,17 @@ int StopSignal(const v1::TaskLaunch& launch) {
 absl::Duration StopGrace(const v1::TaskLaunch& launch) {
   const google::protobuf::Duration& grace = launch.kill_grace();
   return absl::Seconds(grace.seconds()) + absl::Nanoseconds(grace.nanos());
+}
+
+// A supervisor that passes over reasons ends its task all the same, and does not name them.
+TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
+  const bool told = status.takes_reasons || absl::StrContains(event.message, blame);
+  if (blame.empty() || told || event.cause != v1::TaskReport::CAUSE_UNSPECIFIED) return event;
+  absl::StrAppend(&event.message, event.message.empty() ? "" : "; ", blame);
+  if (event.exit_code != 0) return event;
+  event.exit_signal = SIGKILL;  // it has failed, however it ended
+  event.exit_code = 128 + SIGKILL;
+  return event;
 }
 
 }  // namespace
@@ -107,7 +119,8 @@ absl::Status ProcessRunner::Init() {
   epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, disk_fd_, &event);
   const DiskWatch::Options watch = {.tasks_directory = tasks_directory(),
                                     .min_free_bytes = options_.min_free_bytes,
-                                    .interval = options_.disk_interval};
+                                    .interval = options_.disk_interval,
+                                    .kept_output_bytes = options_.kept_output_bytes};
   disk_ = std::make_unique<DiskWatch>(watch, [this] {
     const uint64_t one = 1;
     if (write(disk_fd_, &one, sizeof one) < 0) return;  // full: it is readable anyway
@@ -366,6 +379,7 @@ void ProcessRunner::EndCulprits() {
   for (const DiskCulprit& culprit : disk_->Take()) {
     const auto found = live_.find(culprit.id);
     if (found == live_.end()) continue;
+    found->second.blame = culprit.message;
     LogWarn("a task is ended for what it uses of the disk",
             {{"task", ToString(culprit.id)}, {"reason", culprit.message}});
     Command(culprit.id, found->second.stop_signal, found->second.stop_grace,
@@ -494,7 +508,8 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
   }
   const SupervisorStatus status = ReadStatus(Directory(id));
   if (status.pid > 0 && !live.running) TellRunning(id, live);  // a short one
-  if (status.phase == SupervisorStatus::kExited) return Finish(id, ExitedEvent(status));
+  if (status.phase == SupervisorStatus::kExited)
+    return Finish(id, BlamedEvent(ExitedEvent(status), status, live.blame));
   if (status.phase == SupervisorStatus::kRefused) {
     TaskEvent event;
     event.kind = TaskEvent::Kind::kRefused;

@@ -50,6 +50,7 @@ class ProcessRunner final : public TaskRunner {
     std::shared_ptr<const Isolation> isolation;
     int64_t min_free_bytes = 0;  // of a disk that counts as nearly full
     absl::Duration disk_interval = kDiskLookInterval;
+    int64_t kept_output_bytes = 0;  // of all ended tasks; 0: a tenth of the file system
   };
   // NOT_FOUND without the supervisor program; errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
@@ -94,6 +95,7 @@ class ProcessRunner final : public TaskRunner {
     bool begun = false;    // the command is known to have begun
     int stop_signal = 0;
     absl::Duration stop_grace;
+    std::string blame;  // it was told to end for this
   };
 
   explicit ProcessRunner(Options options);

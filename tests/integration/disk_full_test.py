@@ -5,6 +5,7 @@ The data directory is a small tmpfs, so the test needs root; without, it is skip
 """
 import os
 import subprocess
+import time
 import unittest
 
 import grpc
@@ -13,13 +14,17 @@ from berth_api import job_pb2, make_job
 from berth_harness import Cluster, alive, wait_until
 
 SIZE_MIB = 96
+LEASE_S = 3
 
 
-class DiskFull(unittest.TestCase):
+class SmallDisk(unittest.TestCase):
+    """berthd with its data on a disk of SIZE_MIB, and one agent elsewhere."""
+    leases = {}
+
     def setUp(self):
         if os.getuid() != 0:
             self.skipTest("needs root to mount a tmpfs")
-        self.cluster = Cluster({"limits": {"jobSize": "256Ki"}})
+        self.cluster = Cluster({"limits": {"jobSize": "256Ki"}, **self.leases})
         self.cluster.belongs_to(self)
         self.disk = self.cluster.home / "disk"
         self.disk.mkdir()
@@ -33,6 +38,19 @@ class DiskFull(unittest.TestCase):
     def unmount(self):
         self.cluster.stop()
         subprocess.run(["umount", str(self.disk)], check=False)
+
+    def start_runner(self):
+        """The pid of a task that runs for as long as its lease holds."""
+        cluster = self.cluster
+        cluster.server.start()
+        cluster.add_agent("n1", sharedPid=True)  # a pid that is known out here
+        cluster.create_queue("q")
+        cluster.wait_nodes(1)
+        pid_file = cluster.shared_file("pid")
+        runner = make_job("runner", "q", ["sh", "-c", f"echo $$ > {pid_file}; exec sleep 100000"])
+        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="runner", jobs=[runner]), timeout=10)
+        cluster.wait_job("runner", "RUNNING")
+        return int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
 
     def submit(self, number):
         """Jobs with 60 KiB of annotation each. True when acknowledged, False when refused for room."""
@@ -51,17 +69,19 @@ class DiskFull(unittest.TestCase):
         with open(self.disk / "ballast", "wb") as ballast:
             ballast.write(b"\0" * max(0, stat.f_bavail * stat.f_frsize - (left_mib << 20)))
 
+    def fill_up(self, name):
+        with open(self.disk / name, "wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(b"\0" * 4096)
+            except OSError:
+                pass  # every last block
+
+
+class DiskFull(SmallDisk):
     def test_pause_and_go_on(self):
         cluster = self.cluster
-        cluster.server.start()
-        cluster.add_agent("n1", sharedPid=True)  # a pid that is known out here
-        cluster.create_queue("q")
-        cluster.wait_nodes(1)
-        pid_file = cluster.shared_file("pid")
-        runner = make_job("runner", "q", ["sh", "-c", f"echo $$ > {pid_file}; exec sleep 100000"])
-        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="runner", jobs=[runner]), timeout=10)
-        cluster.wait_job("runner", "RUNNING")
-        pid = int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
+        pid = self.start_runner()
         self.fill_disk()
         acknowledged, refused, number = [], 0, 0
         while refused < 3:
@@ -84,15 +104,7 @@ class DiskFull(unittest.TestCase):
     def test_start_on_a_full_disk(self):
         """Killed while the disk is full: it starts, its agent comes back, tasks run on, new work waits for space."""
         cluster = self.cluster
-        cluster.server.start()
-        cluster.add_agent("n1")
-        cluster.create_queue("q")
-        cluster.wait_nodes(1)
-        pid_file = cluster.shared_file("pid")
-        runner = make_job("runner", "q", ["sh", "-c", f"echo $$ > {pid_file}; exec sleep 100000"])
-        cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="runner", jobs=[runner]), timeout=10)
-        cluster.wait_job("runner", "RUNNING")
-        pid = int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
+        pid = self.start_runner()
         self.assertEqual(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
         cluster.server.kill()
         self.fill_up("ballast")
@@ -143,14 +155,6 @@ class DiskFull(unittest.TestCase):
         subprocess.run(["mount", "-o", "remount,size=256m", str(self.disk)], check=True)
         wait_until(lambda: cluster.server.get("/readyz")[0] == 200, 30, "the pause ends")
 
-    def fill_up(self, name):
-        with open(self.disk / name, "wb", buffering=0) as ballast:
-            try:
-                while True:
-                    ballast.write(b"\0" * 4096)
-            except OSError:
-                pass  # every last block
-
     def check_paused(self, pid):
         server = self.cluster.server
         status, body = server.get("/readyz")
@@ -167,6 +171,29 @@ class DiskFull(unittest.TestCase):
         stored = {job.name for job in self.cluster.api.all_jobs()}
         self.assertEqual(sorted(set(acknowledged) - stored), [])
         self.cluster.wait_job("runner", "RUNNING", timeout_s=30)
+        self.assertTrue(alive(pid))
+
+
+class PlannedStop(SmallDisk):
+    leases = {"lease": f"{LEASE_S}s", "heartbeatInterval": "1s", "fenceMargin": "1s", "stopLease": "30s"}
+
+    def test_a_planned_stop_on_a_full_disk(self):
+        """The longer lease is recorded out of the reserve: a task that only a lease keeps alive is there after the stop."""
+        cluster = self.cluster
+        pid = self.start_runner()
+        self.fill_up("ballast")
+        self.assertIn(False, (self.submit(number) for number in range(2000)), "the disk never filled")
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 503, 30, "it says that the disk is full")
+        self.assertEqual(cluster.server.stop(), 0)
+        said = cluster.server.output()
+        self.assertIn("agents were granted a longer lease for the stop", said)
+        self.assertNotIn("did not confirm the longer lease", said)
+        self.assertNotIn("cannot be recorded", said)
+        time.sleep(3 * LEASE_S)
+        self.assertTrue(alive(pid), "the agent holds the longer lease")
+        cluster.server.start(wait=False)
+        cluster.wait_nodes(1)
+        self.assertEqual(cluster.wait_job("runner", "RUNNING", timeout_s=30).status.start_count, 1)
         self.assertTrue(alive(pid))
 
 

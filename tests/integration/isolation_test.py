@@ -194,7 +194,7 @@ class Isolation(unittest.TestCase):
 
     def test_full_disk_cordons(self):
         """Nobody here can be blamed for it: nothing new comes, and what runs goes on."""
-        self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei", "drainFree": "1"})
+        self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei"})
         self.submit(make_job("long", "q", ["sleep", "100000"]))
         wait_until(lambda: self.node().status.cordoned, 30, "the node is cordoned")
         self.assertRegex(self.node().status.reason, "agent: disk-space: the disk is full: .* MiB free in /run/")
@@ -202,8 +202,8 @@ class Isolation(unittest.TestCase):
         self.assertFalse(self.node().status.draining)
 
     def test_full_disk_drains(self):
-        """With less than drainFree, a quarter of minFree if it is not set."""
-        self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei"})
+        """Where the operator says so, by drainFree."""
+        self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei", "drainFree": "512Pi"})
         wait_until(lambda: self.node().status.draining, 30, "the node drains")
         self.assertIn("disk-full: the disk is full", self.node().status.reason)
 
@@ -230,6 +230,46 @@ class Isolation(unittest.TestCase):
         wait_until(lambda: not self.node().status.cordoned, 30, "the node takes tasks again")
         self.assertNotIn(True, drained)
         self.assertEqual(self.cluster.wait_job("neighbour", "RUNNING").status.start_count, 1)
+
+    def fill_elsewhere(self, script):
+        """A hog that writes to a directory that nobody counts, beside a neighbour. The state directory, and whether it drained."""
+        state = self.small_disk(96)
+        agent = self.agent(state, health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "minFree": "16Mi"})
+        (state / "home").mkdir()
+        (state / "home").chmod(0o777)
+        self.cluster.add_agent("n2", stateDirectory=str(self.cluster.home / "n2-state"))
+        self.cluster.wait_nodes(2)
+        self.cluster.berth("node", "cordon", "n2")
+        self.submit(make_job("neighbour", "q", ["sleep", "100000"]))
+        self.cluster.wait_job("neighbour", "RUNNING")
+        hog = make_job("hog", "q", ["sh", "-c", script])
+        hog.spec.groups[0].working_dir = str(state / "home")
+        self.submit(hog)
+        self.cluster.wait_job("hog", "RUNNING", "FAILED")
+        self.cluster.berth("node", "uncordon", "n2")  # there it could start again
+        return agent
+
+    def check_neighbour(self):
+        self.assertFalse(self.node().status.draining)
+        self.assertEqual(self.cluster.wait_job("neighbour", "RUNNING").status.start_count, 1)
+        self.assertEqual([task.node for task in self.cluster.api.tasks("neighbour")], ["n1"])
+
+    def test_a_task_that_fills_the_disk_elsewhere(self):
+        agent = self.fill_elsewhere("exec 5>file; dd if=/dev/zero bs=1M >&5; sleep 100000")
+        if "no control groups" in agent.output():
+            self.skipTest("no control groups here: nobody knows a task's processes")
+        job = self.cluster.wait_job("hog", "FAILED")
+        self.assertRegex(self.cluster.api.tasks("hog")[0].message, "wrote .* outside of its own directories, to files such as /run/.*/home/file")
+        self.assertEqual(job.status.start_count, 1)
+        self.check_neighbour()
+
+    def test_a_full_disk_that_nobody_explains_evicts_nobody(self):
+        """Too fast to be seen writing: the node is cordoned, and that is all."""
+        self.fill_elsewhere("dd if=/dev/zero of=file bs=1M; sleep 100000")
+        wait_until(lambda: self.node().status.cordoned, 30, "the node is cordoned")
+        time.sleep(5)
+        self.check_neighbour()
+        self.assertEqual(self.cluster.wait_job("hog", "RUNNING").status.start_count, 1)
 
     def test_scratch_is_a_bound(self):
         state = self.small_disk(96)

@@ -53,11 +53,12 @@ int SetProject(const std::string& path, uint32_t project, bool inherit) {
   return ioctl(directory.fd(), FS_IOC_FSSETXATTR, &attributes) == 0 ? 0 : errno;
 }
 
-int SetLimit(int fd, uint32_t project, int64_t bytes) {
+int SetLimit(int fd, uint32_t project, int64_t bytes, int64_t inodes) {
   if_dqblk limits{};
   limits.dqb_bhardlimit = static_cast<uint64_t>((bytes + kQuotaBlock - 1) / kQuotaBlock);
   limits.dqb_bsoftlimit = limits.dqb_bhardlimit;
-  limits.dqb_valid = QIF_BLIMITS;
+  limits.dqb_ihardlimit = limits.dqb_isoftlimit = static_cast<uint64_t>(inodes);
+  limits.dqb_valid = QIF_LIMITS;
   return Quota(fd, Q_SETQUOTA, project, &limits);
 }
 
@@ -100,7 +101,7 @@ bool HasProjectQuotas(const std::string& path) {
 }
 
 int SetProjectQuota(const std::string& owner, const std::vector<std::string>& directories,
-                    uint32_t wish, int64_t bytes) {
+                    uint32_t wish, int64_t bytes, int64_t inodes) {
   const OpenDirectory place(directories.empty() ? owner : directories.front());
   if (place.fd() < 0) return errno;
   uint32_t project = 0;
@@ -108,7 +109,7 @@ int SetProjectQuota(const std::string& owner, const std::vector<std::string>& di
     if (wish + i != 0 && IsFree(place.fd(), wish + i)) project = wish + i;
   }
   if (project == 0) return EBUSY;
-  if (const int error = SetLimit(place.fd(), project, bytes); error != 0) return error;
+  if (const int error = SetLimit(place.fd(), project, bytes, inodes); error != 0) return error;
   if (const int error = SetProject(owner, project, false); error != 0) return error;
   for (const std::string& directory : directories) {
     if (const int error = SetProject(directory, project, true); error != 0) return error;
@@ -128,13 +129,14 @@ ProjectUse ReadProjectUse(const std::string& path) {
   return {.project = attributes.fsx_projid,
           .used_bytes = static_cast<int64_t>(found.dqb_curspace),
           .limit_bytes = static_cast<int64_t>(found.dqb_bhardlimit) * kQuotaBlock,
-          .used_files = static_cast<int64_t>(found.dqb_curinodes)};
+          .used_files = static_cast<int64_t>(found.dqb_curinodes),
+          .limit_files = static_cast<int64_t>(found.dqb_ihardlimit)};
 }
 
 int ClearProjectQuota(const std::string& file_system, uint32_t project) {
   const OpenDirectory directory(file_system);
   if (directory.fd() < 0) return errno;
-  return project == 0 ? 0 : SetLimit(directory.fd(), project, 0);
+  return project == 0 ? 0 : SetLimit(directory.fd(), project, 0, 0);
 }
 
 std::string SizeText(int64_t bytes) {

@@ -13,17 +13,18 @@ namespace berth {
 // this process may set them.
 bool HasProjectQuotas(const std::string& directory);
 
-// Makes these directories, which are empty, one project of at most `bytes`: a project that nobody
-// uses yet, looked for from `wish` on. `owner` gets the project's number too, for ReadProjectUse,
-// but not what is made in it.
+// Makes these directories, which are empty, one project of at most `bytes` and, if it is not 0,
+// `inodes`: a project that nobody uses yet, looked for from `wish` on. `owner` gets the project's
+// number too, for ReadProjectUse, but not what is made in it.
 int SetProjectQuota(const std::string& owner, const std::vector<std::string>& directories,
-                    uint32_t wish, int64_t bytes);
+                    uint32_t wish, int64_t bytes, int64_t inodes);
 
 struct ProjectUse {
   uint32_t project = 0;  // 0: none
   int64_t used_bytes = 0;
   int64_t limit_bytes = 0;
   int64_t used_files = 0;
+  int64_t limit_files = 0;
 };
 // Of the project that the directory has; without one all is 0.
 ProjectUse ReadProjectUse(const std::string& directory);

@@ -12,6 +12,8 @@
 namespace berth {
 namespace {
 
+constexpr char kSpareSuffix[] = ".spare";
+
 void Put(std::string* out, std::string_view key, std::string_view value) {
   out->append(key).push_back('=');
   out->append(value).push_back('\0');
@@ -169,6 +171,7 @@ std::string EncodeStatus(const SupervisorStatus& status) {
   Put(&out, "own_fault", status.own_fault ? 1 : 0);
   Put(&out, "has_output", status.has_output ? 1 : 0);
   Put(&out, "node_problem", status.node_problem);
+  Put(&out, "takes_reasons", status.takes_reasons ? 1 : 0);
   return out;
 }
 
@@ -195,6 +198,8 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->has_output = value == "1";
     else if (key == "node_problem")
       status->node_problem = value;
+    else if (key == "takes_reasons")
+      status->takes_reasons = value == "1";
     return true;  // a newer supervisor may say more
   });
 }
@@ -242,6 +247,34 @@ int WriteFileAtomically(const std::string& directory, const std::string& name,
 
 int ReplaceFile(const std::string& directory, const std::string& name, const std::string& data) {
   return Replace(directory, name, data, false);
+}
+
+int MakeSpare(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name + kSpareSuffix;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return errno;
+  const int error = WriteAll(fd, std::string(kSpareBytes, ' '));
+  close(fd);
+  return error;
+}
+
+// In place, as new blocks are what there are none of.
+int WriteIntoSpare(const std::string& directory, const std::string& name, const std::string& data) {
+  if (data.size() > kSpareBytes) return ENOSPC;
+  const std::string path = directory + "/" + name + kSpareSuffix;
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = WriteAll(fd, data);
+  if (error == 0 && ftruncate(fd, static_cast<off_t>(data.size())) != 0) error = errno;
+  if (error == 0 && fsync(fd) != 0) error = errno;
+  close(fd);
+  if (error != 0) return error;
+  if (rename(path.c_str(), (directory + "/" + name).c_str()) != 0) return errno;
+  return SyncDirectory(directory);
+}
+
+void RemoveSpare(const std::string& directory, const std::string& name) {
+  unlink((directory + "/" + name + kSpareSuffix).c_str());
 }
 
 int64_t BoottimeNs() {

@@ -7,6 +7,7 @@
 //   as fd 3 TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task; with a text behind
 //   that the end is the task's own failure, for that reason TASK_DIR/status
 //   replaced atomically, synced: first beginning, then running or refused, then exited
+//   TASK_DIR/status.spare   while the task lives: room to write its end on a full disk
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
@@ -80,6 +81,7 @@ struct SupervisorStatus {
   bool own_fault = false;    // kRefused: for what the job brought along
   bool has_output = false;   // kRefused: a prolog wrote something
   std::string node_problem;  // what the task's end tells of the node: the epilog failed
+  bool takes_reasons = false;  // knows orders with a text; older supervisors pass over the text
 };
 
 std::string EncodeSpec(const SupervisorSpec& spec);
@@ -94,6 +96,12 @@ int WriteFileAtomically(const std::string& directory, const std::string& name,
                         const std::string& data);
 // The same without the two fsyncs: whoever reads it sees it, as long as the machine does not boot.
 int ReplaceFile(const std::string& directory, const std::string& name, const std::string& data);
+// Room of kSpareBytes for NAME, in a file beside it, for when the disk is full.
+inline constexpr size_t kSpareBytes = 4096;
+int MakeSpare(const std::string& directory, const std::string& name);
+// As WriteFileAtomically, in that room, which is then gone. ENOSPC for more than fits.
+int WriteIntoSpare(const std::string& directory, const std::string& name, const std::string& data);
+void RemoveSpare(const std::string& directory, const std::string& name);
 
 // Nanoseconds of CLOCK_BOOTTIME.
 int64_t BoottimeNs();

@@ -64,6 +64,7 @@ int Supervisor::Run() {
   std::string text;
   if (ReadWholeFile(directory_ + "/spec", &text) != 0 || !DecodeSpec(text, &spec_)) return 2;
   status_.supervisor_pid = getpid();
+  status_.takes_reasons = true;
   group_ = ControlGroup(spec_.groups);
   log_.emplace(directory_, spec_.log_file_bytes, spec_.log_files);
   if (!OpenFiles() || !MakePipes()) {
@@ -74,6 +75,7 @@ int Supervisor::Run() {
     WriteStatus();
     return 0;
   }
+  MakeSpare(directory_, "status");  // without one the end is told when there is room
   Begin();
   Loop();
   return 0;
@@ -449,6 +451,8 @@ void Supervisor::NoteDisk() {
   places.push_back(directory_);
   for (const std::string& place : places) {
     const ProjectUse use = ReadProjectUse(place);
+    if (use.limit_files > 0 && use.used_files >= use.limit_files)
+      return Note("has as many files as it may: " + std::to_string(use.limit_files));
     if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
     return Note("used all of its " + SizeText(use.limit_bytes) + " of scratch");
   }
@@ -470,13 +474,18 @@ void Supervisor::KillStragglers() {
   closedir(proc);
 }
 
-// A full disk must not lose an exit status: tried until it is written.
+// A full disk must not lose an exit status: tried until it is written. Of the end it is told at
+// once, in the room kept for that, as what fills the disk may be there for long.
 void Supervisor::WriteStatus() {
-  while (WriteFileAtomically(directory_, "status", EncodeStatus(status_)) != 0) {
+  const std::string text = EncodeStatus(status_);
+  const bool ended = status_.phase != SupervisorStatus::kRunning;
+  while (WriteFileAtomically(directory_, "status", text) != 0) {
+    if (ended && WriteIntoSpare(directory_, "status", text) == 0) break;
     struct stat unused;
     if (stat(directory_.c_str(), &unused) != 0) return;  // nobody wants it any more
     sleep(1);
   }
+  if (ended) RemoveSpare(directory_, "status");
 }
 
 }  // namespace berth

@@ -1,86 +1,18 @@
 // A task that uses more of the disk than it may is ended, by name; others go on. File systems of a
 // few MiB are mounted for it, so without root the cases do nothing: ctest's output names them.
-#include <fcntl.h>
-#include <pwd.h>
 #include <sys/mount.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "absl/strings/match.h"
 #include "clients/agent/supervisor/project_quota.h"
-#include "tests/unit/agent/process_world.h"
+#include "tests/unit/agent/disk_world.h"
 
 namespace berth {
 namespace {
 
 using namespace testing;  // NOLINT
-
-constexpr int64_t kMiB = 1 << 20;
-const char* const kPlace = geteuid() == 0 ? "/run" : "/tmp";
-const TaskId kOther = {2, 0, 1};
-
-// A directory that is a file system of its own.
-class SmallDisk {
- public:
-  explicit SmallDisk(const char* options = "size=64m") : place_(kPlace) {
-    if (geteuid() != 0 || mount("test", path().c_str(), "tmpfs", 0, options) != 0) {
-      WARN("nothing can be mounted here: not tested");
-      return;
-    }
-    mounted_ = true;
-    chmod(path().c_str(), 0711);
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(path().c_str(), MNT_DETACH);
-  }
-  bool mounted() const { return mounted_; }
-  std::string path() const { return place_.path(); }
-
- private:
-  TemporaryDirectory place_;
-  bool mounted_ = false;
-};
-
-struct World {
-  World(const std::string& disk, int64_t min_free, config::v1::Agent config = {})
-      : f(disk, std::move(config)) {
-    f.user = "nobody";
-    f.min_free_bytes = min_free;
-    f.Restart();
-    f.launch.mutable_kill_grace()->set_seconds(5);
-  }
-  ~World() {
-    for (const TaskId& id : running)
-      f.runner->Kill(id, "SIGKILL", absl::ZeroDuration(), v1::TaskReport::KILLED);
-    for (const TaskId& id : running) f.Await(id, Kind::kExited);
-  }
-  void Run(TaskId id, const std::string& script) {
-    f.Start(id, script);
-    f.Await(id, Kind::kRunning);
-    running.insert(id);
-  }
-  TaskEvent AwaitEnd(TaskId id) {
-    running.erase(id);
-    return f.Await(id, Kind::kExited);
-  }
-  // Still runs after several looks.
-  bool Stays(TaskId id) {
-    absl::SleepFor(absl::Milliseconds(500));
-    for (TaskEvent& event : f.runner->Poll()) f.seen.push_back(std::move(event));
-    for (const TaskEvent& event : f.seen) {
-      if (event.id == id && event.kind == Kind::kExited) return false;
-    }
-    return true;
-  }
-  Fixture f;
-  std::set<TaskId> running;
-};
-
-std::string Fill(const std::string& file, int mebibytes) {
-  return absl::StrCat("dd if=/dev/zero of=", file, " bs=1M count=", mebibytes, " 2>/dev/null; ");
-}
 
 TEST_CASE("what is below a directory is added up, without following links") {
   const TemporaryDirectory place, outside;
@@ -124,7 +56,7 @@ TEST_CASE("sizes are told as people say them") {
 TEST_CASE("a task that uses more scratch than it asked for fails, and says why") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
-  World world(disk.path(), kMiB);
+  DiskWorld world(disk.path(), kMiB);
   world.f.launch.set_scratch_bytes(8 * kMiB);
   world.Run(kOther, Fill("here", 4) + "sleep 1000");
   SECTION("in its scratch directory") {
@@ -170,7 +102,7 @@ TEST_CASE("a task that uses more scratch than it asked for fails, and says why")
 TEST_CASE("a file with many names counts once") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
-  World world(disk.path(), kMiB);
+  DiskWorld world(disk.path(), kMiB);
   world.f.launch.set_scratch_bytes(8 * kMiB);
   world.Run(kTask, Fill("f", 5) + "ln f g; ln f /tmp/h; ln f $BERTH_SCRATCH/i; " + Fill("j", 1) +
                        "echo there; sleep 1000");
@@ -183,12 +115,12 @@ TEST_CASE("a file with many names counts once") {
 TEST_CASE("where no more files can be made the task ends that made most of them") {
   const SmallDisk disk("size=64m,nr_inodes=3000");
   if (!disk.mounted()) return;
-  World world(disk.path(), kMiB);
+  DiskWorld world(disk.path(), kMiB);
   world.Run(kOther, Fill("f", 20) + "sleep 1000");
   world.f.launch.set_scratch_bytes(8 * kMiB);
   world.Run(kTask, "i=0; while true > f$i; do i=$((i + 1)); done 2>/dev/null; sleep 1000");
   const TaskEvent exited = world.AwaitEnd(kTask);
-  CHECK(absl::StrContains(exited.message, "the node's disk has no room for more files"));
+  CHECK(absl::StrContains(exited.message, " more files, and this task made most of them"));
   CHECK(world.Stays(kOther));
   CHECK_FALSE(world.f.runner->DiskIsExhausted());
 }
@@ -198,7 +130,7 @@ TEST_CASE("without a request the bound is the agent's") {
   if (!disk.mounted()) return;
   config::v1::Agent config;
   config.set_max_scratch_bytes(8 * kMiB);
-  World world(disk.path(), kMiB, config);
+  DiskWorld world(disk.path(), kMiB, config);
   world.Run(kTask, Fill("f", 12) + "sleep 1000");
   CHECK(
       absl::StrContains(world.AwaitEnd(kTask).message,
@@ -210,7 +142,7 @@ TEST_CASE("on a full disk the task ends that used most without asking, and only 
   if (!disk.mounted()) return;
   config::v1::Agent config;
   config.set_max_scratch_bytes(60 * kMiB);
-  World world(disk.path(), 16 * kMiB, config);
+  DiskWorld world(disk.path(), 16 * kMiB, config);
   world.f.launch.set_scratch_bytes(30 * kMiB);
   world.Run(kTask, Fill("f", 25) + "sleep 1000");  // has asked
   world.f.launch.set_scratch_bytes(0);
@@ -222,8 +154,8 @@ TEST_CASE("on a full disk the task ends that used most without asking, and only 
   }
   const TaskEvent exited = world.AwaitEnd(hog);
   CHECK(absl::StrContains(exited.message, "the node's disk is nearly full"));
-  CHECK(absl::StrContains(exited.message,
-                          "this task used most of it without asking for scratch: 2"));
+  CHECK(
+      absl::StrContains(exited.message, "this task used most of it without asking for scratch: 2"));
   CHECK(world.Stays(kTask));
   CHECK(world.Stays(kOther));
   CHECK_FALSE(world.f.runner->DiskIsExhausted());
@@ -233,7 +165,7 @@ TEST_CASE(
     "what ended tasks left goes before anybody is ended, then the disk is the node's trouble") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
-  World world(disk.path(), 16 * kMiB);
+  DiskWorld world(disk.path(), 16 * kMiB);
   world.f.launch.set_scratch_bytes(60 * kMiB);
   world.Run(kOther, Fill("f", 22) + "echo there; sleep 1000");
   REQUIRE(Eventually([&] { return world.f.Log(kOther) == "there\n"; }));
@@ -254,7 +186,7 @@ TEST_CASE(
 // An ext4 file system with project quotas in a file.
 class QuotaDisk {
  public:
-  QuotaDisk() : place_(kPlace) {
+  QuotaDisk() : place_(DiskPlace()) {
     const std::string image = place_.path() + "/image", at = path();
     std::filesystem::create_directory(at);
     const std::string make = absl::StrCat(
@@ -281,7 +213,7 @@ TEST_CASE("with project quotas the kernel bounds what a task uses") {
   CHECK_FALSE(HasProjectQuotas("/no/such/place"));
   if (!disk.mounted()) return;
   REQUIRE(HasProjectQuotas(disk.path()));
-  World world(disk.path(), kMiB);
+  DiskWorld world(disk.path(), kMiB);
   CHECK(absl::StrContains(world.f.MakeIsolation()->description(), "disk: project quotas"));
   world.f.launch.set_scratch_bytes(8 * kMiB);
   world.Run(kOther, Fill("f", 4) + "sleep 1000");

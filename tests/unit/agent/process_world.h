@@ -127,6 +127,7 @@ struct Fixture {
     options.log_file_bytes = log_file_bytes;
     options.log_files = 3;
     options.min_free_bytes = min_free_bytes;
+    options.kept_output_bytes = kept_output_bytes;
     options.disk_interval = absl::Milliseconds(100);
     options.context.node = "n1";
     options.context.address = "127.0.0.1";
@@ -211,6 +212,7 @@ struct Fixture {
   config::v1::Agent config;  // the rest of it
   int64_t log_file_bytes = 65536;
   int64_t min_free_bytes = 0;
+  int64_t kept_output_bytes = 0;
   std::unique_ptr<ProcessRunner> runner;
   std::vector<TaskEvent> seen;
   v1::TaskLaunch launch;
