@@ -182,13 +182,15 @@ void Clients::OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation
 
 void Clients::CancelLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
-    safety_->OnCancelling(name);
+    const bool force = dice_.Chance(0.3);
+    safety_->OnCancelling(name, force);
     auto incarnation = std::make_shared<uint64_t>(0);
     ChangeJob(
         name,
-        [this, incarnation](const Job& job) {
+        [this, incarnation, force](const Job& job) {
           *incarnation = server_->incarnation();
           v1::CancelJobRequest request;
+          request.set_force(force);
           request.set_reason("simulated");
           return CancelOf(job, request, "");
         },

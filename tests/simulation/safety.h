@@ -51,7 +51,7 @@ class Safety final : public Observer {
   void OnSubmitting(const v1::Job& job);
   // Answers of a server of another incarnation tell nothing of this one.
   void OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation);
-  void OnCancelling(const std::string& name);
+  void OnCancelling(const std::string& name, bool force);
   void OnCancelled(const std::string& name, uint64_t incarnation);
   // A client has read the job; not found: the answer was that there is none.
   struct Read {
@@ -87,6 +87,7 @@ class Safety final : public Observer {
     int first_group = 0;                 // tasks of the first group, if the second waits for it
     bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
+    bool forced = false;   // it is cancelled by force
     bool lost = false;     // acknowledged, and not in the backup that the server went back to
     bool asks_all = true;  // succeeds only when every task has
     std::optional<absl::Time> may_end_since;          // not before then
