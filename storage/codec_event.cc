@@ -114,6 +114,7 @@ struct Setter {
     m->set_message(event.message);
     m->set_own_fault(event.own_fault);
     m->set_trust_at_running(event.trust_at_running);
+    m->set_nobodys_fault(event.nobodys_fault);
   }
   void operator()(const TasksBound& event) const {
     pb::TasksBound* m = out->mutable_tasks_bound();
@@ -230,6 +231,7 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
       .port = reader.Number<uint16_t>(m.port(), "port"),
       .message = m.message(),
       .own_fault = m.own_fault(),
+      .nobodys_fault = m.nobodys_fault(),
       .trust_at_running = m.trust_at_running()};
 }
 

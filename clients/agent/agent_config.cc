@@ -28,6 +28,7 @@
 #include "clients/agent/health_checks.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
+#include "clients/agent/task_book.h"
 #include "support/config_file.h"
 
 namespace berth {
@@ -328,6 +329,7 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
   }
   inventory.set_scratch_bytes(config.scratch_bytes());
   inventory.set_divides_gpus(config.mig().reconfigure());
+  inventory.set_max_tasks(kMaxLiveTasks);
   *inventory.mutable_extended() = config.extended();
   *inventory.mutable_labels() = config.labels();
   *inventory.mutable_taints() = config.taints();

@@ -116,7 +116,8 @@ struct TaskReported {
   ExitCause cause = ExitCause::kItself;
   uint16_t port = 0;  // with kPrepared
   std::string message;
-  bool own_fault = false;  // with kRefused: the job's, not the node's
+  bool own_fault = false;      // with kRefused: the job's, not the node's
+  bool nobodys_fault = false;  // likewise: neither the job's nor the node's
   // The node's refusals are forgotten with kRunning. False in logs of before: with kPrepared there.
   bool trust_at_running = true;
 };
