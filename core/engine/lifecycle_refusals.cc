@@ -209,8 +209,8 @@ bool CountedBefore(const Look& look, const Incident& incident) {
   const bool rests = waits && refusals.rests;
   if (rests && (incident.spare || (running && incident.own.empty()))) return true;
   const auto avoids = [&](const std::vector<NodeId>& nodes) {
-    return waits && std::includes(refusals.nodes.begin(), refusals.nodes.end(), nodes.begin(),
-                                  nodes.end());
+    return waits &&
+           std::includes(refusals.nodes.begin(), refusals.nodes.end(), nodes.begin(), nodes.end());
   };
   if (!incident.own.empty()) return avoids(incident.own);
   if (!incident.nobody.empty() && !avoids(incident.nobody)) return false;

@@ -7,8 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/config.h"
-#include "server/services/cold_part.h"
-#include "storage/keys.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -46,20 +44,6 @@ absl::Status Cancel(ServiceWorld& world, const std::string& name, v1::Job* job) 
 }
 
 }  // namespace
-
-TEST_CASE("jobs: a stored command that does not decode is noted as damage") {
-  MemoryStore store;
-  const Batch batch{
-      .sequence = 1, .records = {{RecordKind::kJobSpec, JobKey(JobId{1}), "\xff"}}, .log = ""};
-  REQUIRE(store.Append({&batch}).ok());
-  v1::Job job;
-  job.set_uid(1);
-  CHECK(absl::IsDataLoss(AddColdPart(store, job)));
-  CHECK(absl::IsDataLoss(ReadColdPart(store, JobId{1}, "j", job.mutable_spec())));
-  CHECK(store.read_errors() == 2);
-  CHECK(absl::IsNotFound(ReadColdPart(store, JobId{2}, "j", job.mutable_spec())));
-  CHECK(store.read_errors() == 2);
-}
 
 TEST_CASE("service: a job is submitted, described, cancelled and deleted") {
   ServiceWorld world;
