@@ -1,8 +1,7 @@
 // What is read from the store only when somebody asks for it.
-#include "server/services/cold_part.h"
-
 #include <catch2/catch.hpp>
 
+#include "server/services/cold_part.h"
 #include "storage/keys.h"
 #include "storage/memory/memory_store.h"
 
