@@ -99,13 +99,8 @@ bool AnyLimitAbove(const ClusterState& state, QueueId queue) {
   return false;
 }
 
-// That it can never start, if a limit alone says so.
-void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
-  const Job* job = state.jobs().Find(id);
-  if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
-  const JobNeeds needs = NeedsOf(*job);
-  if (needs.empty()) return;
-  const auto beyond = BeyondLimitVerdict(state, job->queue, RequestOf(state, *job, needs));
+void RenderNever(const ClusterState& state, const std::optional<BlockedVerdict>& beyond,
+                 v1::SubmitJobsResponse::Submitted* out) {
   if (!beyond.has_value()) return;
   WaitReason reason;
   reason.code = static_cast<WaitCode>(beyond->code);
@@ -115,6 +110,15 @@ void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Subm
   reason.limit = beyond->limit;
   reason.queue = beyond->queue;
   RenderReason(state, reason, out->mutable_never());
+}
+
+// That it can never start, if a limit alone says so.
+void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
+  const Job* job = state.jobs().Find(id);
+  if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
+  const JobNeeds needs = NeedsOf(*job);
+  if (needs.empty()) return;
+  RenderNever(state, BeyondLimitVerdict(state, job->queue, RequestOf(state, *job, needs)), out);
 }
 
 }  // namespace
@@ -289,6 +293,18 @@ JobSpec Submission::TakeOnly(const ClusterState& state) {
   BERTH_CHECK(specs_.size() == 1);
   ShareCounter shares(state);
   return Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
+}
+
+void Submission::Preview(const ClusterState& state, v1::SubmitJobsResponse& response) {
+  ShareCounter shares(state);
+  const JobId first = state.next_job_id();
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    auto* job = response.add_jobs();
+    job->set_name(request_->jobs(static_cast<int>(i)).name());
+    const QueueId queue = state.FindQueue(queues_[queue_of_[i]].name)->id;
+    if (!AnyLimitAbove(state, queue)) continue;
+    RenderNever(state, BeyondLimitVerdict(state, Take(state, i, first, queue, &shares)), job);
+  }
 }
 
 absl::Status Submission::Emit(Turn& turn, JobId first) {

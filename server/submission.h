@@ -45,6 +45,10 @@ class Submission {
   absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
                       v1::SubmitJobsResponse& response);
 
+  // Instead of Commit, of a submission that Check had nothing against: what it would be answered,
+  // without uids, and without names that the server would give. Reader lock or loop thread, once.
+  void Preview(const ClusterState& state, v1::SubmitJobsResponse& response);
+
   // Instead of Commit, of a submission of one job that Check had nothing against: the job as it
   // would be submitted now. Once.
   JobSpec TakeOnly(const ClusterState& state);

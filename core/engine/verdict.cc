@@ -179,6 +179,14 @@ std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, Queu
   }
 }
 
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const JobSpec& spec) {
+  Resources request;
+  for (const GroupNeed& need : FirstNeedsOf(spec).groups) {
+    request += state.interner().AmountsOf(spec.groups[need.group].shape).Times(need.count);
+  }
+  return BeyondLimitVerdict(state, spec.queue, request);
+}
+
 std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
                                            const Resources& request, Use use) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {

@@ -30,6 +30,8 @@ std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job&
 // be met while the limit is as it is: the first such queue, from `queue` upward. nullopt if none.
 std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, QueueId queue,
                                                  const Resources& request);
+// The same of what a job would ask for at first if it were submitted so.
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const JobSpec& spec);
 // True of what that says, and of what even empty nodes cannot hold.
 bool CanNeverStart(const WaitReason& reason);
 

@@ -40,6 +40,20 @@ ResourceKind Interner::AddKind(absl::string_view name) {
   return ResourceKind{static_cast<uint8_t>(kinds_.size() - 1)};
 }
 
+Resources Interner::AmountsOf(const TaskShape& shape) const {
+  Resources amounts;
+  amounts[kCpu] = shape.cpu_millis;
+  amounts[kMemory] = shape.memory_bytes;
+  const auto add = [&](absl::string_view name, int64_t amount) {
+    if (const auto kind = FindKind(name); kind.has_value()) amounts[*kind] += amount;
+  };
+  for (const DeviceRequest& request : shape.devices) {
+    add(request.kind, request.share > 0 ? request.share : request.count * kWhole);
+  }
+  for (const NamedAmount& extended : shape.extended) add(extended.name, extended.amount);
+  return amounts;
+}
+
 ShapeId Interner::AcquireShape(const TaskShape& shape) {
   if (const auto known = shape_ids_.find(shape); known != shape_ids_.end()) {
     ++shapes_.At(known->second).uses;
@@ -48,24 +62,18 @@ ShapeId Interner::AcquireShape(const TaskShape& shape) {
   ShapeEntry entry;
   entry.shape = shape;
   entry.uses = 1;
-  entry.resources[kCpu] = shape.cpu_millis;
-  entry.resources[kMemory] = shape.memory_bytes;
+  for (const absl::string_view kind : KindNames(shape)) AddKind(kind);
+  entry.resources = AmountsOf(shape);
   for (size_t i = 0; i < shape.devices.size(); ++i) {
     const DeviceRequest& request = shape.devices[i];
-    const ResourceKind kind = AddKind(request.kind);
     if (request.share > 0) {
       entry.share = request.share;
       entry.share_varies = request.by_memory || request.oversubscribe;
       entry.share_at = i;
-      entry.share_kind = kind;
-      entry.resources[kind] += request.share;
+      entry.share_kind = *FindKind(request.kind);
     } else {
-      entry.resources[kind] += request.count * kWhole;
       entry.device_count += request.count;
     }
-  }
-  for (const NamedAmount& extended : shape.extended) {
-    entry.resources[AddKind(extended.name)] += extended.amount;
   }
   entry.least = entry.resources;
   if (entry.share_varies) entry.least[entry.share_kind] -= entry.share - 1;

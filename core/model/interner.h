@@ -70,6 +70,8 @@ class Interner {
   // Shapes. An id is never given to another shape, even after its last use.
   const ShapeEntry& Shape(ShapeId id) const { return shapes_.At(id); }
   const IdMap<ShapeId, ShapeEntry>& shapes() const { return shapes_; }
+  // What one task of a shape takes as queues count it, of the kinds that are known.
+  Resources AmountsOf(const TaskShape& shape) const;
 
   // Takes one use of the (shared) template for these groups. The kinds must have room.
   const JobTemplate* AcquireTemplate(const std::vector<GroupSpec>& groups,

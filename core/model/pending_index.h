@@ -57,6 +57,9 @@ struct JobNeeds {
 // of them is still being stopped).
 JobNeeds NeedsOf(const Job& job);
 
+// The same of a job that would be submitted so.
+JobNeeds FirstNeedsOf(const JobSpec& spec);
+
 // The group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
 

@@ -191,6 +191,24 @@ JobNeeds NeedsOf(const Job& job) {
   return std::move(missing.needs);
 }
 
+JobNeeds FirstNeedsOf(const JobSpec& spec) {
+  Job job;
+  job.min_available = spec.min_available;
+  job.status.suspended = spec.suspended;
+  std::vector<Group> groups;
+  for (const GroupSpec& group : spec.groups) {
+    Group& asks = groups.emplace_back();
+    asks.replicas = group.replicas;
+    asks.min_available = group.min_available;
+    asks.depends_on = group.depends_on;
+    GroupTally tally;
+    tally.count[static_cast<size_t>(TaskState::kPending)] = group.replicas;
+    job.tallies.push_back(tally);
+  }
+  job.groups = groups;
+  return NeedsOf(job);
+}
+
 Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   Demand demand;
   demand.queue = job.queue;

@@ -24,6 +24,10 @@ absl::Status NoSuchNode(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
 }
 
+absl::Status NoSuchQueue(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
+}
+
 // Where a list stands between two steps. Ids are given out in the order of submission.
 class Cursor {
  public:
@@ -65,13 +69,15 @@ std::set<JobId> JobsOn(const Node& node) {
   return jobs;
 }
 
-enum class Progress { kMore, kPageFull, kAtEnd, kNoNode };
+enum class Progress { kMore, kPageFull, kAtEnd, kNoNode, kNoQueue };
 
 // One step: looks at some jobs and renders those that match.
 Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest& request,
                  int page_size, Cursor& cursor, v1::ListJobsResponse& response) {
   const v1::JobFilter& filter = request.filter();
   std::set<JobId> on_node;
+  if (!filter.queue().empty() && state.FindQueue(filter.queue()) == nullptr)
+    return Progress::kNoQueue;
   if (!filter.node().empty()) {
     const Node* node = state.FindNode(filter.node());
     if (node == nullptr) return Progress::kNoNode;
@@ -167,6 +173,7 @@ absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& reque
       return AddJobs(state, now, request, page->size, cursor, response);
     });
   }
+  if (progress == Progress::kNoQueue) return NoSuchQueue(request.filter().queue());
   if (progress == Progress::kNoNode) return NoSuchNode(request.filter().node());
   if (progress != Progress::kAtEnd) {
     response.set_next_page_token(PageToken(PageKey(cursor.seen()), scope));

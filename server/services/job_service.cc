@@ -144,10 +144,11 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   }
   Submission submission(*request, context_.limits, context_.defaults->Get());
   if (request->dry_run()) {
-    const absl::Status status =
-        view.Step([&](const ClusterState& state) { return submission.Check(state); });
-    for (const v1::Job& job : request->jobs()) response->add_jobs()->set_name(job.name());
-    reply.Finish(status);
+    reply.Finish(view.Step([&](const ClusterState& state) {
+      absl::Status status = submission.Check(state);
+      if (status.ok()) submission.Preview(state, *response);
+      return status;
+    }));
     return reactor;
   }
   const auto weight = static_cast<size_t>(request->jobs_size());

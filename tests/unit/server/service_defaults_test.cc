@@ -203,4 +203,55 @@ TEST_CASE(
   CHECK(job.status().reasons(0).queue() == "org");
 }
 
+TEST_CASE("service: a dry run tells of each job what its submit would: that it never starts") {
+  ServiceWorld world;
+  world.CreateQueue("q");
+  v1::QueueSpec spec;
+  spec.mutable_limit()->set_cpu_millis(8000);
+  (*spec.mutable_limit()->mutable_counts())["gpu"] = 2;
+  v1::Queue queue;
+  REQUIRE(Update(world, "q", "limit", spec, &queue).ok());
+  v1::SubmitJobsRequest request;
+  const auto add = [&](const std::string& name, int32_t replicas) {
+    v1::Job& job = *request.add_jobs();
+    job = SmallJob(name);
+    job.mutable_spec()->mutable_groups(0)->set_replicas(replicas);
+    return job.mutable_spec();
+  };
+  add("fits", 8);
+  add("never", 9);
+  add("elastic", 9)->mutable_groups(0)->set_min_available(8);
+  add("held", 9)->set_suspended(true);
+  add("gpus", 1)->mutable_groups(0)->mutable_resources()->add_devices()->set_kind("gpu");
+  request.mutable_jobs(4)
+      ->mutable_spec()
+      ->mutable_groups(0)
+      ->mutable_resources()
+      ->mutable_devices(0)
+      ->set_count(3);
+  v1::JobSpec* later = add("later", 1);  // what comes second is not asked for at first
+  v1::TaskGroup& second = *later->add_groups();
+  second = later->groups(0);
+  second.set_name("second");
+  second.set_replicas(9);
+  v1::GroupDependency& after = *second.add_depends_on();
+  after.set_group(later->groups(0).name());
+  after.set_condition(v1::GroupDependency::COMPLETED);
+  request.set_dry_run(true);
+  v1::SubmitJobsResponse asked, told;
+  REQUIRE(world.Submit(request, &asked).ok());
+  request.set_dry_run(false);
+  REQUIRE(world.Submit(request, &told).ok());
+  REQUIRE(asked.jobs_size() == told.jobs_size());
+  for (int i = 0; i < asked.jobs_size(); ++i) {
+    INFO(told.jobs(i).name());
+    CHECK(asked.jobs(i).name() == told.jobs(i).name());
+    CHECK(asked.jobs(i).uid() == 0);
+    CHECK(asked.jobs(i).never().SerializeAsString() == told.jobs(i).never().SerializeAsString());
+    const bool never = i == 1 || i == 4;
+    CHECK(asked.jobs(i).has_never() == never);
+  }
+  CHECK(asked.jobs(4).never().resource() == "gpu");
+}
+
 }  // namespace berth::testing

@@ -222,6 +222,7 @@ TEST_CASE("service: lists page, filter, and refuse foreign tokens") {
   request.clear_page_token();
   REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &page).ok());
   request.set_page_token(page.next_page_token());
+  world.CreateQueue("other");
   request.mutable_filter()->set_queue("other");
   const absl::Status foreign = Call(*world.jobs, &Stub::ListJobs, request, &page);
   CHECK(foreign.message() ==
@@ -363,6 +364,11 @@ TEST_CASE("service: jobs by queue and below, user, pattern, time and whether the
   v1::ListJobsResponse response;
   CHECK(absl::IsNotFound(Call(*world.jobs, &Stub::ListJobs, wrong, &response)));
   wrong.mutable_filter()->clear_node();
+  wrong.mutable_filter()->set_queue("lwo");
+  const absl::Status unknown = Call(*world.jobs, &Stub::ListJobs, wrong, &response);
+  CHECK(absl::IsNotFound(unknown));
+  CHECK(unknown.message() == "there is no queue \"lwo\"");
+  wrong.mutable_filter()->clear_queue();
   wrong.mutable_filter()->set_active_only(true);
   wrong.mutable_filter()->set_ended_only(true);
   wrong.mutable_filter()->set_name_pattern("[a]");
