@@ -9,6 +9,12 @@ namespace berth {
 // Every `string` in it, keys of maps and messages inside included; `bytes` stay as they are.
 void MakeVisible(google::protobuf::Message* message);
 
+template <class Message>
+Message VisibleCopy(Message message) {
+  MakeVisible(&message);
+  return message;
+}
+
 }  // namespace berth
 
 #endif  // BERTH_SUPPORT_VISIBLE_MESSAGE_H_

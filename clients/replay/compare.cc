@@ -10,6 +10,7 @@
 #include "clients/replay/figure_list.h"
 #include "clients/replay/trace_file.h"
 #include "clients/sim/output.h"
+#include "support/visible_message.h"
 
 namespace berth::replay {
 namespace {
@@ -158,7 +159,7 @@ std::string Printed(const std::vector<sim::v1::ReplayComparison>& comparisons,
   std::string text;
   for (const sim::v1::ReplayComparison& one : comparisons) {
     if (format == "table" && !text.empty()) text += "\n";
-    text += format == "table" ? Table(one, of) : PrintedFigures(one, format);
+    text += format == "table" ? Table(VisibleCopy(one), of) : PrintedFigures(one, format);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
+#include "support/visible_message.h"
 
 namespace berth::replay {
 
@@ -28,8 +29,9 @@ sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string&
   return sums;
 }
 
-std::string Printed(const sim::v1::FillResult& result, absl::string_view format) {
-  if (format != "table") return PrintedFigures(result, format);
+namespace {
+
+std::string Table(const sim::v1::FillResult& result) {
   std::string text =
       absl::StrFormat("%s: %d jobs, %d orders, %d jobs known before; GPUs in use, in per cent\n",
                       result.workload(), result.jobs(), result.seeds_size(), result.known());
@@ -42,6 +44,12 @@ std::string Printed(const sim::v1::FillResult& result, absl::string_view format)
                           one.mixes(), one.seconds());
   }
   return text;
+}
+
+}  // namespace
+
+std::string Printed(const sim::v1::FillResult& result, absl::string_view format) {
+  return format == "table" ? Table(VisibleCopy(result)) : PrintedFigures(result, format);
 }
 
 }  // namespace berth::replay

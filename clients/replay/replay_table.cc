@@ -8,6 +8,7 @@
 #include "clients/replay/figure_list.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
+#include "support/visible_message.h"
 
 namespace berth::replay {
 namespace {
@@ -118,7 +119,7 @@ std::string Table(const sim::v1::ReplayResult& result, TableOf of) {
 }  // namespace
 
 std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format, TableOf of) {
-  return format == "table" ? Table(result, of) : PrintedFigures(result, format);
+  return format == "table" ? Table(VisibleCopy(result), of) : PrintedFigures(result, format);
 }
 
 }  // namespace berth::replay

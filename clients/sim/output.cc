@@ -5,6 +5,7 @@
 #include "clients/sim/expectation_text.h"
 #include "support/proto_json.h"
 #include "support/quantity.h"
+#include "support/visible_message.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
 
@@ -69,7 +70,7 @@ std::string PrintedFigures(const google::protobuf::Message& message, absl::strin
 }
 
 std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format) {
-  return format == "table" ? Table(result) : PrintedMessage(result, format);
+  return format == "table" ? Table(VisibleCopy(result)) : PrintedMessage(result, format);
 }
 
 }  // namespace berth

@@ -22,6 +22,7 @@
 #include "storage/codec.h"
 #include "storage/load.h"
 #include "support/version.h"
+#include "support/visible_message.h"
 
 namespace berth {
 namespace {
@@ -257,7 +258,7 @@ absl::StatusOr<sim::v1::VerifyResult> VerifyLog(Store& store) {
 }
 
 std::string PrintedVerify(const sim::v1::VerifyResult& result, absl::string_view format) {
-  return format == "table" ? Table(result) : PrintedMessage(result, format);
+  return format == "table" ? Table(VisibleCopy(result)) : PrintedMessage(result, format);
 }
 
 }  // namespace berth

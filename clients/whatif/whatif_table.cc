@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "clients/sim/output.h"
 #include "clients/whatif/whatif_command.h"
+#include "support/visible_message.h"
 
 namespace berth {
 namespace {
@@ -141,7 +142,9 @@ class Table {
 }  // namespace
 
 std::string PrintedWhatif(const sim::v1::WhatifResult& result, absl::string_view format) {
-  return format == "table" ? Table(result).Take() : PrintedFigures(result, format);
+  if (format != "table") return PrintedFigures(result, format);
+  const sim::v1::WhatifResult visible = VisibleCopy(result);  // the table keeps a reference
+  return Table(visible).Take();
 }
 
 }  // namespace berth

@@ -1,0 +1,36 @@
+// Names and texts of scenarios, logs and stores reach a terminal as text, in every table of berth-sim.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "clients/replay/compare.h"
+#include "clients/replay/replay_result.h"
+#include "clients/sim/output.h"
+#include "clients/sim/verify.h"
+#include "clients/whatif/whatif_command.h"
+#include "tests/unit/filled_message.h"
+
+namespace berth {
+namespace {
+
+void CheckTable(const std::string& table) {
+  CAPTURE(table);
+  CHECK(table.find("\\x1b") != std::string::npos);  // it is there, written out
+  CHECK(IsHarmless(table));
+}
+
+TEST_CASE("tables of berth-sim write out what would move a cursor") {
+  CheckTable(Printed(FilledWith<sim::v1::ScenarioResult>(kNasty), "table"));
+  CheckTable(PrintedVerify(FilledWith<sim::v1::VerifyResult>(kNasty), "table"));
+  CheckTable(PrintedWhatif(FilledWith<sim::v1::WhatifResult>(kNasty), "table"));
+  CheckTable(replay::Printed(FilledWith<sim::v1::FillResult>(kNasty), "table"));
+  for (const replay::TableOf of :
+       {replay::TableOf::kAll, replay::TableOf::kQueues, replay::TableOf::kUsers}) {
+    CheckTable(replay::Printed(FilledWith<sim::v1::ReplayResult>(kNasty), "table", of));
+    CheckTable(
+        replay::Printed({FilledWith<sim::v1::ReplayComparison>(kNasty)}, std::string("table"), of));
+  }
+}
+
+}  // namespace
+}  // namespace berth
