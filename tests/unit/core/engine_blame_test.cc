@@ -245,7 +245,7 @@ TEST_CASE("a node full of tasks that ask for nothing can be made free for a job 
   }
   const JobId high = contest.Submit("high", Gang(1, 8, "", 5));
   CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease idle3: 0 for high\n");
-  CHECK(contest.state().free().soon().size() == 1);
+  CHECK(contest.state().full_nodes().size() == 1);
   contest.Advance(kSecond);
   CHECK(contest.Tasks(high) == ".");  // it waits there, and keeps its place
   contest.Leave();
