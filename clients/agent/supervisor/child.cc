@@ -150,6 +150,10 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot enter directory " + spec.directory + ": " + why;
       return result;
     case kExec:
+      if (spec.container && !plan.hook) {  // the command itself is the runtime's to start
+        result.message = "cannot execute the container runtime " + plan.argv[0] + ": " + why;
+        return result;
+      }
       result.refused = !IsCommandsFault(failure.error) && !LimitTooSmall(spec, failure.error);
       result.exit_code = result.refused ? 0 : failure.error == ENOENT ? 127 : 126;
       result.message = (failure.error == ENOENT ? "command not found: " : "cannot execute ") +
