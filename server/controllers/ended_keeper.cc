@@ -19,26 +19,27 @@ int64_t EndedTasksOf(const Job& job) {
   return tally.In(TaskState::kSucceeded) + tally.In(TaskState::kFailed);
 }
 
+}  // namespace
+
 // Jobs that hold so many ended tasks together, if there are any: those first that would be deleted
 // first anyway.
-std::vector<JobId> JobsToForget(const ClusterState& state, int64_t tasks) {
+std::vector<JobId> EndedKeeper::JobsToForget(const ClusterState& state, int64_t tasks) {
   std::vector<JobId> jobs;
   int looked = 0;
-  for (const auto& [due, id] : state.timers()) {
-    if (tasks <= 0 || jobs.size() == EndedKeeper::kMostDeleted ||
-        ++looked > EndedKeeper::kMostLooked) {
-      break;
-    }
+  auto timer = state.timers().lower_bound(next_);
+  for (; timer != state.timers().end() && tasks > 0; ++timer) {
+    if (jobs.size() == kMostDeleted || ++looked > most_looked_) break;
+    const JobId id = timer->second;
     const Job& job = state.jobs().At(id);
     const int64_t held = EndedTasksOf(job);
     if (!Ended(job.status.state) || held == 0 || !state.Dependents(id).empty()) continue;
     jobs.push_back(id);
     tasks -= held;
   }
+  const bool done = tasks <= 0 || timer == state.timers().end();
+  next_ = done ? kFirst : *timer;
   return jobs;
 }
-
-}  // namespace
 
 void EndedKeeper::Tick() {
   if (posted_) return;

@@ -43,4 +43,34 @@ TEST_CASE("ended tasks beyond the bound: jobs that would go first are deleted ea
   CHECK(world.state().jobs().size() == 3);
 }
 
+// A walltime or a deadline is a timer, too.
+TEST_CASE("ended tasks beyond the bound: found behind any number of timers of active jobs") {
+  World world;
+  Agent agent(&world, "n1");
+  agent.inventory.set_cpu_millis(64'000);
+  agent.inventory.set_memory_bytes(int64_t{1} << 40);
+  agent.Connect();
+  std::vector<JobId> active, ended;
+  for (int i = 0; i < 10; ++i) {
+    active.push_back(world.Submit(absl::StrCat("a", i), {.tasks = 1, .walltime = absl::Hours(1)}));
+    agent.Work();
+  }
+  for (int i = 0; i < 2; ++i) {
+    ended.push_back(
+        world.Submit(absl::StrCat("e", i), {.tasks = 1, .ttl_after_finished = absl::Hours(24)}));
+    agent.Work();
+    agent.Exit(ended.back(), 0, 0);
+    world.Advance(absl::Seconds(2));
+    REQUIRE(world.job(ended.back()).status.state == JobState::kSucceeded);
+  }
+  EndedKeeper keeper(world.loop.get(), 1, /*most_looked=*/3);
+  for (int tick = 0; tick < 5; ++tick) {
+    keeper.Tick();
+    world.Run();
+  }
+  CHECK(world.state().jobs().Find(ended[0]) == nullptr);
+  CHECK(world.state().jobs().Find(ended[1]) != nullptr);
+  for (JobId job : active) CHECK(world.job(job).status.state == JobState::kRunning);
+}
+
 }  // namespace berth::testing

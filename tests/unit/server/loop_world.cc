@@ -119,6 +119,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.max_retries = options.max_retries;
   spec.kill_grace = options.kill_grace;
   spec.ttl_after_finished = options.ttl_after_finished;
+  spec.walltime = options.walltime;
   return spec;
 }
 

@@ -98,6 +98,7 @@ struct JobOptions {
   std::string checkpoint_signal = {};
   absl::Duration checkpoint_grace = absl::ZeroDuration();
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
+  absl::Duration walltime = absl::InfiniteDuration();
 };
 
 class World {
