@@ -9,6 +9,8 @@
 namespace berth {
 namespace {
 
+constexpr int32_t kTasksOfOlderAgents = 4096;  // that live on a node; they refuse more
+
 static_assert(v1::LINK_CLASS_UNSPECIFIED == static_cast<int>(LinkClass::kUnknown));
 static_assert(v1::LINK_CLASS_NVLINK == static_cast<int>(LinkClass::kNvlink));
 static_assert(v1::LINK_CLASS_SYS == static_cast<int>(LinkClass::kSys));
@@ -84,6 +86,7 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.cpu_millis = inventory.cpu_millis();
   spec.memory_bytes = inventory.memory_bytes();
   spec.divides_gpus = inventory.divides_gpus();
+  spec.max_tasks = inventory.max_tasks() > 0 ? inventory.max_tasks() : kTasksOfOlderAgents;
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();
   for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
@@ -122,7 +125,8 @@ absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
       .cause = ToCause(report.cause()),
       .port = static_cast<uint16_t>(report.reserved_port()),
       .message = Shortened(Visible(report.message()), kMaxReportMessageBytes),
-      .own_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::JOB};
+      .own_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::JOB,
+      .nobodys_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::NOBODY};
 }
 
 }  // namespace berth

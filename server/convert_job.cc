@@ -161,6 +161,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.topology = TopologyFrom(group.topology());
   result.partition_topology = TopologyFrom(group.partition().topology());
   result.communication = CommunicationFrom(group.communication());
+  result.has_image = !group.image().empty();
   return result;
 }
 

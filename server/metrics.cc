@@ -210,12 +210,14 @@ void AddProgress(const ProgressCounter& progress, FamilyList& out) {
   out.Counter("tasks_exited", "Attempts that agents reported gone.",
               AsDouble(progress.tasks_exited.load()));
   const std::string refused =
-      "Starts that agents refused, by whose fault that was: what the job brought along, or the "
-      "node.";
+      "Starts that agents refused, by whose fault that was: what the job brought along, the node, "
+      "or nobody.";
   out.Counter("starts_refused", refused, AsDouble(progress.refused_by_job.load()),
               {{"fault", "job"}});
   out.Counter("starts_refused", refused, AsDouble(progress.refused_by_node.load()),
               {{"fault", "node"}});
+  out.Counter("starts_refused", refused, AsDouble(progress.refused_by_nobody.load()),
+              {{"fault", "nobody"}});
 }
 
 void AddLoop(const Loop& loop, FamilyList& out) {
@@ -317,7 +319,9 @@ struct Count {
     if (event.state == ReportState::kRunning) ++progress.tasks_started;
     if (event.state == ReportState::kExited) ++progress.tasks_exited;
     if (event.state != ReportState::kRefused) return;
-    ++(event.own_fault ? progress.refused_by_job : progress.refused_by_node);
+    ++(event.own_fault       ? progress.refused_by_job
+       : event.nobodys_fault ? progress.refused_by_nobody
+                             : progress.refused_by_node);
   }
   void operator()(const JobStatusChanged& event) {
     if (!Ended(event.status.state)) return;

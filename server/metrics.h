@@ -46,7 +46,7 @@ class ProgressCounter final : public DurableListener {
                      std::shared_ptr<const std::string> turn) override;
 
   std::atomic<uint64_t> jobs_submitted{0}, tasks_bound{0}, tasks_started{0}, tasks_exited{0};
-  std::atomic<uint64_t> refused_by_job{0}, refused_by_node{0};
+  std::atomic<uint64_t> refused_by_job{0}, refused_by_node{0}, refused_by_nobody{0};
   // By outcome: succeeded, failed, cancelled.
   std::array<std::atomic<uint64_t>, 3> jobs_ended{};
 };

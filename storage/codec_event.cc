@@ -112,6 +112,7 @@ struct Setter {
     m->set_port(event.port);
     m->set_message(event.message);
     m->set_own_fault(event.own_fault);
+    m->set_nobodys_fault(event.nobodys_fault);
   }
   void operator()(const TasksBound& event) const {
     pb::TasksBound* m = out->mutable_tasks_bound();
@@ -227,7 +228,8 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
       .cause = reader.Enum<ExitCause>(m.cause(), pb::ExitCause_IsValid(m.cause()), "exit cause"),
       .port = reader.Number<uint16_t>(m.port(), "port"),
       .message = m.message(),
-      .own_fault = m.own_fault()};
+      .own_fault = m.own_fault(),
+      .nobodys_fault = m.nobodys_fault()};
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {

@@ -138,6 +138,7 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->mutable_apart_from()->Add(group.apart_from.begin(), group.apart_from.end());
   out->set_affinity_tier(group.affinity_tier);
   out->set_communication(group.communication);
+  out->set_has_image(group.has_image);
   const TopologyConstraint none;
   if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
   if (!(group.partition_topology == none)) {
@@ -159,7 +160,8 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
                   .affinity_tier = message.affinity_tier(),
                   .topology = {},
                   .partition_topology = {},
-                  .communication = message.communication()};
+                  .communication = message.communication(),
+                  .has_image = message.has_image()};
   if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
   if (message.has_partition_topology()) {
     group.partition_topology = GetTopology(message.partition_topology(), reader);

@@ -109,10 +109,18 @@ void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
   out->set_refusals(status.refusals);
   out->set_refused_jobs(status.refused_jobs);
   out->set_last_refused(status.last_refused.value);
+  for (JobId job : status.refused_before) out->add_refused_before(job.value);
   if (status.backoff_until != absl::InfinitePast()) {
     SetTime(status.backoff_until, out->mutable_backoff_until());
   }
   out->set_refusal(status.refusal);
+}
+
+std::vector<JobId> GetRefusedBefore(const pb::NodeStatus& message, Reader& reader) {
+  std::vector<JobId> jobs;
+  for (uint64_t job : message.refused_before()) jobs.push_back(JobId{job});
+  if (jobs.size() > kMaxRefusedBefore) reader.Refuse("too many jobs that the node refused");
+  return jobs;
 }
 
 NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
@@ -130,6 +138,7 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .refusals = reader.Count(message.refusals(), "refusals"),
           .refused_jobs = reader.Count(message.refused_jobs(), "refused jobs"),
           .last_refused = JobId{message.last_refused()},
+          .refused_before = GetRefusedBefore(message, reader),
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
                                           absl::InfinitePast(), "backoff_until"),
           .refusal = message.refusal()};
@@ -144,6 +153,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   out->set_memory_bytes(spec.memory_bytes);
   for (const Device& device : spec.devices) SetDevice(device, out->add_devices());
   out->set_divides_gpus(spec.divides_gpus);
+  out->set_max_tasks(spec.max_tasks);
   SetAmounts(spec.extended, out->mutable_extended());
   SetLabels(spec.labels, out->mutable_labels());
   for (const Taint& taint : spec.taints) {
@@ -174,6 +184,7 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
   }
   for (const pb::Device& device : message.devices()) spec.devices.push_back(GetDevice(device));
   spec.divides_gpus = message.divides_gpus();
+  spec.max_tasks = reader.Count(message.max_tasks(), "tasks of a node");
   for (const pb::Taint& taint : message.taints()) {
     spec.taints.push_back({.key = taint.key(), .value = taint.value()});
   }

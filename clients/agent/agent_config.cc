@@ -24,6 +24,7 @@
 #include "clients/agent/device_access.h"
 #include "clients/agent/health_checks.h"
 #include "clients/agent/supervisor/spec.h"
+#include "clients/agent/task_book.h"
 #include "support/config_file.h"
 
 namespace berth {
@@ -295,6 +296,7 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
   }
   inventory.set_scratch_bytes(config.scratch_bytes());
   inventory.set_divides_gpus(config.mig().reconfigure());
+  inventory.set_max_tasks(kMaxLiveTasks);
   *inventory.mutable_extended() = config.extended();
   *inventory.mutable_labels() = config.labels();
   *inventory.mutable_taints() = config.taints();

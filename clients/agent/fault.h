@@ -1,5 +1,5 @@
 // Whose fault it is that a task cannot be started: the node's, unless a status says that it is what
-// the job brought along. docs/agent.md has the table of causes.
+// the job brought along, or nobody's. docs/agent.md has the table of causes.
 #ifndef BERTH_CLIENTS_AGENT_FAULT_H_
 #define BERTH_CLIENTS_AGENT_FAULT_H_
 
@@ -11,6 +11,7 @@
 namespace berth {
 
 inline constexpr absl::string_view kJobsFault = "berth/jobs-fault";
+inline constexpr absl::string_view kNobodysFault = "berth/nobodys-fault";
 
 // The same error, as the job's fault. OK stays OK.
 inline absl::Status JobsFault(absl::Status status) {
@@ -18,7 +19,14 @@ inline absl::Status JobsFault(absl::Status status) {
   return status;
 }
 
+// The same error, as nobody's fault.
+inline absl::Status NobodysFault(absl::Status status) {
+  status.SetPayload(kNobodysFault, absl::Cord());
+  return status;
+}
+
 inline v1::TaskReport::Fault FaultOf(const absl::Status& status) {
+  if (status.GetPayload(kNobodysFault).has_value()) return v1::TaskReport::NOBODY;
   return status.GetPayload(kJobsFault).has_value() ? v1::TaskReport::JOB : v1::TaskReport::NODE;
 }
 

@@ -18,7 +18,8 @@
 namespace berth {
 namespace {
 
-constexpr int kImagesFault = 3;  // exit code of berth-image
+constexpr int kImagesFault = 3;  // exit codes of berth-image
+constexpr int kNoRoom = 4;
 constexpr size_t kMaxWordsBytes = 4096;
 constexpr int kMaxEvents = 64;
 
@@ -49,6 +50,8 @@ absl::Status HowItEnded(int wait_status, const std::string& words) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return absl::OkStatus();
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kImagesFault)
     return JobsFault(absl::FailedPreconditionError(words));
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kNoRoom)
+    return NobodysFault(absl::ResourceExhaustedError(words));
   if (!words.empty()) return absl::UnavailableError(words);
   return absl::UnavailableError(
       WIFSIGNALED(wait_status)
@@ -132,10 +135,11 @@ void ImageUnpacker::SpawnFirst(Work& work) {
 
 void ImageUnpacker::FailAll(Work& work, const absl::Status& status) {
   for (const Wish& wish : work.wishes) {
-    const absl::Status named(status.code(),
-                             absl::StrCat("image ", wish.name, ": ", status.message()));
-    const bool job = FaultOf(status) == v1::TaskReport::JOB;
-    results_.push_back({wish.id, job ? JobsFault(named) : named});
+    absl::Status named(status.code(), absl::StrCat("image ", wish.name, ": ", status.message()));
+    status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+      named.SetPayload(type, payload);
+    });
+    results_.push_back({wish.id, std::move(named)});
   }
   work.wishes.clear();
 }

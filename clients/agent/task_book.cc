@@ -178,7 +178,10 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
     return AddEnded(now, id, RefusedReport("the agent's lease has lapsed"));
   }
   if (live_ >= kMaxLiveTasks) {
-    return AddEnded(now, id, RefusedReport(absl::StrCat("the node has ", live_, " tasks already")));
+    // The server knows the bound; more than it knows of are here for moments only.
+    return AddEnded(
+        now, id,
+        RefusedReport(absl::StrCat("the node has ", live_, " tasks already"), TaskReport::NOBODY));
   }
   Entry& entry = tasks_[id];
   *entry.record.mutable_key() = message.key();

@@ -159,6 +159,10 @@ bool IsImagesFault(const absl::Status& status) {
   }
 }
 
+bool IsTooLarge(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
+}
+
 ImageCache::ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted)
     : request_(std::move(request)), wanted_(std::move(wanted)) {}
 

@@ -55,9 +55,11 @@ class ImageCache {
   absl::Time started_, measure_at_;
 };
 
-// The image itself is what is wrong, of an error of Provide: any node would say so. Else this
-// node's disk, programs or time did not suffice.
+// Of an error of Provide. The image itself is what is wrong: any node would say so.
 bool IsImagesFault(const absl::Status& status);
+// The image did not get the room or the time that it needs here: that may be much, and says nothing
+// against the node. Else the node's programs or its disk are broken.
+bool IsTooLarge(const absl::Status& status);
 
 }  // namespace berth
 

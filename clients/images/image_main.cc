@@ -40,5 +40,5 @@ int main(int argc, char** argv) {
   if (status.ok()) return 0;
   const std::string message(status.message().substr(0, kMaxMessageBytes));
   if (write(STDOUT_FILENO, message.data(), message.size()) < 0) return 2;
-  return berth::IsImagesFault(status) ? 3 : 1;
+  return berth::IsImagesFault(status) ? 3 : berth::IsTooLarge(status) ? 4 : 1;
 }

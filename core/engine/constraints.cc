@@ -126,7 +126,8 @@ Mask Counter::Name(absl::string_view name) {
 Mask Counter::Rejects(const Node& node, const Offer& empty) const {
   Mask rejects = 0;
   if (node.status.state != NodeState::kReady) rejects |= ready_;
-  const bool takes = node.status.state != NodeState::kReady || state_.free().Has(node.id);
+  const bool takes = node.status.state != NodeState::kReady || state_.free().Has(node.id) ||
+                     (TaskRoom(node) == 0 && TakesTasks(node.status));
   if (!takes) rejects |= schedulable_;
   if (!entry_.least.FitsIn(node.capacity)) rejects |= size_;
   for (const Filter& filter : filters_) {
@@ -178,7 +179,7 @@ void Counter::Look(const Node& node) {
   const Resources free = FreeOf(node);
   const DeviceUse used = TakenDevices(node);
   const Offer now{.node = node, .free = free, .used = used};
-  int64_t fits = FitsIn(now);
+  int64_t fits = std::min(FitsIn(now), TaskRoom(node));
   // A filter may mind what runs there: that, too, is a want of free room.
   const bool by_use = is == 0 && !Passes(now);
   if (fits == 0 || by_use) rejects |= free_;
@@ -196,7 +197,7 @@ void Counter::Look(const Node& node) {
   const int64_t devices = FreeDevices(node);
   ++alike.nodes;
   alike.devices += devices;
-  const int64_t fit_empty = FitsIn(empty);
+  const int64_t fit_empty = std::min(FitsIn(empty), TaskRoomIfEmpty(node));
   alike.fit_unlinked += links_ == 0 ? fit_empty : FitsIn(empty, unlinked_devices_);
   alike.fit_empty += fit_empty;
   alike.fit_free += fits;

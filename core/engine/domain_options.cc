@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/model/task_room.h"
 #include "core/topology/domain_placer.h"
 
 namespace berth {
@@ -74,8 +75,8 @@ size_t DomainOptions::LevelAtWhichGone(TaskKey key) const {
 // Tasks that would fit there, level by level.
 void DomainOptions::CountNode(NodeId id, const FitKey& key,
                               std::vector<std::vector<int64_t>>* of_domain) const {
-  if (!state_.free().Has(id)) return;
   const Node& node = state_.nodes().At(id);
+  if (!MayHaveTasks(state_, node)) return;
   std::vector<bool> changes(levels_ + 1, false);
   for (TaskKey there : node.tasks) changes[LevelAtWhichGone(there)] = true;
   int64_t fits = 0;
@@ -84,7 +85,9 @@ void DomainOptions::CountNode(NodeId id, const FitKey& key,
       Resources free = node.capacity;
       DeviceUse used = node.devices_reserved;
       free -= node.reserved;
+      int64_t gone = 0;
       for (TaskKey there : node.tasks) {
+        gone += LevelAtWhichGone(there) <= level ? 1 : 0;
         if (LevelAtWhichGone(there) <= level) continue;
         const Job& job = state_.jobs().At(there.job);
         const ShapeEntry& shape =
@@ -96,7 +99,8 @@ void DomainOptions::CountNode(NodeId id, const FitKey& key,
         free[kind.kind] = used.FreeIn(kind.devices);
       }
       for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
-      const int64_t most = key.one_per_node ? 1 : kMaxTasksPerJob;
+      const int64_t most =
+          std::min(TaskRoomWithout(node, gone), key.one_per_node ? 1 : kMaxTasksPerJob);
       fits = cycle_.search().FitsIn(key.shape, {node, free, used}, most);
     }
     (*of_domain)[level][tree_.LowestOf(id)] += fits;

@@ -6,6 +6,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/inlined_vector.h"
 #include "core/engine/leaving.h"
+#include "core/model/task_room.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_bound.h"
 
@@ -54,6 +55,7 @@ class Search {
     DeviceSet well;
     DeviceUse used;
     DeviceUse kept;                       // for others
+    int64_t gone = 0;                     // of its tasks
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
 
@@ -113,8 +115,9 @@ void Search::CountWhatFitsNow() {
                           [&](NodeId id, const Resources& free) {
                             cycle_.CountWork(1);
                             const Node& node = state_.nodes().At(id);
+                            const int64_t most = std::min(shape.needed, TaskRoom(node));
                             shape.fit += cycle_.search().FitsIn(
-                                shape.id, {node, free, TakenDevices(node)}, shape.needed);
+                                shape.id, {node, free, TakenDevices(node)}, most);
                             return true;
                           });
   }
@@ -124,10 +127,10 @@ void Search::CountWhatFitsNow() {
 Search::Left* Search::LeftOf(NodeId id) {
   uint32_t& slot = slot_[id.value];
   if (slot < left_.size()) return &left_[slot];
-  if (slot == kNew && !state_.free().Has(id)) slot = kTakesNone;
+  const Node& node = state_.nodes().At(id);
+  if (slot == kNew && !MayHaveTasks(state_, node)) slot = kTakesNone;
   if (slot == kTakesNone) return nullptr;
   slot = static_cast<uint32_t>(left_.size());
-  const Node& node = state_.nodes().At(id);
   Left& left = left_.emplace_back();
   left.node = id;
   left.free = node.capacity - node.allocated - node.reserved;
@@ -147,7 +150,8 @@ int64_t Search::FitIn(const Shape& shape, const Left& left) const {
   Resources free = left.free;
   for (int64_t& amount : free.amount) amount = std::max<int64_t>(amount, 0);
   for (const DeviceKindSet& kind : node.kinds) free[kind.kind] = taken.FreeIn(kind.devices);
-  return cycle_.search().FitsIn(shape.id, {node, free, taken}, shape.needed);
+  const int64_t most = std::min(shape.needed, TaskRoomWithout(node, left.gone));
+  return cycle_.search().FitsIn(shape.id, {node, free, taken}, most);
 }
 
 void Search::TaskGoes(const Job& job, uint32_t index) {
@@ -157,6 +161,7 @@ void Search::TaskGoes(const Job& job, uint32_t index) {
   if (left == nullptr) return;
   const ShapeEntry& shape = state_.interner().Shape(job.groups[GroupOf(job, index)].shape);
   left->free += shape.resources;
+  ++left->gone;
   left->used -= UseOf(state_.nodes().At(task.node), shape, task.devices);
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const int64_t fit = FitIn(shapes_[i], *left);

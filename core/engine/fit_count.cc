@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine/verdict.h"
+#include "core/model/task_room.h"
 
 namespace berth {
 namespace {
@@ -101,12 +102,15 @@ std::vector<NodeId> FitCount::RoomOnceReleased() const {
 
 // Null if the node takes no tasks.
 FitCount::AtNode* FitCount::Touch(NodeId id) {
-  if (!state_.free().Has(id)) return nullptr;
+  if (!MayHaveTasks(state_, state_.nodes().At(id))) return nullptr;
   const auto [slot, fresh] = slots_.try_emplace(id, static_cast<uint32_t>(touched_.size()));
   if (!fresh) return &touched_[slot->second];
   const Node& node = state_.nodes().At(id);
-  touched_.push_back(
-      {.id = id, .left = node.capacity, .used = TakenOnceReleased(node), .fits = {}});
+  touched_.push_back({.id = id,
+                      .left = node.capacity,
+                      .used = TakenOnceReleased(node),
+                      .gone = node.leaving_tasks,
+                      .fits = {}});
   AtNode& at = touched_.back();
   at.left -= node.allocated;
   at.left += node.leaving;
@@ -122,11 +126,12 @@ void FitCount::Recount(AtNode& at) {
   for (const DeviceKindSet& kind : node.kinds) {
     free[kind.kind] = at.used.FreeIn(kind.devices);
   }
+  const int64_t task_room = TaskRoomWithout(node, at.gone);
   for (size_t s = 0; s < shapes_.size(); ++s) {
     Shape& shape = shapes_[s];
     const bool room = state_.interner().Shape(shape.id).least.FitsIn(free);
-    const int64_t now =
-        room ? cycle_.search().FitsIn(shape.id, {node, free, at.used}, shape.needed) : 0;
+    const int64_t most = std::min(shape.needed, task_room);
+    const int64_t now = room ? cycle_.search().FitsIn(shape.id, {node, free, at.used}, most) : 0;
     const bool was_short = shape.fits < shape.needed;
     shape.fits += now - at.fits[s];
     at.fits[s] = now;
@@ -143,6 +148,7 @@ void FitCount::ChangeTask(const Task& task, const ShapeEntry& shape, int sign) {
   // Of what is given up, others may wait for some.
   DeviceUse use = UseOf(node, shape, task.devices);
   use.whole -= node.devices_reserved.whole;
+  at->gone += sign;
   if (sign > 0) {
     at->left += shape.resources;
     at->used -= use;

@@ -55,6 +55,7 @@ class FitCount {
     NodeId id;
     Resources left;  // of amounts; may be negative where others wait for what is being released
     DeviceUse used;
+    int64_t gone = 0;                      // of its tasks: those that leave
     absl::InlinedVector<int64_t, 2> fits;  // by shape
   };
   struct Level {  // of the job's queue chain

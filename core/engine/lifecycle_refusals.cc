@@ -6,13 +6,16 @@
 // incident: they were sent there before. The job uses no retry and is tried elsewhere, from the
 // third time on after a wait that doubles; after kMaxRefusedStarts in a row it fails.
 //
-// What the job brought along (a directory, a user, an image) counts against no node. The job alone
-// avoids the node for a moment, so that another one is tried first; it fails with the second
-// incident, or at once if two nodes refused the gang for it.
+// What the job brought along (a directory, a user, an image, a prepareTimeout below the default)
+// counts against no node. The job alone avoids the node for a moment, so that another one is tried
+// first; it fails with the second incident, or at once if two nodes refused the gang for it.
 //
 //   worker-0 refused by n1, own fault   n1 avoided until now + 5 s, the gang starts again without
 //   it worker-0 refused by n2, own fault   Failed "worker-0: cannot enter /typo (refused by n1 and
 //   n2)"
+//
+// What is nobody's fault (no room for an image, an image that is not unpacked in time) counts
+// against no node either. The job waits as for faults of nodes, avoiding those that refused it.
 //
 // Refusals of tasks beyond the minimum never end a job: it asks for no more places for a while.
 #include <algorithm>
@@ -25,8 +28,8 @@
 namespace berth {
 namespace {
 
-constexpr Duration kAvoidNode = absl::Seconds(5);  // that refused what the job brought along
-constexpr int32_t kStartsWithoutWait = 2;          // by faults of nodes
+constexpr Duration kAvoidNode = absl::Seconds(5);  // that refused by no fault of its own
+constexpr int32_t kStartsWithoutWait = 2;          // by faults of nodes, or by nobody's
 
 bool Refused(const Task& task) {
   return task.state == TaskState::kFailed && task.end_cause == EndCause::kRefused;
@@ -34,6 +37,19 @@ bool Refused(const Task& task) {
 
 bool PrepareTimedOut(const Look& look, const Task& task) {
   return task.state == TaskState::kBound && task.since + look.job.prepare_timeout <= look.now;
+}
+
+enum class Fault : uint8_t { kJob, kNode, kNobody };
+
+// Of a task that was refused, or not prepared in time. Nobody can make a node guilty by asking for
+// little time, nor by an image that takes long.
+Fault FaultOf(const Look& look, uint32_t index) {
+  const Task& task = look.job.tasks[index];
+  if (Refused(task)) {
+    return task.own_fault ? Fault::kJob : task.nobodys_fault ? Fault::kNobody : Fault::kNode;
+  }
+  if (look.job.prepare_timeout < kDefaultPrepareTimeout) return Fault::kJob;
+  return look.job.groups[GroupOf(look.job, index)].has_image ? Fault::kNobody : Fault::kNode;
 }
 
 // Doubles with each refusal in a row.
@@ -45,11 +61,12 @@ Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
 
 // One incident of a job.
 struct Incident {
-  TaskList tasks;             // refused, or not prepared in time
-  std::vector<NodeId> own;    // nodes that refused what the job brought along, ascending
-  std::vector<NodeId> nodes;  // whose own fault it was, ascending
-  uint32_t first = 0;         // the task that the message tells of
-  bool spare = false;         // the job keeps its minimum without them
+  TaskList tasks;              // refused, or not prepared in time
+  std::vector<NodeId> own;     // nodes that refused what the job brought along, ascending
+  std::vector<NodeId> nodes;   // whose own fault it was, ascending
+  std::vector<NodeId> nobody;  // that refused by nobody's fault, ascending
+  uint32_t first = 0;          // the task that the message tells of
+  bool spare = false;          // the job keeps its minimum without them
 };
 
 void SortOnce(std::vector<NodeId>& nodes) {
@@ -74,16 +91,27 @@ std::string TextOf(const Look& look, uint32_t task) {
   return std::string(look.state.TaskMessage({look.job.id, task}));
 }
 
+// The nodes that the message of this incident names.
+std::vector<NodeId> Tellers(const Incident& incident) {
+  if (!incident.own.empty()) return incident.own;
+  std::vector<NodeId> all = incident.nodes;
+  all.insert(all.end(), incident.nobody.begin(), incident.nobody.end());
+  SortOnce(all);
+  return all;
+}
+
 // "worker-0: cannot enter /typo (refused by n1 and n2)"
+// "worker-0 was not prepared within 1ms (prepareTimeout) on n1 and n2"
 std::string Message(const Look& look, const Incident& incident, const std::vector<NodeId>& nodes) {
   const uint32_t task = incident.first;
   const std::string label = TaskLabel(look.job, task);
+  const std::string by = NodeNames(look, nodes);
   if (!Refused(look.job.tasks[task])) {
     return absl::StrCat(label, " was not prepared within ",
-                        absl::FormatDuration(look.job.prepare_timeout), OnNode(look, task));
+                        absl::FormatDuration(look.job.prepare_timeout), " (prepareTimeout)",
+                        by.empty() ? "" : absl::StrCat(" on ", by));
   }
   const std::string text = TextOf(look, task);
-  const std::string by = NodeNames(look, nodes);
   return absl::StrCat(label, ": ", text.empty() ? "its start was refused" : text,
                       by.empty() ? "" : absl::StrCat(" (refused by ", by, ")"));
 }
@@ -93,13 +121,14 @@ Incident IncidentOf(const Look& look, TaskList tasks) {
   incident.tasks = std::move(tasks);
   incident.first = incident.tasks[0];
   for (uint32_t task : incident.tasks) {
-    const Task& value = look.job.tasks[task];
-    const bool own = Refused(value) && value.own_fault;
-    if (own && incident.own.empty()) incident.first = task;
-    (own ? incident.own : incident.nodes).push_back(value.node);
+    const Fault fault = FaultOf(look, task);
+    if (fault == Fault::kJob && incident.own.empty()) incident.first = task;
+    std::vector<NodeId>& list = fault == Fault::kJob    ? incident.own
+                                : fault == Fault::kNode ? incident.nodes
+                                                        : incident.nobody;
+    list.push_back(look.job.tasks[task].node);
   }
-  SortOnce(incident.own);
-  SortOnce(incident.nodes);
+  for (auto* list : {&incident.own, &incident.nodes, &incident.nobody}) SortOnce(*list);
   return incident;
 }
 
@@ -124,7 +153,7 @@ void AddBrokenGroups(const Job& job, TaskList* leaving) {
 std::string WhyRefused(const Look& look, const Incident& incident, NodeId node) {
   for (uint32_t task : incident.tasks) {
     const Task& value = look.job.tasks[task];
-    if (value.node != node || (Refused(value) && value.own_fault)) continue;
+    if (value.node != node || FaultOf(look, task) != Fault::kNode) continue;
     if (!Refused(value)) return "a task was not prepared in time";
     return TextOf(look, task);
   }
@@ -139,16 +168,13 @@ void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
   if (again && node->status.last_refused == look.job.id) return;
   const int32_t refusals = node->status.refusals + (again ? 0 : 1);
   const std::string why = WhyRefused(look, incident, id);
-  step->push_back(NodeRefused{.id = id,
-                              .refusals = refusals,
-                              .backoff_until = again
-                                                   ? node->status.backoff_until
-                                                   : look.now + Backoff(look.parameters, refusals),
-                              .job = look.job.id,
-                              .message = why});
-  if (again) return;
+  const Time until =
+      again ? node->status.backoff_until : look.now + Backoff(look.parameters, refusals);
+  NodeRefused refused{
+      .id = id, .refusals = refusals, .backoff_until = until, .job = look.job.id, .message = why};
   // Different jobs: one that is refused everywhere must not take the cluster away.
-  const int32_t jobs = RefusedJobs(node->status, look.job.id);
+  const int32_t jobs = AfterRefusal(node->status, refused).refused_jobs;
+  step->push_back(std::move(refused));
   const int32_t bound = look.parameters.cordon_after_refusals;
   if (bound == 0 || jobs < bound || node->status.cordoned) return;
   step->push_back(NodeSteered{.id = id,
@@ -171,6 +197,7 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
 Refusals Counted(const Look& look, const Incident& incident) {
   Refusals refusals = look.job.status.refusals;
   Remember(incident.own, &refusals);
+  Remember(incident.nobody, &refusals);
   const bool running = look.job.status.state == JobState::kRunning;
   if (incident.spare) {
     ++refusals.spare;
@@ -181,9 +208,12 @@ Refusals Counted(const Look& look, const Incident& incident) {
     refusals.until = look.now + kAvoidNode;
   } else {
     ++refusals.starts;
-    refusals.rests = running && refusals.starts > kStartsWithoutWait;
-    if (!refusals.rests) return refusals;
-    refusals.until = look.now + Backoff(look.parameters, refusals.starts - kStartsWithoutWait);
+    const int32_t waits = refusals.starts - kStartsWithoutWait;
+    const Duration wait = waits > 0 ? Backoff(look.parameters, waits) : absl::ZeroDuration();
+    refusals.rests = running && waits > 0;
+    if (refusals.rests) refusals.until = look.now + wait;
+    // Also the first moment after the wait belongs to other nodes.
+    if (!incident.nobody.empty()) refusals.until = look.now + wait + kAvoidNode;
   }
   return refusals;
 }
@@ -194,7 +224,7 @@ std::string WhyGivenUp(const Look& look, const Incident& incident, const Refusal
   const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
   if (own && !incident.own.empty()) return Message(look, incident, refusals.nodes);
   if (refusals.starts < kMaxRefusedStarts) return "";
-  return absl::StrCat(Message(look, incident, incident.nodes), "; ", refusals.starts,
+  return absl::StrCat(Message(look, incident, Tellers(incident)), "; ", refusals.starts,
                       " starts in a row were refused");
 }
 
@@ -208,7 +238,7 @@ Time HoldUntil(const Look& look, const Incident& incident, const Refusals& refus
 void TakeBack(const Look& look, const Incident& incident, const Refusals& refusals, Step* step) {
   const auto told = [&](JobStatus& status) {
     status.refusals = refusals;
-    status.message = Message(look, incident, incident.own.empty() ? incident.nodes : incident.own);
+    status.message = Message(look, incident, Tellers(incident));
   };
   TaskList leaving = incident.tasks;
   const bool timed_out = look.job.tasks[leaving[0]].state == TaskState::kBound;

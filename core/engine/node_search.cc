@@ -119,6 +119,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
                                                  const NodeRanks& rank) {
   const ShapeEntry& entry = look->prepared.entry;
   const Node& node = state_.nodes().At(id);
+  if (tasks > 1 && tasks > TaskRoom(node)) return std::nullopt;
   if (!look->marked && !look->prepared.PassesFixed(state_, node)) {
     ++look->in_vain;
     return std::nullopt;
@@ -359,12 +360,13 @@ int64_t NodeSearch::FitsIn(ShapeId shape, const Offer& offer, int64_t bound) {
 
 int64_t NodeSearch::FitsFree(ShapeId shape, NodeId id, int64_t bound) {
   const Node& node = state_.nodes().At(id);
-  return FitsIn(shape, {node, state_.free().FreeOf(id), TakenDevices(node)}, bound);
+  const Offer offer{node, state_.free().FreeOf(id), TakenDevices(node)};
+  return FitsIn(shape, offer, std::min(bound, TaskRoom(node)));
 }
 
 int64_t NodeSearch::FitsEmpty(ShapeId shape, NodeId id, int64_t bound) {
   const Node& node = state_.nodes().At(id);
-  return FitsIn(shape, {.node = node, .free = node.capacity, .used = {}}, bound);
+  return FitsIn(shape, OfferEmpty(node), std::min(bound, TaskRoomIfEmpty(node)));
 }
 
 bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
@@ -424,6 +426,19 @@ NodeSearch::BackingOff NodeSearch::WhoBacksOff(ShapeId shape, uint64_t* work) {
   return result;
 }
 
+int32_t NodeSearch::FullNodes(ShapeId shape, uint64_t* work) {
+  int32_t nodes = 0;
+  int seen = 0;
+  for (const NodeId id : state_.full_nodes()) {
+    if (seen++ == kMaxFullSeen) break;
+    ++*work;
+    const Node& node = state_.nodes().At(id);
+    const Offer offer{node, berth::FreeOf(node), TakenDevices(node)};
+    if (TakesTasks(node.status) && FitsIn(shape, offer, 1) > 0) ++nodes;
+  }
+  return nodes;
+}
+
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
   const Prepared& prepared = Prepare(shape);
   const int64_t most = one_per_node ? 1 : bound;
@@ -434,7 +449,8 @@ EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, ui
     const Offer offer = OfferEmpty(state_.nodes().At(*id));
     if (!prepared.entry.least.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
     fit.any_node = true;
-    fit.tasks += prepared.devices.SetsIn(offer, TimesIn(prepared.entry.least, offer.free, most));
+    const int64_t room = std::min(most, TaskRoomIfEmpty(offer.node));
+    fit.tasks += prepared.devices.SetsIn(offer, TimesIn(prepared.entry.least, offer.free, room));
   }
   return fit;
 }

@@ -115,6 +115,11 @@ class NodeSearch {
   static constexpr int kMaxBackoffsSeen = 1000;
   BackingOff WhoBacksOff(ShapeId shape, uint64_t* work);
 
+  // Of the nodes that have as many tasks as they may, and would else hold one of the shape: how
+  // many. At most kMaxFullSeen are looked at.
+  static constexpr int kMaxFullSeen = 1000;
+  int32_t FullNodes(ShapeId shape, uint64_t* work);
+
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
 

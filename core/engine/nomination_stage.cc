@@ -7,6 +7,7 @@
 #include "core/engine/fit_count.h"
 #include "core/engine/leaving.h"
 #include "core/engine/verdict.h"
+#include "core/model/task_room.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_placer.h"
 #include "core/topology/scope.h"
@@ -27,7 +28,9 @@ bool Negative(const Resources& amounts, const Resources& asked) {
 Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   const Task& task = job.tasks[index];
   const Node* node = state.nodes().Find(task.node);
-  if (node == nullptr || !state.free().Has(task.node)) return Outlook::kNever;
+  if (node == nullptr || !MayHaveTasks(state, *node)) return Outlook::kNever;
+  // It counts among those that are to come.
+  if (TaskRoomWithout(*node, node->leaving_tasks + 1) == 0) return Outlook::kNever;
   DeviceSet unhealthy = task.devices;
   unhealthy -= node->healthy;
   if (!unhealthy.Empty()) return Outlook::kNever;
@@ -42,7 +45,8 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
     }
     return HasRoom(*node, used + others, use) && !Negative(left, shape.resources);
   };
-  if (fits(node->allocated, node->devices_used)) return Outlook::kFree;
+  const bool task_fits = TaskRoomWithout(*node, 1) > 0;
+  if (task_fits && fits(node->allocated, node->devices_used)) return Outlook::kFree;
   Resources allocated = node->allocated;
   DeviceUse used = node->devices_used;
   for (TaskKey key : node->tasks) {

@@ -94,6 +94,25 @@ std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearc
   return verdict;
 }
 
+// It is not amounts that are missing: nodes take only so many tasks, whatever these ask for.
+void SetTasks(int64_t needed, int64_t free, BlockedVerdict* verdict) {
+  verdict->resource = "tasks";
+  verdict->needed = needed * kWhole;
+  verdict->free = free * kWhole;
+}
+
+void TellOfFullNodes(NodeSearch& search, const Job& job, const JobNeeds& needs, int32_t placed,
+                     BlockedVerdict* verdict, uint64_t* work) {
+  for (const GroupNeed& need : needs.groups) {
+    const int32_t full = search.FullNodes(job.groups[need.group].shape, work);
+    if (full == 0) continue;
+    SetTasks(TasksIn(needs), placed, verdict);
+    absl::StrAppend(&verdict->detail, ": ", full, full == 1 ? " node has" : " nodes have",
+                    " as many tasks as a node takes");
+    return;
+  }
+}
+
 std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch& search,
                                            const Job& job, const JobNeeds& needs, uint64_t* work) {
   for (const GroupNeed& need : needs.groups) {
@@ -108,6 +127,7 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
     verdict.resource = state.interner().KindName(kind);
     verdict.needed = each[kind] * tasks;
     verdict.free = each[kind] * fit.tasks;
+    if (fit.any_node && each[kind] == 0) SetTasks(tasks, fit.tasks, &verdict);
     verdict.detail =
         fit.any_node ? absl::StrCat("all matching nodes together, even empty, hold ", fit.tasks,
                                     " of ", tasks, " tasks of group ", group.name)
@@ -296,6 +316,7 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
   verdict.needed = needed[kind];
   verdict.free = free[kind];
   verdict.detail = absl::StrCat(placed, " of ", TasksIn(needs), " tasks fit now");
+  TellOfFullNodes(search, job, needs, placed, &verdict, work);
   return verdict;
 }
 

@@ -119,6 +119,7 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
   if (!TakesTasks(node->status) || node->status.backoff_until > now) {
     return Refused(NameOf(*node), " takes no tasks now");
   }
+  if (TaskRoom(*node) == 0) return Refused(NameOf(*node), " has as many tasks as it may");
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   auto status = CheckDevices(*node, entry, placement, state.interner());
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
@@ -190,6 +191,8 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
   if (!TakesTasks(node.status) || node.status.backoff_until > now) {
     return Refused(NameOf(node), " takes no tasks now");
   }
+  const auto there = static_cast<int64_t>(node.tasks.size() + node.nominated.size());
+  if (there > TaskRoomIfEmpty(node)) return Refused(NameOf(node), " has more tasks than it may");
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   const DeviceUse use = UseOf(node, entry, placement.devices);
   if (!HasRoom(node, node.devices_used - use + node.devices_reserved, use)) {

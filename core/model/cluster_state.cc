@@ -145,7 +145,8 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
                            .affinity_tier = group.affinity_tier,
                            .topology = group.topology,
                            .partition_topology = group.partition_topology,
-                           .communication = group.communication});
+                           .communication = group.communication,
+                           .has_image = group.has_image});
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;

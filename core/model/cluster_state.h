@@ -133,6 +133,8 @@ class ClusterState {
   const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
+  // Nodes that have as many tasks as they may (NodeSpec::max_tasks): not in free().
+  const absl::btree_set<NodeId>& full_nodes() const { return full_nodes_; }
   // When planning will rank waiting jobs anew for having waited long, earliest first
   // (StateEditor::RankAgain). May hold jobs that have ended.
   const absl::btree_set<std::pair<Time, JobId>>& ageing() const { return ageing_; }
@@ -197,6 +199,7 @@ class ClusterState {
   absl::btree_set<std::pair<Time, JobId>> timers_;
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
+  absl::btree_set<NodeId> full_nodes_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
   std::vector<JobId> unranked_;  // StateEditor::TakeUnranked

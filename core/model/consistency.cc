@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
+#include "core/model/task_room.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -230,13 +231,21 @@ Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
   return capacity;
 }
 
+// Something is being released, and then there is room for a task.
+bool RoomSoon(const Node& node) { return node.leaving_tasks > 0 && TaskRoomOnceReleased(node) > 0; }
+
 absl::Status CheckFree(const ClusterState& state, const Node& node) {
   const NodeStatus& status = node.status;
   const bool backing_off = status.backoff_until > state.passed_time();
   if (state.backoffs().contains({status.backoff_until, node.id}) != backing_off) {
     return Differs("back-off of node ", node.spec.name);
   }
-  const bool wanted = TakesTasks(status) && !backing_off;
+  const bool full = TaskRoom(node) == 0;
+  if (state.full_nodes().contains(node.id) != full) {
+    return Differs("room for tasks of node ", node.spec.name);
+  }
+  const bool takes = TakesTasks(status) && !backing_off;
+  const bool wanted = takes && !full;
   if (state.free().Has(node.id) != wanted) {
     return Differs("node ", node.spec.name, wanted ? " is not" : " is", " in the free index");
   }
@@ -249,7 +258,7 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   };
   const FreeIndex::Key soon{
       FreeIndex::Room(count(TakenOnceReleased(node)), FreeOnceReleased(node)[kCpu]), node.id};
-  if (state.free().soon().contains(soon) != (wanted && node.leaving_tasks > 0)) {
+  if (state.free().soon().contains(soon) != (takes && RoomSoon(node))) {
     return Differs("what is free once released of node ", node.spec.name);
   }
   if (!wanted) return absl::OkStatus();
@@ -395,9 +404,10 @@ absl::Status CheckTopology(const ClusterState& state) {
 // Each node stands there under what it has now (CheckFree); here that nothing else does. A listed
 // time that is not in its job's or node's facts is one, too.
 absl::Status CheckNothingElse(const ClusterState& state) {
-  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0;
-  state.nodes().ForEach([&](NodeId id, const Node& node) {
-    leaving += state.free().Has(id) && node.leaving_tasks > 0 ? 1 : 0;
+  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0;
+  state.nodes().ForEach([&](NodeId, const Node& node) {
+    leaving += MayHaveTasks(state, node) && RoomSoon(node) ? 1 : 0;
+    full += TaskRoom(node) == 0 ? 1 : 0;
     backing_off += node.status.backoff_until > state.passed_time() ? 1 : 0;
   });
   state.jobs().ForEach([&](JobId, const Job& job) {
@@ -411,6 +421,7 @@ absl::Status CheckNothingElse(const ClusterState& state) {
   if (state.timers().size() != jobs_due) return Differs("number of timers");
   if (state.short_jobs().size() != jobs_short) return Differs("number of jobs below their minimum");
   if (state.backoffs().size() != backing_off) return Differs("number of back-offs");
+  if (state.full_nodes().size() != full) return Differs("number of full nodes");
   return absl::OkStatus();
 }
 

@@ -114,7 +114,8 @@ struct TaskReported {
   ExitCause cause = ExitCause::kItself;
   uint16_t port = 0;  // with kPrepared
   std::string message;
-  bool own_fault = false;  // with kRefused: the job's, not the node's
+  bool own_fault = false;      // with kRefused: the job's, not the node's
+  bool nobodys_fault = false;  // likewise: neither the job's nor the node's
 };
 
 // Decisions.

@@ -163,7 +163,7 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
     h.Add(absl::string_view(device.pci_bus_id)).Add(device.unhealthy);
   }
   AddTopology(h, spec.topology);
-  h.Add(spec.divides_gpus);
+  h.Add(spec.divides_gpus).Add(spec.max_tasks);
   for (const Taint& taint : spec.taints) {
     h.Add(absl::string_view(taint.key)).Add(absl::string_view(taint.value));
   }
@@ -180,6 +180,7 @@ void AddNode(Hasher& h, const Interner& interner, const Node& node) {
       .Add(status.backoff_until)
       .Add(absl::string_view(status.refusal))
       .Add(node.revision);
+  for (JobId job : status.refused_before) h.Add(job);
   AddResources(h, interner, node.capacity);
   AddResources(h, interner, node.allocated);
   AddUse(h, node.devices_used);
@@ -215,7 +216,8 @@ void AddTask(Hasher& h, const Task& task) {
       .Add(task.end_cause)
       .Add(task.exit_signal)
       .Add(task.requeue)
-      .Add(task.own_fault);
+      .Add(task.own_fault)
+      .Add(task.nobodys_fault);
   h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port).Add(task.rank);
   h.Add(task.moves).Add(task.next_node);
   h.Add(task.next_devices.bits[0]).Add(task.next_devices.bits[1]);
@@ -258,7 +260,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
     h.Add(group.near_groups.size()).Add(group.apart_from.size());
     for (uint32_t other : group.near_groups) h.Add(other);
     for (uint32_t other : group.apart_from) h.Add(other);
-    h.Add(group.affinity_tier).Add(group.communication);
+    h.Add(group.affinity_tier).Add(group.communication).Add(group.has_image);
     AddTopology(h, group.topology);
     AddTopology(h, group.partition_topology);
     AddPolicies(h, group.policies);

@@ -17,13 +17,13 @@ void FreeIndex::Put(NodeId node, const Resources& free, uint64_t room) {
 
 void FreeIndex::Remove(NodeId node) {
   Log(node);
+  RemoveSoon(node);
   if (!Has(node)) return;
   Entry& entry = entries_[node.value];
   total_ -= entry.free;
   entry.free = Resources{};
   entry.listed = false;
   Follow(node, entry);
-  RemoveSoon(node);
 }
 
 void FreeIndex::PutSoon(NodeId node, uint64_t room) {

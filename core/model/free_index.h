@@ -52,7 +52,7 @@ class FreeIndex {
     return static_cast<int64_t>(room & ((uint64_t{1} << kCpuBits) - 1));
   }
 
-  // Nodes that take new tasks (TakesTasks, and no back-off in force), tightest first.
+  // Nodes that take new tasks (TakesTasks, no back-off in force, TaskRoom), tightest first.
   const Order& nodes() const { return nodes_; }
 
   // Calls visit(NodeId, const Resources& free) for the nodes with at least so many free devices and

@@ -161,10 +161,13 @@ struct GroupSpec {
   TopologyConstraint topology;
   TopologyConstraint partition_topology;  // of each partition; only with partition_size
   int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = not said
+  bool has_image = false;     // which may take long to unpack
   bool operator==(const GroupSpec&) const = default;
 };
 
 inline constexpr int32_t kMaxCommunication = 16'000;
+// A node that is well prepares a task in that time, but for unpacking its image.
+inline constexpr Duration kDefaultPrepareTimeout = absl::Seconds(60);
 
 // The hard bound; the API door's limit (limits.tasks_per_job) is lower by default. Sums over one
 // job stay in int64.
@@ -194,7 +197,7 @@ struct JobSpec {
   Time deadline = absl::InfiniteFuture();  // orders jobs of one priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
-  Duration prepare_timeout = absl::Seconds(60);
+  Duration prepare_timeout = kDefaultPrepareTimeout;
   Duration kill_grace = absl::Seconds(10);  // for explanations and fencing; the signal is cold
   Duration ttl_after_finished = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
@@ -230,6 +233,7 @@ struct Group {
   std::vector<uint32_t> apart_from;
   int32_t affinity_tier = 0;
   int32_t communication = 0;
+  bool has_image = false;
   TopologyConstraint topology;
   TopologyConstraint partition_topology;
   bool operator==(const Group&) const = default;
@@ -237,7 +241,7 @@ struct Group {
   friend H AbslHashValue(H h, const Group& v) {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
                       v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
-                      v.apart_from, v.affinity_tier, v.communication, v.topology,
+                      v.apart_from, v.affinity_tier, v.communication, v.has_image, v.topology,
                       v.partition_topology);
   }
 };
@@ -282,13 +286,14 @@ struct Eviction {
 };
 
 // Starts of the job that were refused since it last ran whole. What the job brought along (a
-// directory, a user, an image) does not heal: it fails after kMaxOwnRefusals. Faults of nodes are
-// waited out, up to kMaxRefusedStarts. Refusals of tasks beyond the minimum only slow its growth.
+// directory, a user, an image) does not heal: it fails after kMaxOwnRefusals. Faults of nodes, and
+// what is nobody's fault, are waited out, up to kMaxRefusedStarts. Refusals of tasks beyond the
+// minimum only slow its growth.
 struct Refusals {
   int32_t own = 0;                    // incidents: for what the job brought along
-  int32_t starts = 0;                 // incidents: by faults of nodes
+  int32_t starts = 0;                 // incidents: by faults of nodes, or by nobody's
   int32_t spare = 0;                  // incidents of tasks beyond the minimum, whoever's fault
-  std::vector<NodeId> nodes;          // that refused what it brought along, ascending
+  std::vector<NodeId> nodes;          // that refused by no fault of theirs, ascending
   Time until = absl::InfinitePast();  // until then `nodes` get none of its tasks
   bool rests = false;                 // and, while it runs, it asks for no place at all
   bool operator==(const Refusals&) const = default;

@@ -1,6 +1,7 @@
 #include "core/model/node.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "core/model/event.h"
 #include "core/model/interner.h"
+#include "core/model/task_room.h"
 
 namespace berth {
 namespace {
@@ -196,9 +198,30 @@ std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after) {
   return moves;
 }
 
+int64_t TaskRoomIfEmpty(const Node& node) {
+  return node.spec.max_tasks > 0 ? node.spec.max_tasks : std::numeric_limits<int64_t>::max();
+}
+
+int64_t TaskRoom(const Node& node) { return TaskRoomWithout(node, 0); }
+
+// An incident, in which many jobs may be refused, counts one of them: one that was not counted yet,
+// if there is any.
+int32_t RefusedJobs(const NodeStatus& status, JobId job) {
+  if (status.refused_jobs == 0) return 1;
+  const auto& before = status.refused_before;
+  const bool again = std::find(before.begin(), before.end(), job) != before.end();
+  return status.refused_jobs + (!again && status.refused_jobs < status.refusals ? 1 : 0);
+}
+
 NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event) {
-  if (event.refusals != status.refusals) status.refused_jobs = RefusedJobs(status, event.job);
   status.refusals = event.refusals;
+  if (status.refused_jobs == 0) status.refused_before.clear();
+  const int32_t jobs = RefusedJobs(status, event.job);
+  if (jobs != status.refused_jobs) status.refused_before.push_back(event.job);
+  if (status.refused_before.size() > kMaxRefusedBefore) {
+    status.refused_before.erase(status.refused_before.begin());
+  }
+  status.refused_jobs = jobs;
   status.last_refused = event.job;
   status.backoff_until = event.backoff_until;
   status.refusal = event.message;

@@ -18,6 +18,7 @@
 namespace berth {
 
 inline constexpr int32_t kMaxSharers = 100;            // of one device
+inline constexpr size_t kMaxRefusedBefore = 16;        // jobs that a node's record names
 inline constexpr int32_t kMaxOversubscription = 1000;  // per cent
 
 struct Device {
@@ -57,6 +58,7 @@ struct NodeSpec {
   std::string os, architecture;
   DeviceTopology topology = {};  // of `devices`
   bool divides_gpus = false;     // GPUs in MIG mode may be divided anew when nobody uses them
+  int32_t max_tasks = 0;         // that may live there, whatever they ask for; 0 = no bound
   bool operator==(const NodeSpec&) const = default;
 };
 
@@ -71,8 +73,11 @@ struct NodeStatus {
   std::string agent_id, boot_id, agent_version;
   Time registered = absl::InfinitePast();
   int32_t refusals = 0;      // in a row
-  int32_t refused_jobs = 0;  // the same, a job's refusals one after the other counted once
+  int32_t refused_jobs = 0;  // the same, by different jobs
   JobId last_refused;        // whose the latest was
+  // Jobs that refused_jobs counts, the latest kMaxRefusedBefore, in that order: one of them does
+  // not count again. What is left of an earlier row means nothing while refused_jobs is 0.
+  std::vector<JobId> refused_before = {};
   Time backoff_until = absl::InfinitePast();
   std::string refusal;  // why it refused the latest
   bool operator==(const NodeStatus&) const = default;
@@ -88,10 +93,7 @@ struct NodeRefused;
 NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event);
 
 // NodeStatus::refused_jobs after one more refusal, of a member of `job`.
-inline int32_t RefusedJobs(const NodeStatus& status, JobId job) {
-  const bool again = status.refused_jobs > 0 && status.last_refused == job;
-  return status.refused_jobs + (again ? 0 : 1);
-}
+int32_t RefusedJobs(const NodeStatus& status, JobId job);
 
 // The healthy devices of one kind.
 struct DeviceKindSet {
@@ -168,6 +170,12 @@ DeviceUse TakenDevices(const Node& node);
 // The same once what is being released is gone: what may be reserved now.
 Resources FreeOnceReleased(const Node& node);
 DeviceUse TakenOnceReleased(const Node& node);
+
+// How many more tasks the node may have, whatever they ask for: those that occupy and those that
+// are to come count. Never negative; many where there is no bound.
+int64_t TaskRoom(const Node& node);
+// The same of the node when it is empty.
+int64_t TaskRoomIfEmpty(const Node& node);
 
 // Ready, and not kept from new tasks by an operator. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);

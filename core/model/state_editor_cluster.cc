@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/model/queue_change.h"
+#include "core/model/task_room.h"
 
 namespace berth {
 namespace {
@@ -160,17 +161,21 @@ void StateEditor::CountHolds(Node& node) {
 }
 
 void StateEditor::ReindexNode(const Node& node) {
-  if (!TakesTasks(node.status) || node.status.backoff_until > state_.passed_time_) {
-    state_.free_.Remove(node.id);
-    return;
-  }
+  const bool full = TaskRoom(node) == 0;
+  if (full) state_.full_nodes_.insert(node.id);
+  if (!full && !state_.full_nodes_.empty()) state_.full_nodes_.erase(node.id);
+  if (full || !MayHaveTasks(state_, node)) state_.free_.Remove(node.id);
+  if (!MayHaveTasks(state_, node)) return;
   // Devices of which something is free.
   const auto devices = [&](const DeviceUse& taken) {
     return Difference(node.healthy, taken.Full()).Count();
   };
-  const Resources free = FreeOf(node);
-  state_.free_.Put(node.id, free, FreeIndex::Room(devices(TakenDevices(node)), free[kCpu]));
-  if (node.leaving_tasks == 0) return state_.free_.RemoveSoon(node.id);
+  if (!full) {
+    const Resources free = FreeOf(node);
+    state_.free_.Put(node.id, free, FreeIndex::Room(devices(TakenDevices(node)), free[kCpu]));
+  }
+  const bool soon = node.leaving_tasks > 0 && TaskRoomOnceReleased(node) > 0;
+  if (!soon) return state_.free_.RemoveSoon(node.id);
   const int64_t cpu = FreeOnceReleased(node)[kCpu];
   state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenOnceReleased(node)), cpu));
 }

@@ -38,7 +38,8 @@ enum class EndCause : uint8_t {
   kNone,      // it has not, or has no attempt
   kExit,      // by itself: exit_code and exit_signal say how
   kStopped,   // released by decision
-  kRefused,   // it was not prepared or not executed: Task::own_fault says whose fault that is
+  kRefused,   // it was not prepared or not executed: Task::own_fault and nobodys_fault say whose
+              // fault
   kNodeLost,  // its node was lost, rebooted or fenced it
 };
 
@@ -57,6 +58,7 @@ struct Task {
   uint32_t attempt = 0;   // starts decided so far
   NodeId node;            // meaningful while it occupies, and afterwards for history
   uint16_t port = 0;      // rendezvous port its node reserved, if any
+  bool nobodys_fault = false;  // with kRefused: there was no room for it just then
   DeviceSet devices;      // of that node, while it occupies or is nominated
   // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
   // moved). Reserved from the decision on.

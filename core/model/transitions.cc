@@ -49,7 +49,7 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   task.node = placement.node;
   task.devices = placement.devices;
   task.port = 0;
-  task.requeue = task.own_fault = false;
+  task.requeue = task.own_fault = task.nobodys_fault = false;
   task.end_cause = EndCause::kNone;
   task.start = absl::InfinitePast();
   return task;
@@ -128,7 +128,9 @@ Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
     }
     case ReportState::kRefused: {
       Task task = GoneTask(before, EndCause::kRefused, now);
-      task.own_fault = task.end_cause == EndCause::kRefused && report.own_fault;
+      const bool refused = task.end_cause == EndCause::kRefused;
+      task.own_fault = refused && report.own_fault;
+      task.nobodys_fault = refused && report.nobodys_fault && !report.own_fault;
       return task;
     }
     case ReportState::kExited:

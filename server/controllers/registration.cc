@@ -43,6 +43,7 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
   note(known.spec.devices == spec.devices, "devices");
   note(known.spec.topology == spec.topology, "topology");
   note(known.spec.extended == spec.extended, "extended");
+  note(known.spec.max_tasks == spec.max_tasks, "tasks");
   note(known.spec.labels == spec.labels, "labels");
   note(known.spec.taints == spec.taints, "taints");
   return absl::StrJoin(names, ", ");

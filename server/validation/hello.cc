@@ -154,6 +154,7 @@ void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, F
   CheckRange(cpu, inventory.cpu_millis(), 0, kMaxAmount, findings);
   CheckRange(memory, inventory.memory_bytes(), 0, kMaxAmount, findings);
   CheckRange({path, "scratch_bytes"}, inventory.scratch_bytes(), 0, kMaxAmount, findings);
+  CheckRange({path, "max_tasks"}, inventory.max_tasks(), 0, kMaxTasksInHello, findings);
   CheckText(address, inventory.address(), false, kMaxDnsNameBytes, findings);
   CheckText(os, inventory.os(), false, kMaxAgentTextBytes, findings);
   CheckText(architecture, inventory.architecture(), false, kMaxAgentTextBytes, findings);

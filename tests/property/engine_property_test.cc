@@ -16,6 +16,14 @@ using testing::GroupShape;
 using testing::JobShape;
 using testing::TestCluster;
 
+void TakesAtMost(TestCluster& cluster, const std::string& name, int32_t tasks) {
+  const Node& node = cluster.node(name);
+  NodeSpec spec = node.spec;
+  spec.max_tasks = tasks;
+  cluster.Must(NodeRegistered{
+      .id = node.id, .spec = std::move(spec), .epoch = node.status.epoch + 1, .agent_id = name});
+}
+
 void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
   const int count = dice.Between(1, most);
   for (int i = 0; i < count; ++i) {
@@ -27,6 +35,7 @@ void AddRandomNodes(TestCluster& cluster, Dice& dice, int most) {
                      .oversubscription = dice.Chance(50) ? 100 : 100 * dice.Between(1, 3),
                      .model = dice.Chance(50) ? "H100" : "A100",
                      .gpu_memory_gib = dice.Chance(50) ? 80 : 40});
+    if (dice.Chance(30)) TakesAtMost(cluster, absl::StrCat("n", i), dice.Between(1, 4));
   }
 }
 
@@ -81,6 +90,12 @@ void CheckNoDoubleBooking(const ClusterState& state) {
     }
   });
   for (const auto& [id, sum] : used) REQUIRE(sum.FitsIn(state.nodes().At(id).capacity));
+  state.nodes().ForEach([](NodeId, const Node& node) {
+    const auto tasks = static_cast<int64_t>(node.tasks.size());
+    const auto to_come = static_cast<int64_t>(node.nominated.size());
+    REQUIRE(tasks <= TaskRoomIfEmpty(node));
+    REQUIRE(tasks - node.leaving_tasks + to_come <= TaskRoomIfEmpty(node));
+  });
 }
 
 void CheckLimits(const ClusterState& state) {
@@ -232,7 +247,10 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
       if (share == 0) sets = whole / std::max(models[0].count, 1);
       left[*state.interner().FindKind("gpu")] = sets * each[*state.interner().FindKind("gpu")];
     }
-    for (; each.FitsIn(left) && fit < job.groups[0].min_available; ++fit) left -= each;
+    for (int64_t room = TaskRoom(node);
+         room > 0 && each.FitsIn(left) && fit < job.groups[0].min_available; ++fit, --room) {
+      left -= each;
+    }
   });
   if (fit < job.groups[0].min_available) return false;
   const Resources all = each.Times(job.groups[0].min_available);
@@ -345,6 +363,7 @@ class World {
  public:
   explicit World(uint32_t seed) : dice_(seed), cluster_(PoliciesOf(seed)) {
     for (int i = 0; i < 5; ++i) cluster_.AddNode(absl::StrCat("n", i), {.cpu = 6, .gpus = 3});
+    TakesAtMost(cluster_, "n0", 3);
     AddRandomQueues(cluster_, dice_);
   }
 

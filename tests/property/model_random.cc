@@ -110,6 +110,7 @@ EventBody RandomEvents::QueueEvent() {
 NodeSpec RandomEvents::RandomNode(const std::string& name) {
   NodeSpec spec = NodeWith(name, Up(9));
   if (Chance(3)) spec.extended = {{"license", Up(5)}};
+  if (Chance(4)) spec.max_tasks = Up(6);
   for (Device& device : spec.devices) {
     device.unhealthy = Chance(10);
     device.max_tasks = Chance(2) ? 1 : 4;
@@ -314,6 +315,7 @@ EventBody RandomEvents::ReportEvent() {
   event.exit_code = Chance(2) ? 0 : Up(200);
   if (Chance(3)) event.message = "said";
   event.own_fault = Chance(2);
+  event.nobodys_fault = Chance(2);
   return event;
 }
 

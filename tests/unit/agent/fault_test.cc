@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "clients/agent/agent_config.h"
 #include "clients/agent/images.h"
 #include "clients/agent/supervisor/child.h"
 #include "clients/agent/task_users.h"
@@ -22,6 +23,7 @@ using v1::TaskReport;
 
 constexpr auto kJob = v1::TaskReport::JOB;
 constexpr auto kNode = v1::TaskReport::NODE;
+constexpr auto kNobody = v1::TaskReport::NOBODY;
 
 std::string DirectoryOf(const Fixture& f, const TaskId& id) {
   return absl::StrCat(f.state.path(), "/tasks/", ToString(id));
@@ -78,6 +80,30 @@ TEST_CASE("fault: an image that berth-image finds wrong is the job's, want of ro
   CHECK(refused.fault == kJob);
 }
 
+TEST_CASE("fault: how berth-image ends says whose fault it is; no room for an image is nobody's") {
+  TemporaryDirectory store("/tmp");
+  std::filesystem::create_directories(store.path() + "/large");
+  std::ofstream(store.path() + "/large/oci-layout") << R"({"imageLayoutVersion":"1.0.0"})";
+  Fixture f;
+  f.config.mutable_images()->set_directory(store.path());
+  f.launch.set_image("large");
+  uint64_t job = 1;
+  for (const auto& [code, fault] : {std::pair(3, kJob), {4, kNobody}, {1, kNode}, {2, kNode}}) {
+    const std::string program = absl::StrCat(store.path(), "/image-program-", code);
+    std::ofstream(program) << "#!/bin/sh\necho only 1 MiB are free\nexit " << code << "\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    ProcessRunner::Options options = f.Options();
+    options.image_program = program;
+    f.runner = *ProcessRunner::Create(std::move(options));
+    const TaskId id = {job++, 0, 1};
+    f.runner->Prepare(id, f.launch, false);
+    const TaskEvent refused = f.Await(id, Kind::kRefused);
+    INFO(code << ": " << refused.message);
+    CHECK(refused.fault == fault);
+    CHECK(absl::StrContains(refused.message, "only 1 MiB are free"));
+  }
+}
+
 TEST_CASE("fault: a command that is not there, or cannot run, is its own end, and no refusal") {
   Fixture f;
   f.launch.add_command("berth-no-such-program");
@@ -123,6 +149,21 @@ TEST_CASE("fault: no process for the supervisor is the node's") {
   const TaskEvent refused = f.Await(kTask, Kind::kRefused);
   CHECK(refused.fault == kNode);
   CHECK(absl::StartsWith(refused.message, "spawn "));
+}
+
+TEST_CASE("fault: a container runtime that is not there, or cannot be executed, is the node's") {
+  SupervisorSpec spec;
+  spec.container = true;
+  spec.directory = "/";
+  for (const char* runtime : {"/no/such/crun", "/etc/passwd"}) {
+    spec.argv = {runtime, "run", "berth-1-0-1"};
+    const ChildResult child = StartChild(spec, STDOUT_FILENO, STDERR_FILENO);
+    CHECK(child.refused);
+    CHECK_FALSE(child.own_fault);
+    CHECK(child.exit_code == 0);
+    CHECK(absl::StrContains(child.message, runtime));
+    CHECK(absl::StrContains(child.message, "container runtime"));
+  }
 }
 
 TEST_CASE("fault: no port is the node's") {
@@ -226,6 +267,20 @@ TEST_CASE("a supervisor says that it begins before the command does") {
   const std::string seen = f.Log(kTask);
   CHECK((seen == "phase=4\n" || seen == "phase=1\n"));
   CHECK(f.Status(kTask).phase == SupervisorStatus::kExited);
+}
+
+TEST_CASE("fault: a task beyond those that the agent keeps is nobody's") {
+  Agent agent;
+  agent.Register();
+  for (uint64_t uid = 1; uid <= kMaxLiveTasks; ++uid) agent.Prepare(Key(uid), true);
+  CHECK(SentReports(agent).empty());
+  agent.Prepare(Key(kMaxLiveTasks + 1), true);
+  const auto reports = SentReports(agent);
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].state() == TaskReport::REFUSED);
+  CHECK(reports[0].fault() == TaskReport::NOBODY);
+  CHECK(reports[0].message() == "the node has 4096 tasks already");
+  CHECK(MakeInventory({}).max_tasks() == static_cast<int32_t>(kMaxLiveTasks));
 }
 
 TEST_CASE("whose fault a refusal is goes to the server, and no directory is left of it") {

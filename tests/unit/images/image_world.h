@@ -69,6 +69,7 @@ class ImageProgram {
       words.append(buffer, static_cast<size_t>(n));
     int status = 0;
     waitpid(pid, &status, 0);
+    exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
     if ((WEXITSTATUS(status) == 0) != words.empty() && output_ >= 0)
       return "exit code " + std::to_string(WEXITSTATUS(status)) + " with words: " + words;
@@ -76,6 +77,7 @@ class ImageProgram {
   }
 
   pid_t pid = -1;
+  int exit_code = -1;  // once waited for
 
  private:
   int output_ = -1;

@@ -275,6 +275,7 @@ class RandomCluster {
       if (random_.Below(4) == 0) group.apart_from = {static_cast<uint32_t>(i)};
       group.affinity_tier = random_.Count(3);
       group.communication = random_.Count(100);
+      group.has_image = random_.Coin();
       group.topology = SomeTopology();
       if (group.partition_size > 0) group.partition_topology = SomeTopology();
       spec.min_available += group.min_available;
@@ -422,6 +423,7 @@ class RandomCluster {
         report.port = static_cast<uint16_t>(random_.Below(65536));
         report.message = random_.Text();
         report.own_fault = random_.Coin();
+        report.nobodys_fault = random_.Coin();
         return report;
       }
     }

@@ -161,7 +161,8 @@ class RandomValues {
             .os = Text(),
             .architecture = Text(),
             .topology = topology,
-            .divides_gpus = Coin()};
+            .divides_gpus = Coin(),
+            .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
@@ -176,6 +177,7 @@ class RandomValues {
             .refusals = Count(1 << 30),
             .refused_jobs = Count(1 << 30),
             .last_refused = JobId{Uint64()},
+            .refused_before = List([this] { return JobId{Uint64()}; }),
             .backoff_until = AnyTime(),
             .refusal = Text()};
   }
@@ -256,7 +258,8 @@ class RandomValues {
             .affinity_tier = Int32(),
             .topology = AnyTopology(),
             .partition_topology = AnyTopology(),
-            .communication = Int32()};
+            .communication = Int32(),
+            .has_image = Coin()};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -353,6 +356,7 @@ class RandomValues {
             .attempt = Uint32(),
             .node = NodeId{Uint32()},
             .port = static_cast<uint16_t>(Uint32()),
+            .nobodys_fault = Coin(),
             .devices = Devices(),
             .moves = moves,
             .next_node = NodeId{moves ? Uint32() : 0},
