@@ -5,6 +5,8 @@ import os
 import time
 import unittest
 
+from google.protobuf import duration_pb2
+
 from berth_api import job_pb2, make_job, node_pb2
 from berth_harness import Cluster, alive, wait_until
 from kill_points import KillSwitch, wait_killed
@@ -105,6 +107,20 @@ class Fault(unittest.TestCase):
         self.check_nobody_is_blamed()
         self.check_untouched(pids)
 
+    def test_a_prepare_timeout_that_nobody_can_keep_fails_its_job_alone(self):
+        self.start()
+        pids = self.start_healthy_gang()
+        names = [f"hasty-{number}" for number in range(8)]
+        self.submit(*[make_job(name, "q", ["sleep", "1"], cpu_millis=100,
+                               prepare_timeout=duration_pb2.Duration(nanos=1_000_000)) for name in names])
+        for name in names:  # one that was quick enough for it is no failure
+            job = self.cluster.wait_job(name, "FAILED", "SUCCEEDED", timeout_s=WITHIN_S)
+            if job_pb2.JobState.Name(job.status.state) == "JOB_FAILED":
+                self.assertRegex(job.status.message, r"-0 was not prepared within 1ms \(prepareTimeout\) on n[123] and n[123]$")
+                self.assertEqual(job.status.start_count, 2)
+        self.check_nobody_is_blamed()
+        self.check_untouched(pids)
+
     def test_on_a_single_node_the_typo_fails_after_a_second_look(self):
         self.start(agents=1)
         (job,) = self.try_typos(1, "alone", working_dir="/does-not-exist")
@@ -124,7 +140,7 @@ class Fault(unittest.TestCase):
         wait_until(lambda: self.notes.read_text().count("\n") == 1, 20, "the healthy task has told its pid")
         pids = [int(pid) for pid in self.notes.read_text().split()]
         (self.cluster.home / "broken").touch()
-        self.submit(*[make_job(f"j{number}", "q", ["true"], cpu_millis=100) for number in range(3)])
+        self.submit(*[make_job(f"j{number}", "q", ["true"], cpu_millis=100) for number in range(5)])
 
         def says_why():
             job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="j0"), timeout=5)
@@ -146,7 +162,7 @@ class Fault(unittest.TestCase):
         self.check_untouched(pids)
         (self.cluster.home / "broken").unlink()
         self.cluster.berth("node", "uncordon", "n1")
-        for number in range(3):
+        for number in range(5):
             self.cluster.wait_job(f"j{number}", "SUCCEEDED", timeout_s=90)
         self.check_untouched(pids)
 

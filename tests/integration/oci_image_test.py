@@ -204,9 +204,11 @@ class OciImage(unittest.TestCase):
         self.submit(job, "team/small:1")
         wait_until(self.unpackers, 20, "it is being unpacked")
 
-        def refusals():
-            return self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10).status.refusals
-        wait_until(lambda: refusals() > 0, 30, "the time to prepare has passed")
+        def says():
+            return self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="boxed"), timeout=10).status.message
+        wait_until(lambda: "was not prepared within 2s" in says(), 30, "the time to prepare has passed")
+        node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
+        self.assertEqual(node.status.refusals, 0)
         (self.cluster.home / "go").touch()
         wait_until(lambda: self.cached() == {entry}, 20, "it was unpacked all the same")
         wait_until(lambda: not self.used(), 20, "the task that is gone keeps no image")
