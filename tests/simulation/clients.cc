@@ -241,6 +241,7 @@ void Clients::Poll(const std::string& name) {
     bool found = false, ended = false, succeeded = false, suspended = false;
     std::string message = {};
     uint64_t incarnation = 0;
+    absl::Duration at = absl::ZeroDuration();
   };
   auto seen = std::make_shared<Seen>();
   Send(std::make_shared<Call>(
@@ -250,13 +251,15 @@ void Clients::Poll(const std::string& name) {
                  ReadView view(server_->loop());
                  const Seen now = view.Step([&](const ClusterState& state) {
                    const Job* job = state.FindJob(name);
-                   if (job == nullptr) return Seen{.incarnation = server_->incarnation()};
+                   if (job == nullptr)
+                     return Seen{.incarnation = server_->incarnation(), .at = scheduler_->now()};
                    return Seen{.found = true,
                                .ended = Ended(job->status.state),
                                .succeeded = job->status.state == JobState::kSucceeded,
                                .suspended = job->status.suspended,
                                .message = job->status.message,
-                               .incarnation = server_->incarnation()};
+                               .incarnation = server_->incarnation(),
+                               .at = scheduler_->now()};
                  });
                  view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
                    *seen = now;
@@ -267,6 +270,7 @@ void Clients::Poll(const std::string& name) {
                [this, name, seen](const absl::Status& status) {
                  if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
                  safety_->OnRead(name, {.incarnation = seen->incarnation,
+                                        .at = seen->at,
                                         .found = seen->found,
                                         .ended = seen->ended,
                                         .succeeded = seen->succeeded});

@@ -145,9 +145,10 @@ void Safety::CheckOwn(const Job& job) {
 
 void Safety::OnRead(const std::string& name, const Read& read) {
   if (read.incarnation != incarnation_) return;
-  const auto [number, found, ended, succeeded] = read;
+  const auto [number, at, found, ended, succeeded] = read;
   latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
+  if (job.ended && at <= job.ended_at) return;  // overtaken by the read that told of its end
   if (succeeded) CheckOwn(job);
   if (!found && job.lost) return;
   if (!found) {
@@ -155,10 +156,12 @@ void Safety::OnRead(const std::string& name, const Read& read) {
       Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
     }
     job.ended = true;
+    job.ended_at = at;
     return;
   }
   if (job.ended && !ended) Fail("over", absl::StrCat("job ", name, " had ended and has not"));
   job.ended = ended;
+  job.ended_at = at;
 }
 
 // And what waits for it, which may fail with it.

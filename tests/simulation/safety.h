@@ -57,6 +57,7 @@ class Safety final : public Observer {
   // A client has read the job; not found: the answer was that there is none.
   struct Read {
     uint64_t incarnation = 0;
+    absl::Duration at = absl::ZeroDuration();  // when the server looked; answers may overtake
     bool found = false, ended = false, succeeded = false;
   };
   void OnRead(const std::string& name, const Read& read);
@@ -88,7 +89,8 @@ class Safety final : public Observer {
     int first_group = 0;                 // tasks of the first group, if the second waits for it
     bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
-    bool forced = false;   // it is cancelled by force
+    absl::Duration ended_at = absl::ZeroDuration();  // of the read that told so
+    bool forced = false;                             // it is cancelled by force
     bool lost = false;     // acknowledged, and not in the backup that the server went back to
     bool asks_all = true;  // succeeds only when every task has
     std::optional<absl::Time> may_end_since;          // not before then
