@@ -42,10 +42,13 @@ LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
 }
 
 LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease granted_before) {
-  return {.lease = DurationFrom(config.lease()),
-          .fence_margin = DurationFrom(config.fence_margin()),
-          .brake_share = config.silent_brake(),
-          .granted_before = granted_before};
+  return {
+      .lease = DurationFrom(config.lease()),
+      .fence_margin = DurationFrom(config.fence_margin()),
+      .brake_share = config.silent_brake(),
+      .restore_hold = std::max(DurationFrom(config.lease()), DurationFrom(config.stop_lease())) +
+                      kForeignPatienceMargin,
+      .granted_before = granted_before};
 }
 
 }  // namespace
@@ -122,11 +125,17 @@ absl::Status App::Load(const StoreOpener& open_store) {
     committing.low_space = [health = health_] { return health->reserve().LowSpace(); };
   }
   committer_ = std::make_unique<GroupCommitter>(store_.get(), std::move(committing));
-  const LoopDeps deps{.clock = &SystemClock(),
-                      .committer = committer_.get(),
-                      .policies = &policies_,
-                      .policy_record = PolicyRecordFrom(config_),
-                      .preserved = &preserved_};
+  LoopDeps deps{.clock = &SystemClock(),
+                .committer = committer_.get(),
+                .policies = &policies_,
+                .policy_record = PolicyRecordFrom(config_),
+                .preserved = &preserved_};
+  if (granted_lease_.restored) {
+    const config::v1::Server held = WithoutPlacing(config_);
+    held_policies_ = Policies::Create(PolicyConfigFrom(held)).value();
+    deps.held_policies = &held_policies_;
+    deps.held_record = PolicyRecordFrom(held);
+  }
   loop_ = std::make_unique<Loop>(deps, std::move(state), store_->LastSequence(),
                                  LoopOptionsFrom(config_));
   return absl::OkStatus();
@@ -186,7 +195,8 @@ void App::WireServices() {
               .edits = &edits_,
               .limits = config_.limits(),
               .run_as = config_.run_as(),
-              .defaults = &job_defaults_};
+              .defaults = &job_defaults_,
+              .placing_waits = [this] { return maintenance_->RestoreHoldText(); }};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
@@ -295,8 +305,9 @@ HttpAnswer App::Readiness() const {
   if (!ready_.load()) return {503, stopped_.load() ? "stopping\n" : "loading the store\n"};
   const std::string paused = loop_->PausedReason();
   if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
-  const std::string damage = health_ != nullptr ? health_->Damage() : "";
-  return {200, damage.empty() ? "ready\n" : absl::StrCat("ready, but ", damage, "\n")};
+  std::string but = health_ != nullptr ? health_->Damage() : "";
+  if (but.empty()) but = maintenance_->RestoreHoldText();
+  return {200, but.empty() ? "ready\n" : absl::StrCat("ready, but ", but, "\n")};
 }
 
 // Loop thread, about once a second.

@@ -118,7 +118,7 @@ class App {
   GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;
   TurnEdits edits_;
-  Policies policies_;
+  Policies policies_, held_policies_;
   std::unique_ptr<GroupCommitter> committer_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<LeaseKeeper> leases_;

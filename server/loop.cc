@@ -96,15 +96,21 @@ class Loop::ActiveTurn final : public Turn {
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
     : deps_(std::move(deps)),
       options_(options),
+      held_(deps_.held_policies != nullptr),
       state_(std::move(state)),
       recorder_(state_, deps_.preserved),
       revision_(revision),
-      policies_(deps_.policies),
-      policy_record_(deps_.policy_record),
+      policies_(held_ ? deps_.held_policies : deps_.policies),
+      policy_record_(held_ ? deps_.held_record : deps_.policy_record),
       sequence_(revision),
       handed_over_(revision),
       budget_(options.cycle_target),
       outbox_(revision) {
+  if (held_) {
+    const auto not_ours = [](const Policies*) {};
+    new_policies_ =
+        NewPolicies{std::shared_ptr<const Policies>(deps_.policies, not_ours), deps_.policy_record};
+  }
   recorder_.NotePolicies(policy_record_);
 }
 
@@ -176,8 +182,17 @@ void Loop::PlanAnew() {
   Wake();
 }
 
+void Loop::ReleasePolicies() {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    held_ = false;
+  }
+  Wake();
+}
+
 std::optional<Loop::NewPolicies> Loop::TakePolicies() {
   absl::MutexLock lock(&queue_mutex_);
+  if (held_) return std::nullopt;
   return std::exchange(new_policies_, std::nullopt);
 }
 

@@ -72,6 +72,9 @@ struct LoopDeps {
   Committer* committer = nullptr;
   const Policies* policies = nullptr;
   std::string policy_record = {};  // of these policies, for LogTurn.policies; may be empty
+  // With these, and their record, it plans until ReleasePolicies; null = with `policies` at once.
+  const Policies* held_policies = nullptr;
+  std::string held_record = {};
   Preserved* preserved = nullptr;  // as loaded with the state; may be null
 };
 
@@ -123,6 +126,9 @@ class Loop {
   // As SetPolicies with those in force: from the next turn on, decisions follow from what the log
   // says, without the turns before it. Thread-safe.
   void PlanAnew() ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  // From the next turn on the policies that were configured last are in force, in place of
+  // LoopDeps::held_policies. Thread-safe.
+  void ReleasePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
 
   // One turn. One thread at a time calls it, and never from an effect.
   TurnResult RunTurn();
@@ -197,6 +203,7 @@ class Loop {
   std::deque<Pending> queue_ ABSL_GUARDED_BY(queue_mutex_);
   size_t queued_weight_ ABSL_GUARDED_BY(queue_mutex_) = 0;
   std::optional<NewPolicies> new_policies_ ABSL_GUARDED_BY(queue_mutex_);
+  bool held_ ABSL_GUARDED_BY(queue_mutex_);  // new_policies_ wait for ReleasePolicies
 
   mutable absl::Mutex state_mutex_;
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);

@@ -118,8 +118,9 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
 }
 
 void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello) {
-  absl::StatusOr<Registration> registration =
-      RegisterNode(turn, hello, options_.store, FirstUnknown(turn.state(), hello.agent_id()));
+  const Expectation expected{.first_unknown = FirstUnknown(turn.state(), hello.agent_id()),
+                             .restored = leases_->Hold().left > absl::ZeroDuration()};
+  absl::StatusOr<Registration> registration = RegisterNode(turn, hello, options_.store, expected);
   if (!registration.ok()) {
     ++counters_.hellos_refused;
     LogWarn("a node was refused", {{"node", hello.node()}, {"error", registration.status()}});

@@ -38,9 +38,11 @@ void LeaseKeeper::Start() {
   const absl::Duration now = clock_->Steady();
   const GrantedLease& before = options_.granted_before;
   const bool longer = before.longest > before.usual;
+  std::set<NodeId> all;
   std::map<NodeId, Lease> leases = loop_->Read([&](const ClusterState& state, uint64_t) {
     std::map<NodeId, Lease> found;
     state.nodes().ForEach([&](NodeId id, const Node& node) {
+      all.insert(id);
       if (node.status.state == NodeState::kLost) return;
       const bool silent = node.status.state == NodeState::kSilent;
       found[id] = {.epoch = node.status.epoch,
@@ -56,6 +58,9 @@ void LeaseKeeper::Start() {
     leases_ = std::move(leases);
     last_tick_ = now;
     old_leases_end_ = now + before.usual;
+    holding_ = before.restored;
+    hold_end_ = now + options_.restore_hold;
+    if (holding_) awaited_ = std::move(all);
   }
   if (!before.restored) return;
   const absl::Status posted =
@@ -71,11 +76,30 @@ void LeaseKeeper::SilenceAll(Turn& turn) {
     if (node.status.state == NodeState::kReady) ready.emplace_back(id, node.status.epoch);
   });
   for (const auto& [id, epoch] : ready) Silence(turn, id, epoch);
+  PutRecord(turn);
+}
+
+// A heartbeat comes only of an agent that has registered, and it does so when what the store before
+// started is gone.
+void LeaseKeeper::EndHold(absl::Duration now) {
   {
     absl::MutexLock lock(&mutex_);
-    recorded_.restored = false;
+    if (!holding_ || (!awaited_.empty() && now < hold_end_)) return;
+    LogInfo("jobs are placed again after the restore", {{"nodes_missing", awaited_.size()}});
+    holding_ = recorded_.restored = false;
+    awaited_.clear();
   }
-  PutRecord(turn);
+  loop_->ReleasePolicies();
+  const absl::Status posted =
+      loop_->Post([this](Turn& turn) { PutRecord(turn); }, CommandClass::kEssential);
+  if (!posted.ok()) LogWarn("a restart would wait for all nodes again", {{"error", posted}});
+}
+
+RestoreHold LeaseKeeper::Hold() const {
+  absl::MutexLock lock(&mutex_);
+  if (!holding_) return {};
+  return {.left = std::max(hold_end_ - clock_->Steady(), absl::Milliseconds(1)),
+          .nodes = {awaited_.begin(), awaited_.end()}};
 }
 
 void LeaseKeeper::PutRecord(Turn& turn) {
@@ -111,14 +135,14 @@ void LeaseKeeper::LowerRecord(absl::Duration now) {
   {
     absl::MutexLock lock(&mutex_);
     if (recorded_.longest <= options_.lease || !OnlyUsualLeft(now)) return;
-    before = std::exchange(recorded_, {options_.lease, options_.lease});
+    before = std::exchange(recorded_, {options_.lease, options_.lease, recorded_.restored});
   }
   const absl::Status posted =
       loop_->Post([this](Turn& turn) { PutRecord(turn); }, CommandClass::kEssential);
   if (posted.ok()) return;
   absl::MutexLock lock(&mutex_);
-  recorded_ = {std::max(recorded_.longest, before.longest),
-               std::max(recorded_.usual, before.usual)};  // at the next tick
+  recorded_ = {std::max(recorded_.longest, before.longest), std::max(recorded_.usual, before.usual),
+               recorded_.restored};  // at the next tick
 }
 
 absl::Duration LeaseKeeper::SilentAt(const Lease& lease) const {
@@ -146,6 +170,7 @@ std::optional<absl::Duration> LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch
   Lease* lease = Find(node, epoch);
   if (lease == nullptr || lease->phase != Phase::kAlive) return std::nullopt;
   lease->heard = clock_->Steady();
+  awaited_.erase(node);
   lease->sequence = std::max(lease->sequence, beat.sequence);
   Note(*lease, beat);
   return GrantLonger(*lease, lease->heard);
@@ -232,6 +257,7 @@ void LeaseKeeper::Tick() {
   Due lapsed, fenceable;
   const absl::Duration now = clock_->Steady();
   LowerRecord(now);
+  EndHold(now);
   {
     absl::MutexLock lock(&mutex_);
     ForgiveIfLate(now);
@@ -355,7 +381,10 @@ Effect LeaseKeeper::OnTurnApplied(const ClusterState&, absl::Span<const Event> e
   if (deleted.empty()) return nullptr;
   return [this, deleted = std::move(deleted)] {
     absl::MutexLock lock(&mutex_);
-    for (NodeId node : deleted) leases_.erase(node);
+    for (NodeId node : deleted) {
+      leases_.erase(node);
+      awaited_.erase(node);
+    }
   };
 }
 

@@ -17,6 +17,12 @@
 // lease. A node that falls silent meanwhile is fenced only when the longer lease is over, unless
 // its agent has said that it holds none: by a message of a later epoch, or after a later ack.
 //
+// After a restore nothing is placed until every node of the backup has come back, its agent having
+// ended what the store before started, or `restore_hold` is over: else a job would start on the
+// node that comes first, while it still runs where the backup knows nothing of it. A node that the
+// backup knows as lost may have come back since. The record says "restored" until then, so that a
+// restart in between changes nothing.
+//
 // The brake: while more than `brake_share` of the nodes that are not lost, and at least
 // kBrakeLeastNodes, are silent together, nothing is fenced: that is a broken network, or a broken
 // server, and not so many broken machines. If a tick comes late (the server was stopped or starved)
@@ -28,6 +34,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,6 +55,7 @@ struct LeaseOptions {
   absl::Duration lease = absl::Seconds(15);
   absl::Duration fence_margin = absl::Seconds(5);
   double brake_share = 0.2;
+  absl::Duration restore_hold = absl::Minutes(6);
   // What the store's record says (ReadGrantedLease).
   GrantedLease granted_before;
 };
@@ -61,6 +69,15 @@ struct Beat {
   uint64_t acked = 0;                           // handled by the agent; 0 = none but the Welcome
   absl::Duration lease = absl::ZeroDuration();  // that the agent holds; 0: it does not say
 };
+
+// For which nodes placing waits after a restore, and how long at most; 0: it does not wait.
+struct RestoreHold {
+  absl::Duration left;
+  std::vector<NodeId> nodes;
+};
+// What an agent may take to end the tasks of the store before once its usual lease, or that of a
+// planned stop, is over.
+inline constexpr absl::Duration kForeignPatienceMargin = absl::Minutes(1);
 
 struct PauseStatus {
   absl::Duration left;              // 0: nothing is paused
@@ -103,6 +120,7 @@ class LeaseKeeper final : public TurnObserver {
     absl::Duration lease;
   };
   std::optional<Grant> GrantNow(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  RestoreHold Hold() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Called about every TickPeriod().
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TickPeriod() const { return options_.lease / 16; }
@@ -156,6 +174,7 @@ class LeaseKeeper final : public TurnObserver {
   // Puts what is recorded now: later commands may have changed it since the caller was posted.
   void PutRecord(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void LowerRecord(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndHold(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeFenceable(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -182,6 +201,9 @@ class LeaseKeeper final : public TurnObserver {
   GrantedLease recorded_ ABSL_GUARDED_BY(mutex_);          // on disk or on its way
   absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // usual ones of earlier servers; steady
   absl::Duration pause_end_ ABSL_GUARDED_BY(mutex_);       // steady; 0 = none was begun
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;           // nothing is placed, after a restore
+  absl::Duration hold_end_ ABSL_GUARDED_BY(mutex_);        // at the latest; steady
+  std::set<NodeId> awaited_ ABSL_GUARDED_BY(mutex_);       // till then
   int starting_pauses_ ABSL_GUARDED_BY(mutex_) = 0;        // recorded, not durable yet
   bool braking_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -44,6 +44,17 @@ bool Maintenance::Describe(absl::Time now, v1::ClusterPause* pause) const {
   return true;
 }
 
+std::string Maintenance::RestoreHoldText() const {
+  const RestoreHold hold = leases_->Hold();
+  if (hold.left == absl::ZeroDuration()) return "";
+  const std::vector<std::string> names = NamesOf(hold.nodes);
+  const size_t more = hold.nodes.size() - names.size();
+  return absl::StrCat(
+      "no job is placed yet after the restore: nodes that are not back may still run some: ",
+      absl::StrJoin(names, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "",
+      "; at most ", absl::FormatDuration(absl::Ceil(hold.left, absl::Seconds(1))), " more");
+}
+
 // The first kNamed of them.
 std::vector<std::string> Maintenance::NamesOf(const std::vector<NodeId>& nodes) const {
   return loop_->Read([&](const ClusterState& state, uint64_t) {

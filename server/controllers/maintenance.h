@@ -44,6 +44,9 @@ class Maintenance {
   void End() { leases_->EndPause(); }
   // Leaves `pause` as it is, and says false, if nothing is paused. Not on the loop thread.
   bool Describe(absl::Time now, v1::ClusterPause* pause) const;
+  // "no job is placed yet after the restore: ..."; "" unless that is so. Not on the loop thread,
+  // nor while the loop's state is read.
+  std::string RestoreHoldText() const;
 
   // Before a planned stop, with everything still running: grants the stop lease, waits for at most
   // kDurableWithin + kConfirmWithin until the connected agents have it, and logs which have not.

@@ -51,8 +51,9 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
 // One registration in the making.
 class Registrar {
  public:
-  Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store, JobId first_unknown)
-      : turn_(turn), hello_(hello), store_(store), first_unknown_(first_unknown) {}
+  Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store,
+            const Expectation& expected)
+      : turn_(turn), hello_(hello), store_(store), expected_(expected) {}
 
   absl::StatusOr<Registration> Run() {
     const Node* known = turn_.state().FindNode(hello_.node());
@@ -110,7 +111,7 @@ class Registrar {
       return absl::StrCat("has registered with epoch ", hello_.epoch(),
                           " before, and this store knows ", node->status.epoch);
     }
-    if (hello_.greatest_job() >= first_unknown_.value) {
+    if (hello_.greatest_job() >= expected_.first_unknown.value) {
       return absl::StrCat("has tasks of job uid ", hello_.greatest_job(),
                           ", and this store has not given out that uid");
     }
@@ -166,7 +167,7 @@ class Registrar {
       const Task& task = turn_.state().jobs().At(key.job).tasks.at(key.task);
       auto held = held_.find(key);
       if (held != held_.end() && held->second == task.attempt) continue;
-      if (task.state == TaskState::kBound && same_agent_) continue;
+      if (task.state == TaskState::kBound && same_agent_ && !expected_.restored) continue;
       result_.missing.push_back(
           {key, task.attempt, same_boot_ ? ExitCause::kGone : ExitCause::kReboot});
     }
@@ -196,7 +197,7 @@ class Registrar {
   Turn& turn_;
   const v1::Hello& hello_;
   const StoreIdentity& store_;
-  const JobId first_unknown_;
+  const Expectation& expected_;
   bool same_agent_ = false;
   bool same_boot_ = false;
   std::map<TaskKey, uint32_t> held_;  // attempts
@@ -206,8 +207,8 @@ class Registrar {
 }  // namespace
 
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
-                                          const StoreIdentity& store, JobId first_unknown) {
-  return Registrar(turn, hello, store, first_unknown).Run();
+                                          const StoreIdentity& store, const Expectation& expected) {
+  return Registrar(turn, hello, store, expected).Run();
 }
 
 void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {

@@ -52,15 +52,22 @@ struct StoreIdentity {
   uint64_t incarnation = 0;
 };
 
+// What the server knows when a Hello comes.
+struct Expectation {
+  // The agent cannot have heard of this job uid or greater ones yet, in this life of the store.
+  JobId first_unknown;
+  // The store was restored, and places nothing yet: what is bound was bound by the store before,
+  // which may have moved it since. It is missing, and is bound anew.
+  bool restored = false;
+};
+
 // Emits NodeRegistered and the reports that follow. `hello` has passed ValidateHello.
 // ALREADY_EXISTS: another agent holds the name, and its node is not lost. Other errors: the state
 // cannot take this node. FAILED_PRECONDITION: the agent cannot keep incarnations apart, or has seen
 // a later state of this very store, which was put back without `--restore`. On an error nothing has
 // changed.
-// `first_unknown`: the agent cannot have heard of this job uid or greater ones yet, in this life of
-// the store.
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
-                                          const StoreIdentity& store, JobId first_unknown);
+                                          const StoreIdentity& store, const Expectation& expected);
 
 // The agent that registered with `epoch` speaks: what its Hello missed is gone, unless the state
 // has gone on meanwhile.

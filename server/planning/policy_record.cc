@@ -57,6 +57,13 @@ SharingPolicy SharingFrom(config::v1::DeviceSharing::Policy policy) {
 
 }  // namespace
 
+config::v1::Server WithoutPlacing(config::v1::Server config) {
+  Names& actions = *config.mutable_scheduling()->mutable_actions();
+  actions.Clear();
+  *actions.Add() = "expire_gangs";  // none at all would stand for the default
+  return config;
+}
+
 PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   const Scheduling& scheduling = config.scheduling();
   PolicyConfig policies;

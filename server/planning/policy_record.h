@@ -10,6 +10,9 @@
 
 namespace berth {
 
+// The configuration by which planning does all that it does otherwise, and places nothing.
+config::v1::Server WithoutPlacing(config::v1::Server config);
+
 // Both only of a completed configuration (CompleteConfig).
 PolicyConfig PolicyConfigFrom(const config::v1::Server& config);
 // What LogTurn.policies says: the fields that PolicyConfigFrom reads, and no others. A replay

@@ -115,6 +115,8 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
 }
 
 void ClusterService::FillProblems(v1::ClusterInfo& info) const {
+  const std::string waits = maintenance_.RestoreHoldText();
+  if (!waits.empty()) info.add_problems(waits);
   if (backups_.health == nullptr) return;
   const std::string damage = backups_.health->Damage();
   if (!damage.empty()) info.add_problems(damage);

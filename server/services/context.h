@@ -2,6 +2,7 @@
 #ifndef BERTH_SERVER_SERVICES_CONTEXT_H_
 #define BERTH_SERVER_SERVICES_CONTEXT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,6 +57,17 @@ struct ServiceContext {
   config::v1::Limits limits;         // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
+  // Why nothing is placed now; "" if things are. Not while the state is read.
+  std::function<std::string()> placing_waits = nullptr;
+
+  // Jobs whose turn has not come are told why no job's turn comes.
+  void TellOfHold(const std::string& waits, v1::Job* job) const {
+    if (waits.empty()) return;
+    for (v1::WaitReason& reason : *job->mutable_status()->mutable_reasons()) {
+      const bool bare = reason.code() == v1::WaitReason::NOT_CONSIDERED && reason.detail().empty();
+      if (bare) reason.set_detail(waits);
+    }
+  }
 
   // With what a reload has changed of them.
   config::v1::Limits LimitsNow() const {

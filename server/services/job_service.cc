@@ -167,11 +167,13 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request, v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const std::string waits = context_.placing_waits();
   ReadView view(*context_.loop);
   const absl::Status found = view.Step([&](const ClusterState& state) {
     const Job* job = state.FindJob(request->name());
     if (job == nullptr) return NoSuchJob(request->name());
     RenderJob(state, *job, context_.clock->Now(), response);
+    context_.TellOfHold(waits, response);
     return absl::OkStatus();
   });
   if (!found.ok()) {
@@ -198,7 +200,10 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
   Reply<v1::ListJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, std::move(reply), [&](ReadView& view) {
-    return berth::ListJobs(view, context_.clock->Now(), *request, *response);
+    const std::string waits = context_.placing_waits();
+    absl::Status listed = berth::ListJobs(view, context_.clock->Now(), *request, *response);
+    for (v1::Job& job : *response->mutable_jobs()) context_.TellOfHold(waits, &job);
+    return listed;
   });
   return reactor;
 }

@@ -213,6 +213,7 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   job.started.emplace(id.task, id.attempt);
   if (job.ended) Fail("over", absl::StrCat(ToString(id), " starts, and its job has ended"));
   CheckAlone(id);
+  CheckNoneOfBefore(job, id);
   CheckWhole(job, id);
   CheckOrder(job, id);
   CheckNear(job, id);
@@ -255,6 +256,19 @@ void Safety::CheckAlone(const TaskId& id) {
     if (it->first == id || frozen_[it->second.node]) continue;
     Fail("alone", absl::StrCat(ToString(id), " of ", job.name, " runs on n", running_.at(id).node,
                                " while ", ToString(it->first), " runs on n", it->second.node));
+  }
+}
+
+// Of a job that the backup does not have, another one may have its uid here.
+void Safety::CheckNoneOfBefore(const Job& job, const TaskId& id) {
+  if (!job.alone || job.keeps || !backup_.contains(job.name)) return;
+  for (const auto& [other, process] : running_) {
+    const bool same =
+        other.job_uid == id.job_uid && other.task == id.task && process.launch.job() == job.name;
+    if (!same || other.incarnation == incarnation_ || frozen_[process.node]) continue;
+    Fail("alone", absl::StrCat(ToString(id), " of ", job.name, " starts on n", running_.at(id).node,
+                               " while ", ToString(other), ", of before a restore, runs on n",
+                               process.node));
   }
 }
 

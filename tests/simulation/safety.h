@@ -15,7 +15,8 @@
 //
 // When the server goes back to a backup, so does what clients know; with a new store they know
 // nothing. What ran in an incarnation before is foreign: it may go on for a while, and counts for
-// nothing but the room that it takes.
+// the room that it takes; and no job of the backup starts beside it ("alone"), unless it keeps its
+// tasks where nobody can end them.
 #ifndef BERTH_TESTS_SIMULATION_SAFETY_H_
 #define BERTH_TESTS_SIMULATION_SAFETY_H_
 
@@ -114,6 +115,7 @@ class Safety final : public Observer {
   void MayEnd(Job& job);
   bool MayBeForgotten(const Job& job) const;
   void CheckAlone(const TaskId& id);
+  void CheckNoneOfBefore(const Job& job, const TaskId& id);
   bool WasThereSince(const TaskId& task, absl::Duration time) const;
   void CheckWhole(const Job& job, const TaskId& id);
   void CheckOrder(const Job& job, const TaskId& id);

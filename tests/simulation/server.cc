@@ -71,7 +71,7 @@ struct Server::Process {
   Preserved preserved;
   RequestTable requests;
   JobDefaults defaults;
-  Policies policies;
+  Policies policies, held_policies;
   DiskCommitter committer;
   std::unique_ptr<Loop> loop;
   std::unique_ptr<LeaseKeeper> leases;
@@ -144,21 +144,29 @@ void Server::Start() {
   // As storage/restore.h: a backup knows nothing of what was granted after it.
   if (restored_ && granted->longest > absl::ZeroDuration()) {
     granted->longest = std::max(granted->longest, DurationFrom(config_.stop_lease()));
-    granted->restored = store_->LastSequence() == restored_sequence_;
+    granted->restored |= store_->LastSequence() == restored_sequence_;
   }
   p.policies = *std::move(policies);
+  const config::v1::Server held = WithoutPlacing(config_);
+  p.held_policies = Policies::Create(PolicyConfigFrom(held)).value();
   p.defaults = JobDefaultsFrom(config_);
-  p.loop = std::make_unique<Loop>(LoopDeps{.clock = &clock_,
-                                           .committer = &p.committer,
-                                           .policies = &p.policies,
-                                           .policy_record = PolicyRecordFrom(config_),
-                                           .preserved = &p.preserved},
-                                  std::move(state), store_->LastSequence());
+  p.loop = std::make_unique<Loop>(
+      LoopDeps{.clock = &clock_,
+               .committer = &p.committer,
+               .policies = &p.policies,
+               .policy_record = PolicyRecordFrom(config_),
+               .held_policies = granted->restored ? &p.held_policies : nullptr,
+               .held_record = PolicyRecordFrom(held),
+               .preserved = &p.preserved},
+      std::move(state), store_->LastSequence());
   p.leases = std::make_unique<LeaseKeeper>(
       p.loop.get(), &clock_,
       LeaseOptions{.lease = DurationFrom(config_.lease()),
                    .fence_margin = DurationFrom(config_.fence_margin()),
                    .brake_share = config_.silent_brake(),
+                   .restore_hold =
+                       std::max(DurationFrom(config_.lease()), DurationFrom(config_.stop_lease())) +
+                       kForeignPatienceMargin,
                    .granted_before = *granted});
   p.dispatcher = std::make_unique<Dispatcher>(store_.get(), &executor_, &clock_);
   p.gateway = std::make_unique<AgentGateway>(

@@ -152,36 +152,123 @@ TEST_CASE("lease restart: a record that is none is refused") {
   CHECK(DecodeLeaseRecord(old.SerializeAsString()).value().usual == absl::Minutes(1));
 }
 
-TEST_CASE("lease restart: after a restore no gang starts with members of the backup") {
-  World world(LoopOptions{}, LeaseOptions{.lease = kLong});
-  Agent a(&world, "n1"), b(&world, "n2");
-  a.Connect();
-  b.Connect();
-  const JobId job = world.Submit("gang", {.tasks = 2, .cpu_millis = 5000});
-  REQUIRE(world.task(job, 0).node != world.task(job, 1).node);
-  b.Work();  // its member is prepared; that is what the backup says
-  REQUIRE(world.task(job, 0).state != world.task(job, 1).state);
-
-  world.restored = true;
-  world.Restart();
-  CHECK(world.node("n1").status.state == NodeState::kSilent);
-  CHECK(world.node("n2").status.state == NodeState::kSilent);
-  CHECK_FALSE(ReadGrantedLease(world.store).value().restored);
-  a.Connect();
-  a.Work();
-  CHECK(world.node("n1").status.state == NodeState::kReady);
-  CHECK(a.executions.empty());  // n2 has not come back
-  b.journal.clear();            // it ended what was of the incarnation before
-  b.prepared.clear();
-  b.Connect();
-  for (int i = 0; i < 3; ++i) {
-    b.Work();
-    a.Work();
+// Two nodes, of which a backup knows that a gang is being prepared on them; then the store is
+// restored, and the agents have ended all that they had.
+struct RestoredNodes {
+  RestoredNodes() {
+    a.Connect();
+    b.Connect();
+    job = world.Submit("gang", {.tasks = 2, .cpu_millis = 5000});
+    REQUIRE(world.task(job, 0).node != world.task(job, 1).node);
+    b.Work();  // its member is prepared; that is what the backup says
+    REQUIRE(world.task(job, 0).state != world.task(job, 1).state);
+    b.journal.clear();
+    b.prepared.clear();
+    world.restored = true;
+    world.Restart();
   }
-  CHECK(a.executions.size() == 1);
-  CHECK(b.executions.size() == 1);
-  world.Restart();  // and an ordinary start silences nobody
-  CHECK(world.node("n1").status.state == NodeState::kReady);
+  // It registers, and shows with a heartbeat that it has gone on.
+  void ComeBack(Agent& agent) {
+    agent.Connect();
+    agent.Heartbeat();
+    Pass();
+  }
+  void Pass() {
+    world.Advance(world.leases->TickPeriod());
+    for (int i = 0; i < 3; ++i) {
+      if (b.epoch != 0) b.Work();
+      if (a.epoch != 0) a.Work();
+    }
+  }
+  bool Held() const { return world.leases->Hold().left > absl::ZeroDuration(); }
+
+  World world{LoopOptions{}, LeaseOptions{.lease = kLong, .restore_hold = absl::Minutes(1)}};
+  Agent a{&world, "n1"}, b{&world, "n2"};
+  JobId job;
+};
+
+TEST_CASE("lease restart: after a restore nothing starts until all nodes of the backup are back") {
+  RestoredNodes r;
+  CHECK(r.world.node("n1").status.state == NodeState::kSilent);
+  CHECK(r.world.node("n2").status.state == NodeState::kSilent);
+  r.b.epoch = 0;  // it does not hear of the new server
+  r.ComeBack(r.a);
+  CHECK(r.world.node("n1").status.state == NodeState::kReady);
+  const JobId later = r.world.Submit("later", {.cpu_millis = 1000});
+  Agent c(&r.world, "n3");  // that the backup does not know
+  c.Connect();
+  c.Heartbeat();
+  r.Pass();
+  c.Work();
+  CHECK(r.a.executions.empty());
+  CHECK(c.executions.empty());
+  CHECK(r.world.task(later).state == TaskState::kPending);
+  CHECK(r.world.leases->Hold().nodes == std::vector<NodeId>{r.world.node("n2").id});
+
+  SECTION("the last one comes back") { r.ComeBack(r.b); }
+  SECTION("berthd starts again in between, and still waits for it") {
+    r.world.Restart();
+    CHECK(r.Held());
+    r.b.epoch = 0;
+    r.ComeBack(r.a);
+    c.Connect();
+    c.Heartbeat();
+    r.Pass();
+    CHECK(r.world.task(later).state == TaskState::kPending);
+    r.ComeBack(r.b);
+  }
+  SECTION("the last one stays away: for a time, and its own task for longer") {
+    r.world.Advance(absl::Minutes(1));
+    r.Pass();
+    CHECK_FALSE(r.Held());
+    CHECK(r.world.task(later).state != TaskState::kPending);
+    CHECK(r.world.node("n2").status.state == NodeState::kSilent);
+    return;
+  }
+  CHECK_FALSE(r.Held());
+  CHECK_FALSE(ReadGrantedLease(r.world.store).value().restored);
+  c.Work();
+  r.Pass();
+  CHECK(r.world.task(later).state != TaskState::kPending);
+  for (const uint32_t task : {0U, 1U}) {
+    CHECK(r.world.task(r.job, task).state == TaskState::kRunning);
+    CHECK(r.world.task(r.job, task).attempt == 2);  // what the backup had bound began anew
+  }
+  r.world.Restart();  // and an ordinary start silences nobody, and waits for nobody
+  CHECK(r.world.node("n1").status.state == NodeState::kReady);
+  CHECK_FALSE(r.Held());
+}
+
+TEST_CASE("lease restart: after a restore lost nodes are waited for, and deleted ones are not") {
+  RestoredNodes r;
+  r.b.epoch = 0;
+  r.world.Advance(2 * kLong + absl::Minutes(1));  // the hold is over, and n2 is fenced
+  r.a.Connect();
+  r.a.Heartbeat();
+  r.world.Advance(absl::Minutes(1));
+  REQUIRE(r.world.node("n2").status.state == NodeState::kLost);
+  const NodeId lost = r.world.node("n2").id;
+  r.world.restored = true;  // and a backup of now is gone back to
+  r.world.Restart();
+  r.a.journal.clear();
+  r.a.prepared.clear();
+  r.ComeBack(r.a);
+  CHECK(r.world.leases->Hold().nodes == std::vector<NodeId>{lost});
+  REQUIRE(r.world.loop->Post([=](Turn& turn) { REQUIRE(turn.Emit(NodeDeleted{lost}).ok()); }).ok());
+  r.Pass();
+  CHECK_FALSE(r.Held());
+}
+
+TEST_CASE("lease restart: after a restore policies that are set meanwhile wait, too") {
+  RestoredNodes r;
+  r.b.epoch = 0;
+  r.ComeBack(r.a);
+  const JobId later = r.world.Submit("later", {.cpu_millis = 1000});
+  r.world.loop->SetPolicies(std::make_shared<const Policies>(Policies::Default()), "");
+  r.Pass();
+  CHECK(r.world.task(later).state == TaskState::kPending);
+  r.ComeBack(r.b);
+  CHECK(r.world.task(later).state == TaskState::kRunning);
 }
 
 }  // namespace

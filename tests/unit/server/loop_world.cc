@@ -53,16 +53,18 @@ void World::Start() {
   REQUIRE(Load(
               store, loaded, [](StoredRequest) {}, nullptr)
               .ok());
-  loop = std::make_unique<Loop>(LoopDeps{.clock = &clock,
-                                         .committer = &committer,
-                                         .policies = &policies,
-                                         .policy_record = policy_record},
-                                std::move(loaded), store.LastSequence(), loop_options);
-  peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
-  dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   LeaseOptions keeping = lease_options;
   keeping.granted_before = ReadGrantedLease(store).value();
   keeping.granted_before.restored |= std::exchange(restored, false);
+  const bool held = keeping.granted_before.restored;
+  loop = std::make_unique<Loop>(LoopDeps{.clock = &clock,
+                                         .committer = &committer,
+                                         .policies = &policies,
+                                         .policy_record = policy_record,
+                                         .held_policies = held ? &no_placing : nullptr},
+                                std::move(loaded), store.LastSequence(), loop_options);
+  peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
+  dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
   gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get(),
                                            AgentGatewayOptions{.store = identity});

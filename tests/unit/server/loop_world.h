@@ -125,6 +125,11 @@ class World {
   MemoryStore store;
   HeldCommitter committer{&store};
   Policies policies = Policies::Default();
+  Policies no_placing = [] {  // while a restored store waits for its nodes
+    PolicyConfig config;
+    config.actions = {"expire_gangs"};
+    return Policies::Create(config).value();
+  }();
   InlineExecutor executor;
   const LoopOptions loop_options;
   LeaseOptions lease_options;  // of the next start, as the next

@@ -217,6 +217,29 @@ TEST_CASE("safety: a job succeeds by its own run, in this incarnation or before 
   CHECK(anew.Broken("own"));
 }
 
+TEST_CASE("safety: no job of the backup starts beside what it ran before") {
+  const auto restored = [](v1::NodeLossPolicy policy, bool in_backup) {
+    auto model = std::make_unique<Model>(JobOf(1, policy));
+    if (in_backup) model->safety.OnBackup();
+    model->Start(0, 1);
+    model->safety.OnRestored(2, false);
+    return model;
+  };
+  const auto beside = restored(v1::FENCE, true);
+  beside->safety.OnStarted(1, {kUid, 0, 1, 2}, beside->launch);
+  CHECK(beside->Broken("alone"));
+  const auto after = restored(v1::FENCE, true);
+  after->End(0, 1);
+  after->safety.OnStarted(1, {kUid, 0, 1, 2}, after->launch);
+  CHECK(after->failure.empty());
+  const auto keeps = restored(v1::KEEP, true);
+  keeps->safety.OnStarted(1, {kUid, 0, 1, 2}, keeps->launch);
+  CHECK(keeps->failure.empty());
+  const auto unknown = restored(v1::FENCE, false);  // another job has its name and uid
+  unknown->safety.OnStarted(1, {kUid, 0, 1, 2}, unknown->launch);
+  CHECK(unknown->failure.empty());
+}
+
 TEST_CASE(
     "safety: after a restore what came behind the backup is not asked for, and may run anew") {
   Model model(JobOf(1));
