@@ -57,9 +57,10 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
       wals_(std::make_shared<WalList>(file_system_, options.directory)),
       env_(rocksdb::NewCompositeEnv(
           std::make_shared<WatchedFileSystem>(file_system_, troubles_, wals_))),
+      write_buffer_bytes_(options.write_buffer_bytes),
       place_{options.directory, options.read_only, env_.get(),
              std::make_shared<ComplaintLog>(options.directory),
-             std::make_shared<rocksdb::WriteBufferManager>(kWriteBufferBytes)},
+             std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)},
       now_(std::move(options.now)),
       cluster_id_(std::move(options.cluster_id)) {}
 
@@ -416,7 +417,7 @@ absl::Status RocksDbStore::AddBatch(const Database& database, const Batch& batch
 void RocksDbStore::FlushOnlyWithRoom() {
   uint64_t free = 0;
   const bool has_room = !env_->GetFreeSpace(place_.directory, &free).ok() || free >= kSpaceToFlush;
-  place_.write_buffers->SetBufferSize(has_room ? kWriteBufferBytes : kNeverFull);
+  place_.write_buffers->SetBufferSize(has_room ? write_buffer_bytes_ : kNeverFull);
 }
 
 // A write that found no space is tried again (Reopen). One that failed in any other way never is,

@@ -53,6 +53,7 @@ struct RocksDbOptions {
   bool read_only = false;  // for fsck: nothing is made or changed; Append fails
   std::shared_ptr<rocksdb::FileSystem> file_system =
       {};  // null = the machine's; tests inject faults
+  size_t write_buffer_bytes = kWriteBufferBytes;  // of all records together; tests want less
   // Told of reads that failed, and has the reserve; null = none is told, and there is no reserve.
   std::shared_ptr<StoreHealth> health = {};
 };
@@ -138,6 +139,7 @@ class RocksDbStore final : public Store {
   const std::shared_ptr<DiskTroubles> troubles_;
   const std::shared_ptr<WalList> wals_;
   const std::unique_ptr<rocksdb::Env> env_;  // outlives the database
+  const size_t write_buffer_bytes_;
   const DatabasePlace place_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const Database> database_ ABSL_GUARDED_BY(mutex_);

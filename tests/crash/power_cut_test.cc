@@ -47,6 +47,7 @@ std::unique_ptr<RocksDbStore> OpenStore(const std::string& path,
   RocksDbOptions options;
   options.directory = path;
   options.file_system = std::move(file_system);
+  options.write_buffer_bytes = size_t{16} << 20;
   auto store = RocksDbStore::Open(options);
   INFO(store.status());
   REQUIRE(store.ok());
@@ -210,10 +211,10 @@ TEST_CASE("power cuts after a process died between a write and its sync") {
 TEST_CASE("power cuts while tables are written") {
   const TempDirectory directory = Scratch();
   Life life(directory / "a");
-  const auto padding = size_t{3} << 20;  // twenty of them are more than the write buffers
+  const auto padding = size_t{3} << 20;  // a few of them are more than the write buffers
   {
     auto store = OpenStore(directory / "a", life.disk);
-    while (life.acknowledged() < 26) life.Turn(*store, padding);
+    while (life.acknowledged() < 16) life.Turn(*store, padding);
   }
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 2, &tried);
