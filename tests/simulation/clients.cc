@@ -182,13 +182,15 @@ void Clients::OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation
 
 void Clients::CancelLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
-    safety_->OnCancelling(name);
+    const bool force = dice_.Chance(0.3);
+    safety_->OnCancelling(name, force);
     auto incarnation = std::make_shared<uint64_t>(0);
     ChangeJob(
         name,
-        [this, incarnation](const Job& job) {
+        [this, incarnation, force](const Job& job) {
           *incarnation = server_->incarnation();
           v1::CancelJobRequest request;
+          request.set_force(force);
           request.set_reason("simulated");
           return CancelOf(job, request, "");
         },
@@ -239,6 +241,7 @@ void Clients::Poll(const std::string& name) {
     bool found = false, ended = false, succeeded = false, suspended = false;
     std::string message = {};
     uint64_t incarnation = 0;
+    absl::Duration at = absl::ZeroDuration();
   };
   auto seen = std::make_shared<Seen>();
   Send(std::make_shared<Call>(
@@ -248,13 +251,15 @@ void Clients::Poll(const std::string& name) {
                  ReadView view(server_->loop());
                  const Seen now = view.Step([&](const ClusterState& state) {
                    const Job* job = state.FindJob(name);
-                   if (job == nullptr) return Seen{.incarnation = server_->incarnation()};
+                   if (job == nullptr)
+                     return Seen{.incarnation = server_->incarnation(), .at = scheduler_->now()};
                    return Seen{.found = true,
                                .ended = Ended(job->status.state),
                                .succeeded = job->status.state == JobState::kSucceeded,
                                .suspended = job->status.suspended,
                                .message = job->status.message,
-                               .incarnation = server_->incarnation()};
+                               .incarnation = server_->incarnation(),
+                               .at = scheduler_->now()};
                  });
                  view.Answer([seen, now, answer = std::move(answer)](absl::Status durable) {
                    *seen = now;
@@ -265,6 +270,7 @@ void Clients::Poll(const std::string& name) {
                [this, name, seen](const absl::Status& status) {
                  if (!status.ok()) return fail_(absl::StrCat("a read failed: ", status.ToString()));
                  safety_->OnRead(name, {.incarnation = seen->incarnation,
+                                        .at = seen->at,
                                         .found = seen->found,
                                         .ended = seen->ended,
                                         .succeeded = seen->succeeded});

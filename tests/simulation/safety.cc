@@ -94,9 +94,10 @@ void Safety::OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarna
   if (first != prepared_.end() && Find(first->first) == &job) MayEnd(job);
 }
 
-void Safety::OnCancelling(const std::string& name) {
+void Safety::OnCancelling(const std::string& name, bool force) {
   Job& job = jobs_.at(name);
   job.cancelling = true;
+  job.forced = force;
   MayEnd(job);
 }
 
@@ -122,6 +123,7 @@ void Safety::OnRestored(uint64_t incarnation, bool anew) {
     if (kept != backup_.end()) job = kept->second;
     job.starts = now.starts;
     job.cancelling = now.cancelling;
+    job.forced = now.forced;
     job.may_end_since = now.may_end_since;
     if (kept != backup_.end() && (kept->second.acked || !now.acked)) continue;
     job.lost = now.acked || now.lost;
@@ -143,9 +145,10 @@ void Safety::CheckOwn(const Job& job) {
 
 void Safety::OnRead(const std::string& name, const Read& read) {
   if (read.incarnation != incarnation_) return;
-  const auto [number, found, ended, succeeded] = read;
+  const auto [number, at, found, ended, succeeded] = read;
   latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
+  if (job.ended && at <= job.ended_at) return;  // overtaken by the read that told of its end
   if (succeeded) CheckOwn(job);
   if (!found && job.lost) return;
   if (!found) {
@@ -153,10 +156,12 @@ void Safety::OnRead(const std::string& name, const Read& read) {
       Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
     }
     job.ended = true;
+    job.ended_at = at;
     return;
   }
   if (job.ended && !ended) Fail("over", absl::StrCat("job ", name, " had ended and has not"));
   job.ended = ended;
+  job.ended_at = at;
 }
 
 // And what waits for it, which may fail with it.
@@ -286,7 +291,8 @@ bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
 
 // After what it waits for: a job of which something has begun will begin nothing any more, and,
 // unless copies of its tasks may live on elsewhere, nothing of it runs. A job that keeps its tasks
-// ends without those on lost nodes where it is cancelled, fails, or has used up its walltime.
+// ends without those on lost nodes where it is cancelled, fails, or has used up its walltime. One
+// that is cancelled by force ends without those on silent nodes.
 void Safety::CheckOrder(const Job& job, const TaskId& id) {
   if (!job.after.empty()) {
     const Job& before = jobs_.at(job.after);
@@ -295,8 +301,8 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
                                  job.after, " has succeeded"));
     }
     for (const auto& [other, process] : running_) {
-      if (Find(other) != &before || !before.alone || before.keeps || frozen_[process.node])
-        continue;
+      const bool may_live_on = !before.alone || before.keeps || before.forced;
+      if (Find(other) != &before || may_live_on || frozen_[process.node]) continue;
       Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and ", ToString(other),
                                  " of ", job.after, " runs"));
     }

@@ -51,11 +51,12 @@ class Safety final : public Observer {
   void OnSubmitting(const v1::Job& job);
   // Answers of a server of another incarnation tell nothing of this one.
   void OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation);
-  void OnCancelling(const std::string& name);
+  void OnCancelling(const std::string& name, bool force);
   void OnCancelled(const std::string& name, uint64_t incarnation);
   // A client has read the job; not found: the answer was that there is none.
   struct Read {
     uint64_t incarnation = 0;
+    absl::Duration at = absl::ZeroDuration();  // when the server looked; answers may overtake
     bool found = false, ended = false, succeeded = false;
   };
   void OnRead(const std::string& name, const Read& read);
@@ -87,6 +88,8 @@ class Safety final : public Observer {
     int first_group = 0;                 // tasks of the first group, if the second waits for it
     bool after_group_completed = false;  // until all of it has succeeded, not only begun
     bool acked = false, cancelling = false, cancelled = false, ended = false;
+    absl::Duration ended_at = absl::ZeroDuration();  // of the read that told so
+    bool forced = false;                             // it is cancelled by force
     bool lost = false;     // acknowledged, and not in the backup that the server went back to
     bool asks_all = true;  // succeeds only when every task has
     std::optional<absl::Time> may_end_since;          // not before then
