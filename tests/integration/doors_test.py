@@ -71,6 +71,14 @@ class Doors(unittest.TestCase):
         job = self.cluster.wait_job("kept", "CANCELLED", timeout_s=5)
         self.assertTrue(api.GetJob(job_pb2.GetJobRequest(name="kept"), timeout=5).status.cancel_forced, job)
 
+    def test_force_within_the_lease_holds_once_the_node_is_silent(self):
+        self.start(agents=("n1",), config={"lease": "2s", "heartbeatInterval": "500ms"})
+        self.submit(make_job("cut-off", "q", ["sleep", "600"], kill_grace={"seconds": 1200}))  # fenced after that
+        self.cluster.wait_job("cut-off", "RUNNING")
+        self.agents["n1"].kill()
+        self.cluster.berth("job", "cancel", "cut-off", "--force")
+        self.cluster.wait_job("cut-off", "CANCELLED", timeout_s=30)
+
     def test_lists_by_filter_and_a_walltime_that_changes(self):
         self.start(agents=("n1", "n2"))
         api = self.cluster.api.jobs
