@@ -1,10 +1,12 @@
 // JobService over real gRPC.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "server/config.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -400,9 +402,21 @@ TEST_CASE("service: names of 10,000 bytes and characters that move a cursor are 
 }
 
 TEST_CASE("service: no job may ask for more grace than limits.killGrace, which a reload changes") {
-  ServiceWorld world([](config::v1::Server& config) {
-    config.mutable_limits()->mutable_kill_grace()->set_seconds(30);
-  });
+  std::atomic<int> allowed_seconds = 30;
+  const auto limit = [&](config::v1::Server& config) {
+    config.mutable_limits()->mutable_kill_grace()->set_seconds(allowed_seconds);
+  };
+  ServiceWorld world(limit);
+  world.reread = [&]() -> absl::StatusOr<config::v1::Server> {
+    config::v1::Server config;
+    config.set_listen("127.0.0.1:0");
+    config.set_http_listen("off");
+    config.mutable_log()->set_level("error");
+    limit(config);
+    if (absl::Status status = CompleteConfig(config); !status.ok()) return status;
+    return config;
+  };
+  world.Restart();
   world.CreateQueue("q");
   v1::Job job = SmallJob("a");
   job.mutable_spec()->mutable_kill_grace()->set_seconds(31);
@@ -416,6 +430,31 @@ TEST_CASE("service: no job may ask for more grace than limits.killGrace, which a
   job.mutable_spec()->mutable_kill_grace()->set_seconds(30);
   job.mutable_spec()->clear_checkpoint();
   CHECK(world.Submit(RequestOf(job), &response).ok());
+
+  const auto reload = [&](int seconds) {
+    v1::ReloadConfigRequest request;
+    v1::ReloadConfigResponse answer;
+    allowed_seconds = seconds;
+    REQUIRE(Call(*world.cluster, &v1::ClusterService::Stub::ReloadConfig, request, &answer).ok());
+    REQUIRE(answer.changes_size() == 1);
+    CHECK(answer.changes(0).path() == "limits.kill_grace");
+    CHECK_FALSE(answer.changes(0).needs_restart());
+  };
+  const auto submit = [&](const std::string& name, int seconds) {
+    v1::Job other = SmallJob(name);
+    other.mutable_spec()->mutable_kill_grace()->set_seconds(seconds);
+    return world.Submit(RequestOf(other), &response);
+  };
+  reload(40);
+  CHECK(submit("longer", 40).ok());
+  CHECK(world.MustGetJob("longer").spec().kill_grace().seconds() == 40);
+  CHECK(ViolationsOf(submit("longest", 41)).size() == 1);
+  reload(20);
+  const absl::Status shorter = submit("b", 21);
+  REQUIRE(ViolationsOf(shorter).size() == 1);
+  CHECK(ViolationsOf(shorter)[0].description ==
+        "at most 20s here (the server's limits.kill_grace), is 21s");
+  CHECK(world.MustGetJob("longer").spec().kill_grace().seconds() == 40);  // as it was accepted
 }
 
 TEST_CASE("service: suspend, resume, and delete of a job that lives") {
