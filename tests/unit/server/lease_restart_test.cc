@@ -255,6 +255,7 @@ TEST_CASE("lease restart: after a restore lost nodes are waited for, and deleted
   r.ComeBack(r.a);
   CHECK(r.world.leases->Hold().nodes == std::vector<NodeId>{lost});
   REQUIRE(r.world.loop->Post([=](Turn& turn) { REQUIRE(turn.Emit(NodeDeleted{lost}).ok()); }).ok());
+  r.world.Run();
   r.Pass();
   CHECK_FALSE(r.Held());
 }
