@@ -80,7 +80,7 @@ TEST_CASE("fault: an image that berth-image finds wrong is the job's, want of ro
   CHECK(refused.fault == kJob);
 }
 
-TEST_CASE("fault: how berth-image ends says whose fault it is; no room for an image is nobody's") {
+TEST_CASE("fault: how berth-image ends says whose fault it is, no room for an image is nobody's") {
   TemporaryDirectory store("/tmp");
   std::filesystem::create_directories(store.path() + "/large");
   std::ofstream(store.path() + "/large/oci-layout") << R"({"imageLayoutVersion":"1.0.0"})";

@@ -49,7 +49,7 @@ JobId SubmitWith(TestCluster& cluster, const std::string& name, Duration prepare
 
 // ---- prepareTimeout
 
-TEST_CASE("a prepareTimeout that no node can keep fails its job by name; no node is blamed") {
+TEST_CASE("a prepareTimeout that no node can keep fails its job by name, no node is blamed") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   for (int number = 0; number < 8; ++number) {
@@ -184,7 +184,7 @@ testing::JobShape AskingForNothing(int tasks, Strategy strategy = Strategy::kDef
   return shape;
 }
 
-TEST_CASE("a node gets no more tasks than it takes, whatever they ask for; the rest waits") {
+TEST_CASE("a node gets no more tasks than it takes, whatever they ask for, the rest waits") {
   Full full(2, 5);
   TestCluster& cluster = full.cluster;
   std::vector<JobId> jobs;
