@@ -196,8 +196,8 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
   refusals->nodes.insert(refusals->nodes.end(), nodes.begin(), nodes.end());
   SortOnce(refusals->nodes);
   if (refusals->nodes.size() <= kMaxRefusingNodes) return;
-  refusals->nodes = nodes;  // the latest
-  refusals->nodes.resize(std::min(refusals->nodes.size(), kMaxRefusingNodes));
+  const size_t latest = std::min(nodes.size(), kMaxRefusingNodes);
+  refusals->nodes.assign(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(latest));
 }
 
 // Of the same incident as one that is counted: these starts were sent out before the job had heard

@@ -310,12 +310,13 @@ EventBody RandomEvents::ReportEvent() {
   if (job == nullptr) return event;
   event.task.task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
   event.attempt = job->tasks[event.task.task].attempt + (Chance(20) ? 1 : 0);
-  event.state = static_cast<ReportState>(Up(4));
+  event.state = Chance(3) ? ReportState::kPrepared : static_cast<ReportState>(Up(4));
   event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(6));
   event.exit_code = Chance(2) ? 0 : Up(200);
   if (Chance(3)) event.message = "said";
-  event.own_fault = Chance(2);
-  event.nobodys_fault = Chance(2);
+  const int fault = event.state == ReportState::kRefused ? Up(3) : 0;
+  event.own_fault = fault == 1;
+  event.nobodys_fault = fault == 2;
   return event;
 }
 
