@@ -180,8 +180,10 @@ TEST_CASE("safety: nothing starts that nobody asked for") {
 
 TEST_CASE("safety: an end that was told is the end") {
   Model back(JobOf(1));
-  back.safety.OnRead("train", {.found = true, .ended = true});
-  back.safety.OnRead("train", {.found = true});
+  back.safety.OnRead("train", {.at = absl::Seconds(2), .found = true, .ended = true});
+  back.safety.OnRead("train", {.at = absl::Seconds(1), .found = true});
+  CHECK(back.failure.empty());  // the server looked before: the answer was overtaken
+  back.safety.OnRead("train", {.at = absl::Seconds(3), .found = true});
   CHECK(back.Broken("over"));
   Model late(JobOf(1));
   late.safety.OnRead("train", {.found = true, .ended = true});
