@@ -212,7 +212,8 @@ bool CountedBefore(const Look& look, const Incident& incident) {
     return waits &&
            std::includes(refusals.nodes.begin(), refusals.nodes.end(), nodes.begin(), nodes.end());
   };
-  if (!incident.own.empty()) return avoids(incident.own);
+  // A rest is of other incidents: until its end says nothing of these nodes.
+  if (!incident.own.empty()) return !refusals.rests && avoids(incident.own);
   if (!incident.nobody.empty() && !avoids(incident.nobody)) return false;
   return std::all_of(incident.nodes.begin(), incident.nodes.end(), [&](NodeId id) {
     const Node* node = look.state.nodes().Find(id);
@@ -232,6 +233,7 @@ Refusals Counted(const Look& look, const Incident& incident) {
     refusals.until = look.now + Backoff(look.parameters, refusals.spare);
   } else if (!incident.own.empty()) {
     ++refusals.own;
+    refusals.rests = false;
     refusals.until = look.now + kAvoidNode;
   } else {
     ++refusals.starts;
