@@ -216,8 +216,8 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
     Fail("kept", absl::StrCat("job ", job.name, " runs as uid ", id.job_uid, " and as ", job.uid));
   }
   job.started.emplace(id.task, id.attempt);
-  // An end by force, and REPLACE_NOW, do not wait for nodes that are silent: a start may still be on
-  // its way there.
+  // An end by force, and REPLACE_NOW, do not wait for nodes that are silent: a start may still be
+  // on its way there.
   if (job.ended && job.alone && !job.forced) {
     Fail("over", absl::StrCat(ToString(id), " starts, and its job has ended"));
   }
