@@ -58,7 +58,7 @@ struct ServiceContext {
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
   // Why nothing is placed now; "" if things are. Not while the state is read.
-  std::function<std::string()> placing_waits = nullptr;
+  std::function<std::string()> placing_waits = [] { return std::string(); };
 
   // Jobs whose turn has not come are told why no job's turn comes.
   void TellOfHold(const std::string& waits, v1::Job* job) const {
