@@ -9,7 +9,8 @@
 //   kept       a job that was acknowledged is there after every crash, and what was started was
 //              decided; ids of requests give one job
 //   blame      a node is never blamed for what a job brought along
-//   over       a job that was told to have ended stays so, and nothing of it starts any more
+//   over       a job that was told to have ended stays so, and nothing of it starts any more, but
+//              for REPLACE_NOW and cancels by force, which do not wait for silent nodes
 //   own        a job has succeeded only if each of its tasks ran and succeeded, in this incarnation
 //              of the store or before the backup that it goes back to
 //
