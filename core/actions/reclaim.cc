@@ -1,11 +1,13 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
-// reclaimed back: core/engine/reclaim_victims.h.
+// reclaimed back: core/engine/reclaim_victims.h. Where enough is free in sum, nobody has to lose
+// anything: others move, for a gang that consolidate would not move them for.
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
 #include "core/engine/domain_victims.h"
+#include "core/engine/mover.h"
 #include "core/engine/reclaim_victims.h"
 #include "core/engine/verdict.h"
 #include "core/policies/registry.h"
@@ -15,7 +17,7 @@ namespace {
 
 class Reclaim {
  public:
-  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle) {}
+  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle), mover_(cycle) {}
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
     const ClusterState& state = cycle_.state();
@@ -24,15 +26,18 @@ class Reclaim {
     if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) return {};
     const Resources request = RequestOf(state, job, needs);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
-    if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
-      return RefusedForShare(cycle_, absl::InfiniteFuture());
-    }
+    SpareRoom spare(state, cycle_.shares());
+    const QueueClaim claim = ClaimOf(queue, share, HeldOnceReleased(queue), request, spare);
+    if (!claim.Lawful()) return RefusedForShare(cycle_, absl::InfiniteFuture());
+    if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{.job = job,
                               .needs = needs,
                               .reason = ReleaseReason::kReclaimed,
+                              .borrowing = Borrowing::kIdle,
                               .why = [&](const Job& victim) { return Why(queue, victim); }};
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-      return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, std::move(useful));
+      return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed,
+                                              std::move(useful));
     });
     if (outcome.decided) return {.decided = true};
     return RefusedForShare(cycle_, outcome.protected_until);
@@ -46,6 +51,7 @@ class Reclaim {
 
   Cycle& cycle_;
   UnitPool pool_;
+  Mover mover_;
 };
 
 class ReclaimAction final : public Action {

@@ -10,9 +10,10 @@ namespace berth {
 namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-constexpr int kWeightBits = 32;               // of a weight that the past has a say in
-constexpr int64_t kUsageScale = 1024;         // Queue::usage is in 1/1024 of the unit
-constexpr int64_t kMaxUsageWeight = 1 << 16;  // keeps weights far from 2^60
+constexpr int64_t kUnlimited = int64_t{1} << 58;  // no number that others are scaled by
+constexpr int kWeightBits = 32;                   // of a weight that the past has a say in
+constexpr int64_t kUsageScale = 1024;             // Queue::usage is in 1/1024 of the unit
+constexpr int64_t kMaxUsageWeight = 1 << 16;      // keeps weights far from 2^60
 
 struct Part {
   Claim* claim;
@@ -20,8 +21,8 @@ struct Part {
   absl::int128 fraction = 0;
 };
 
-// Rounds down to whole units; the remainder one unit each by largest fraction, then older. Whose
-// cap is no whole number of units takes a part of one at last.
+// Rounds down to whole units; the remainder one unit each by priority, largest fraction, then
+// older. Whose cap is no whole number of units takes a part of one at last.
 void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_t first,
            int64_t unit) {
   int64_t left = amount;
@@ -33,6 +34,7 @@ void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_
   }
   const auto begin = parts.begin() + static_cast<ptrdiff_t>(first);
   std::sort(begin, parts.end(), [](const Part& a, const Part& b) {
+    if (a.claim->priority != b.claim->priority) return a.claim->priority > b.claim->priority;
     return a.fraction != b.fraction ? a.fraction > b.fraction : a.claim < b.claim;
   });
   for (size_t i = first; left > 0; i = i + 1 < parts.size() ? i + 1 : first) {
@@ -104,13 +106,14 @@ void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want)
   for (size_t i = 0; i < claims.size(); ++i) {
     const Division::Child& child = division.children[i];
     const int64_t floor = std::min(child.share->guarantee[kind], child.queue->limit[kind]);
-    claims[i] = {.cap = floor, .weight = floor};
+    claims[i] = {.cap = floor, .weight = floor, .priority = child.queue->spec.priority};
   }
   const int64_t rest = amount - Fill(amount, claims, UnitOf(kind));
   for (size_t i = 0; i < claims.size(); ++i) {
     const Division::Child& child = division.children[i];
     const int64_t floor = claims[i].cap;
-    const int64_t deserved = std::min(child.queue->deserved[kind], child.queue->limit[kind]);
+    int64_t deserved = std::min(child.queue->deserved[kind], child.queue->limit[kind]);
+    if (deserved >= kUnlimited) deserved = amount;
     claims[i].weight = NotNegative(deserved - floor);
     claims[i].cap = NotNegative(std::min(deserved, want(child)) - floor);
   }

@@ -9,8 +9,8 @@
 //   2. What is left goes to those with unmet demand: highest priority first, in proportion to
 //      weight among equals, up to demand and limit.
 // "In proportion" fills (Fill): who would get more than it can take gets that, and the rest is
-// divided anew among the others; at last rounded down, the remainder one unit each by largest
-// fraction, then older queue.
+// divided anew among the others; at last rounded down, the remainder one unit each by queue
+// priority, then largest fraction, then older queue. (Step 2 divides one priority at a time.)
 //
 // Example: A = 10 GPUs; a: deserved 4, demand 9; b: deserved 4, demand 1; c: demand 9. Step 1 gives
 // a 4, b 1, c 0; the 5 left are split 2.5 : 2.5, so a 2, c 2 and the odd one to a, which is older:
@@ -25,7 +25,8 @@
 // `deserved` as shown and as reclaim and order see it: what siblings deserve may add up to more
 // than there is for them (capacity; or what their parent deserves, where it says; or its limit).
 // Then all are scaled down, guarantees kept, so that the sum fits, and deserved_scaled is set, for
-// a warning. Demand has no part in this.
+// a warning. Who
+// deserves without bound (2^58 and more) counts with all that there is. Demand has no part in this.
 #ifndef BERTH_CORE_ENGINE_FAIR_SHARE_H_
 #define BERTH_CORE_ENGINE_FAIR_SHARE_H_
 
@@ -43,9 +44,10 @@ namespace berth {
 
 // One of those who divide an amount.
 struct Claim {
-  int64_t cap = 0;     // takes at most this; <= 0: nothing
-  int64_t weight = 0;  // <= 0: nothing
-  int64_t got = 0;     // is increased
+  int64_t cap = 0;       // takes at most this; <= 0: nothing
+  int64_t weight = 0;    // <= 0: nothing
+  int64_t got = 0;       // is increased
+  int32_t priority = 0;  // of the remainder: higher first
 };
 // Gives out at most `amount` to the claims, older first, in proportion to weight as said above.
 // Returns what was given: less than `amount` only if every claim with weight has its cap. Weights

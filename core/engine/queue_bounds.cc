@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine/fair_share.h"
+#include "core/engine/queue_claim.h"
 
 namespace berth {
 namespace {
@@ -24,14 +25,23 @@ QueueBounds LimitsAbove(const ClusterState& state, QueueId leaf) {
   }
 }
 
-QueueBounds BoundsAbove(Cycle& cycle, QueueId leaf) {
-  QueueBounds bounds = LimitsAbove(cycle.state(), leaf);
+QueueBounds BoundsAbove(Cycle& cycle, QueueId leaf, const Resources& request, Borrowing borrowing) {
+  const ClusterState& state = cycle.state();
+  QueueBounds bounds = LimitsAbove(state, leaf);
+  if (borrowing == Borrowing::kAnything) return bounds;
+  SpareRoom spare(state, cycle.shares());
   for (QueueBound& bound : bounds) {
     if (bound.queue == kRootQueue) break;
-    const Resources& share = cycle.shares().At(bound.queue).fair_share;
-    const Resources held = HeldOnceReleased(cycle.state().queues().At(bound.queue));
+    const Queue& queue = state.queues().At(bound.queue);
+    const FairShares::OfQueue& share = cycle.shares().At(bound.queue);
+    const Resources held = HeldOnceReleased(queue);
+    QueueClaim claim;
+    if (borrowing == Borrowing::kIdle) claim = ClaimOf(queue, share, held, request, spare);
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-      const int64_t most = std::max(share.amount[i], held.amount[i]);
+      const bool beyond = held.amount[i] + request.amount[i] > share.fair_share.amount[i];
+      const bool exempt = beyond && (claim.claimed[i] || claim.borrowed[i]);
+      if (exempt) continue;
+      const int64_t most = std::max(share.fair_share.amount[i], held.amount[i]);
       bound.most.amount[i] = std::min(bound.most.amount[i], most);
     }
   }

@@ -5,42 +5,16 @@
 #include <utility>
 
 namespace berth {
-namespace {
-
-constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
-
-// Of what the job asks for, some satisfies / all satisfy the test.
-template <class Test>
-bool AnyAsked(const Resources& request, Test&& test) {
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-    if (request.amount[i] > 0 && test(i)) return true;
-  }
-  return false;
-}
-template <class Test>
-bool AllAsked(const Resources& request, Test&& test) {
-  return !AnyAsked(request, [&](size_t i) { return !test(i); });
-}
-
-}  // namespace
-
-bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
-                const Resources& request, bool preemptible) {
-  return AllAsked(request, [&](size_t i) {
-    const int64_t with = held.amount[i] + request.amount[i];
-    const bool bounded = !preemptible && queue.deserved_bound.amount[i] != kUnbounded;
-    return with <= share.fair_share.amount[i] && (!bounded || with <= share.deserved.amount[i]);
-  });
-}
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
-                               const Resources& request, UsefulJob useful)
+                               const Resources& request, KindSet claimed, UsefulJob useful)
     : cycle_(cycle),
       state_(cycle.state()),
       pool_(pool),
       shares_(cycle.shares()),
       job_(job),
       request_(request),
+      claimed_(claimed),
       useful_(std::move(useful)) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) asked_.push_back(i);
@@ -56,17 +30,10 @@ ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
 ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) {
   const bool own = std::find(own_path_.begin(), own_path_.end(), queue.id) != own_path_.end();
   if (!own && (!queue.spec.reclaimable || queue.running_jobs == 0)) return nullptr;
-  auto entry = std::make_unique<Entry>();
-  const FairShares::OfQueue& share = shares_.At(queue.id);
-  entry->id = queue.id;
+  auto entry = std::make_unique<Entry>(queue, shares_.At(queue.id));
   entry->parent = parent;
-  entry->priority = queue.spec.priority;
   entry->own = own;
-  entry->standing = {.held = HeldOnceReleased(queue),
-                     .fair_share = share.fair_share,
-                     .deserved = share.deserved,
-                     .bound = queue.deserved_bound,
-                     .entitled = Entitlement(queue, share)};
+  entry->standing = {.held = HeldOnceReleased(queue), .entitled = Entitlement(queue, entry->share)};
   for (QueueId child : queue.children) {
     Entry* built = Build(state_.queues().At(child), entry.get());
     if (built == nullptr) continue;
@@ -102,8 +69,8 @@ bool ReclaimVictims::GivesLater(const Entry* a, const Entry* b) const {
   const int order =
       Compare(ShareOf(a->standing.held, a->standing), ShareOf(b->standing.held, b->standing));
   if (order != 0) return order < 0;
-  if (a->priority != b->priority) return a->priority > b->priority;
-  return a->id < b->id;
+  const int32_t priority = a->queue.spec.priority, other = b->queue.spec.priority;
+  return priority != other ? priority > other : a->queue.id < b->queue.id;
 }
 
 const ReclaimVictims::Entry* ReclaimVictims::SideOf(const Entry* leaf) const {
@@ -112,53 +79,50 @@ const ReclaimVictims::Entry* ReclaimVictims::SideOf(const Entry* leaf) const {
 }
 
 const ReclaimVictims::Entry* ReclaimVictims::OwnBeside(const Entry* side) const {
-  return own_below_.at(side->parent->id);
+  return own_below_.at(side->parent->queue.id);
 }
 
-bool ReclaimVictims::OwesFairShare(const Entry* side, const Resources& given) const {
-  const Standing& theirs = side->standing;
-  return AnyAsked(request_, [&](size_t i) {
-    return given.amount[i] > 0 && theirs.held.amount[i] > theirs.fair_share.amount[i];
-  });
-}
-
-bool ReclaimVictims::OwesDeserved(const Entry* side, const Resources& given) const {
-  const Standing& ours = OwnBeside(side)->standing;
-  const Standing& theirs = side->standing;
-  const auto said = [&](size_t i) { return ours.bound.amount[i] != kUnbounded; };
-  const bool within = AllAsked(request_, [&](size_t i) {
-    return !said(i) || ours.held.amount[i] + request_.amount[i] <= ours.deserved.amount[i];
-  });
-  return within && AnyAsked(request_, [&](size_t i) {
-           return said(i) && given.amount[i] > 0 &&
-                  theirs.held.amount[i] > theirs.deserved.amount[i];
-         });
-}
-
-bool ReclaimVictims::StandsNoWorse(const Entry* side, const Resources& given) const {
+// Of what is claimed: side holds more than is its own.
+KindSet ReclaimVictims::OwedBy(const Entry* side) const {
   const Entry* own = OwnBeside(side);
-  const Share ours = ShareOf(own->standing.held + request_, own->standing);
-  const Share theirs = ShareOf(side->standing.held - given, side->standing);
-  return Compare(theirs, ours) >= 0;
+  const bool deserved = WithinDeserved(own->queue, own->share, own->standing.held, request_);
+  KindSet owed;
+  for (size_t i : asked_) {
+    if (!claimed_[i]) continue;
+    const int64_t held = side->standing.held.amount[i];
+    const bool over_share = held > side->share.fair_share.amount[i];
+    const bool over_deserved = held > side->share.deserved.amount[i];
+    if (over_share || (deserved && over_deserved && NamedInDeserved(own->queue, i))) owed.set(i);
+  }
+  return owed;
+}
+
+// What side owes of that kind is not to come from this unit.
+bool ReclaimVictims::Protects(const Entry* side, size_t kind, const Resources& given) const {
+  const Resources& held = side->standing.held;
+  if (!NamedInDeserved(side->queue, kind)) {
+    return WithinDeserved(side->queue, side->share, held - given, given);
+  }
+  const int64_t promised =
+      std::min(side->queue.deserved.amount[kind], side->queue.limit.amount[kind]);
+  return held.amount[kind] <= promised &&
+         held.amount[kind] - given.amount[kind] < side->share.deserved.amount[kind];
 }
 
 // Some of what the job asks for; how much, is asked of each unit.
-bool ReclaimVictims::Owes(const Entry* leaf) const {
-  const Entry* side = SideOf(leaf);
-  return OwesDeserved(side, request_) || OwesFairShare(side, request_);
-}
-
 bool ReclaimVictims::CouldGive(const Job& job) const {
   const auto leaf = leaves_.find(job.queue);
-  return leaf != leaves_.end() && job.id != job_.id && Owes(leaf->second);
+  return leaf != leaves_.end() && job.id != job_.id && OwedBy(SideOf(leaf->second)).any();
 }
 
 bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit,
                              const Resources& given) const {
   if (unit.job == job_.id) return false;
   const Entry* side = SideOf(leaf);
-  if (OwesDeserved(side, given)) return true;
-  return OwesFairShare(side, given) && StandsNoWorse(side, given);
+  const KindSet owed = OwedBy(side);
+  return std::any_of(asked_.begin(), asked_.end(), [&](size_t i) {
+    return owed[i] && given.amount[i] > 0 && !Protects(side, i, given);
+  });
 }
 
 // The top of every heap on its way was chosen by it, and is put where it stands now.
@@ -191,7 +155,7 @@ std::optional<VictimUnit> ReclaimVictims::Next() {
   while (!root_->heap.empty()) {
     Entry* leaf = NextLeaf();
     std::optional<VictimUnit> unit;
-    if (Owes(leaf)) unit = leaf->victims->Next();
+    if (OwedBy(SideOf(leaf)).any()) unit = leaf->victims->Next();
     if (!unit.has_value()) {
       protected_until_ = std::min(protected_until_, leaf->victims->protected_until());
       Drop(leaf);

@@ -2,17 +2,22 @@
 // the order in which they may be taken.
 //
 // Reclaimer and victim are compared where their ancestors first differ: siblings, `own` and `side`.
-// A unit may be taken if
-//   1. side holds, of something that the job asks for and the unit gives, more than its fair share;
-//      or more than it deserves, while own stays within what it deserves with the job;
-//   2. afterwards side stands no worse than own does with the job: its dominant share of what it is
-//      entitled to (fair_share.h), among what the job asks for, is at least as large. Not asked
-//      where own stays within deserved: that is owed, however large the pieces;
-//   3. no queue from the victim's up to side has reclaimable = false.
+// A unit may be taken if it gives something that the job's queue claims (queue_claim.h), of which
+//   1. side holds more than its fair share; or more than it deserves, while own, with the job,
+//      stays within all that own's `deserved` names, this among it;
+// and neither protects the unit:
+//   2. side's `deserved` does not name it, the unit has something that is named there, and side
+//      holds no more than it deserves of anything named: CPU and memory come along with deserved
+//      GPUs, and nobody else claims them;
+//   3. side's `deserved` names it but was scaled down, as siblings deserve more than there is: side
+//      holds no more than it was promised, and without the unit would hold less than its part;
+//   4. a queue from the victim's up to side has reclaimable = false.
 // What is being released is no longer held. Units taken before count as gone.
 //
-// So what was reclaimed cannot be reclaimed back while shares stay as they are: own then holds no
-// more than its fair share (1 denies it), and what it deserves is part of that.
+// A unit is taken whole, even if side then holds less than its fair share: else one large borrower
+// would keep others from their share until it ends by itself. It cannot be reclaimed back while
+// shares stay as they are, as own is then within its share of all that it claimed (1 denies it),
+// and what it deserves is part of that. docs/engine.md says why reclaiming ends.
 //
 // Order: from the root down to the least entitled sibling, that with the largest dominant share of
 // what is left to it; then lower queue priority; then younger. Inside a leaf as QueueVictims.
@@ -30,20 +35,17 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/engine/cycle.h"
 #include "core/engine/fair_share.h"
+#include "core/engine/queue_claim.h"
 #include "core/engine/victim_units.h"
 
 namespace berth {
 
-// The job's leaf queue may reclaim for it: with it, it stays within its fair share, and, if the job
-// is not preemptible, within what it deserves, in all that the job asks for.
-bool MayReclaim(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
-                const Resources& request, bool preemptible);
-
 // For one plan. O(queues) to make; O(depth * log siblings) for each unit.
 class ReclaimVictims final : public VictimSource {
  public:
+  // `claimed`: by the job's queue, of what the job asks for.
   ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job, const Resources& request,
-                 UsefulJob useful = nullptr);
+                 KindSet claimed, UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
   bool CouldGive(const Job& job) const override;
@@ -52,15 +54,13 @@ class ReclaimVictims final : public VictimSource {
  private:
   struct Standing {
     Resources held;
-    Resources fair_share;
-    Resources deserved;
-    Resources bound;     // as deserved, INT64_MAX where the queue says nothing
     Resources entitled;  // max(deserved, fair share), within the limit
   };
   struct Entry {
-    QueueId id;
+    Entry(const Queue& of, const FairShares::OfQueue& shares) : queue(of), share(shares) {}
+    const Queue& queue;
+    const FairShares::OfQueue& share;
     Entry* parent = nullptr;
-    int32_t priority = 0;
     bool own = false;  // the job's queue, or above it
     Standing standing;
     std::vector<Entry*> heap;  // children that may still give; the first to give on top
@@ -73,10 +73,8 @@ class ReclaimVictims final : public VictimSource {
   // The two that the job's queue and the leaf are compared by.
   const Entry* SideOf(const Entry* leaf) const;
   const Entry* OwnBeside(const Entry* side) const;
-  bool OwesFairShare(const Entry* side, const Resources& given) const;
-  bool OwesDeserved(const Entry* side, const Resources& given) const;
-  bool StandsNoWorse(const Entry* side, const Resources& given) const;
-  bool Owes(const Entry* leaf) const;
+  KindSet OwedBy(const Entry* side) const;
+  bool Protects(const Entry* side, size_t kind, const Resources& given) const;
   bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given) const;
   void Take(Entry* leaf, const Resources& given);
   void Drop(Entry* entry);
@@ -88,6 +86,7 @@ class ReclaimVictims final : public VictimSource {
   const FairShares& shares_;
   const Job& job_;
   const Resources request_;
+  const KindSet claimed_;
   const UsefulJob useful_;
   absl::InlinedVector<size_t, 4> asked_;  // the resources of the request
   std::vector<QueueId> own_path_;         // the job's queue and those above it

@@ -17,6 +17,18 @@ bool Over(const Resources& request, const Resources& allocated, const Resources&
   return false;
 }
 
+// 0: below the share in all that the job asks for; 1: at it in something; 2: over it in something.
+int Standing(const Resources& request, const Resources& allocated, const Resources& share,
+             size_t kinds) {
+  int standing = 0;
+  for (size_t i = 0; i < kinds; ++i) {
+    if (request.amount[i] <= 0 || allocated.amount[i] < share.amount[i]) continue;
+    if (allocated.amount[i] > share.amount[i]) return 2;
+    standing = 1;
+  }
+  return standing;
+}
+
 bool SameTurn(const ClassKey& a, const ClassKey& b) {
   return a.priority == b.priority && a.deadline == b.deadline;
 }
@@ -31,7 +43,7 @@ bool Strict(const Queue& queue) { return queue.spec.order == QueueOrder::kFifoSt
 }  // namespace
 
 bool ServiceOrder::Rank::operator<(const Rank& other) const {
-  if (over != other.over) return !over;
+  if (share != other.share) return share < other.share;
   if (beyond_deserved != other.beyond_deserved) return !beyond_deserved;
   if (priority != other.priority) return priority > other.priority;
   if (const int order = Compare(with_job, other.with_job); order != 0) return order < 0;
@@ -90,7 +102,10 @@ void ServiceOrder::Place(Entry& leaf) {
   leaf.by_length = shortest_around_ && !MayReserve(cycle_, leaf.queue.id);
   leaf.head = LeafHead(leaf);
   leaf.first = leaf.head.has_value() ? &leaf : nullptr;
-  if (leaf.head.has_value()) leaf.request = RequestOf(*leaf.head);
+  if (leaf.head.has_value()) {
+    leaf.request = RequestOf(leaf.head->id);
+    leaf.other_request = OtherRequest(leaf);
+  }
   for (Entry* entry = &leaf; entry->parent != nullptr; entry = entry->parent) {
     Entry& parent = *entry->parent;
     if (entry->first != nullptr) entry->rank = RankOf(*entry);
@@ -220,7 +235,11 @@ ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
   const Resources& request = entry.first->request;
   const Resources with_job = queue.allocated + request;
   const FairShares::OfQueue& share = shares_.At(queue.id);
-  return {.over = Over(request, queue.allocated, share.fair_share, kinds_),
+  int standing = StandingOf(entry, request);
+  if (standing > 0 && entry.first->other_request.has_value()) {
+    standing = std::min(standing, StandingOf(entry, *entry.first->other_request));
+  }
+  return {.share = standing,
           .beyond_deserved = Over(request, with_job, share.deserved, kinds_),
           .priority = queue.spec.priority,
           .with_job = DominantShare(with_job, entry.entitled, kinds_),
@@ -228,9 +247,28 @@ ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
           .queue = queue.id};
 }
 
+int ServiceOrder::StandingOf(const Entry& entry, const Resources& request) const {
+  return Standing(request, entry.queue.allocated, shares_.At(entry.queue.id).fair_share, kinds_);
+}
+
+// Of the first ready classes, the first that asks only for what the leaf is below its share of.
+std::optional<Resources> ServiceOrder::OtherRequest(const Entry& leaf) const {
+  if (Strict(leaf.queue) || StandingOf(leaf, leaf.request) == 0) return std::nullopt;
+  const auto ready = state_.pending().ready().find(leaf.queue.id);
+  if (ready == state_.pending().ready().end()) return std::nullopt;
+  int left = kMaxLookedAt;
+  for (const auto& [key, id] : ready->second) {
+    if (left-- == 0) break;
+    if (skipped_.contains(id)) continue;
+    const Resources request = RequestOf(id);
+    if (StandingOf(leaf, request) == 0) return request;
+  }
+  return std::nullopt;
+}
+
 // A gang as a whole; of growth one task, or one partition.
-Resources ServiceOrder::RequestOf(const Head& head) const {
-  const Demand& demand = state_.pending().Class(head.id).demand;
+Resources ServiceOrder::RequestOf(ClassId id) const {
+  const Demand& demand = state_.pending().Class(id).demand;
   Resources request;
   for (const DemandItem& item : demand.items) {
     const Resources& each = state_.interner().Shape(item.shape).resources;

@@ -2,7 +2,8 @@
 //
 // From the root down; among siblings the first difference wins, `job` being the one that would be
 // served there:
-//   1. not over its fair share in anything that the job asks for
+//   1. below its fair share in all that the job asks for, or that another of its ready jobs asks
+//      for; then at it; then over it in something
 //   2. with the job, within deserved in all that it asks for
 //   3. higher queue priority
 //   4. smaller dominant share with the job: max over resources of
@@ -65,7 +66,7 @@ class ServiceOrder {
  private:
   // Where a queue stands among its siblings.
   struct Rank {
-    bool over = false;
+    int share = 0;  // 0: below its fair share, 1: at it, 2: over it
     bool beyond_deserved = false;
     int32_t priority = 0;
     Share with_job, without_job;
@@ -81,15 +82,19 @@ class ServiceOrder {
     Resources entitled;        // what its use is measured by
     std::optional<Head> head;  // of a leaf
     Resources request;         // of the head
-    bool touched = false;      // listed in touched_
-    bool by_length = false;    // BackfillOrder::kShortestFirst holds
-    Entry* first = nullptr;    // the leaf at or below it that goes first; null: nothing is offered
+    // Of a leaf that is at or over its fair share with the head: what another of its ready classes
+    // asks for, of which it is below. It keeps the leaf's turn before those that are at theirs.
+    std::optional<Resources> other_request;
+    bool touched = false;    // listed in touched_
+    bool by_length = false;  // BackfillOrder::kShortestFirst holds
+    Entry* first = nullptr;  // the leaf at or below it that goes first; null: nothing is offered
     // Among its siblings.
     size_t seat = kNoSeat;     // in the parent's heap
     Rank rank;                 // while it has a seat
     std::vector<Entry*> heap;  // of its children those that offer something, the first on top
   };
   static constexpr size_t kNoSeat = SIZE_MAX;
+  static constexpr int kMaxLookedAt = 64;  // classes, for one below its fair share
 
   Entry& EntryOf(QueueId id);
   void Touch(Entry& leaf);
@@ -102,7 +107,9 @@ class ServiceOrder {
   bool Before(const Entry& leaf, const Head& a, const Head& b) const;  // both of the leaf
   Share UserShare(const Entry& leaf, const std::string& user) const;
   Rank RankOf(const Entry& entry) const;
-  Resources RequestOf(const Head& head) const;
+  int StandingOf(const Entry& entry, const Resources& request) const;
+  std::optional<Resources> OtherRequest(const Entry& leaf) const;
+  Resources RequestOf(ClassId id) const;
 
   Cycle& cycle_;
   const ClusterState& state_;

@@ -84,10 +84,9 @@ std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
   return rest;
 }
 
-std::vector<size_t> FirstOf(size_t count) {
-  std::vector<size_t> units(count);
-  for (size_t i = 0; i < count; ++i) units[i] = i;
-  return units;
+// All that the job holds is the unit's.
+bool NoSurplus(const ClusterState& state, const VictimUnit& unit) {
+  return state.jobs().At(unit.job).occupying == static_cast<int32_t>(unit.tasks.size());
 }
 
 // What the tasks need, group by group.
@@ -113,25 +112,83 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
       placer_(cycle),
       goal_(std::move(goal)),
       source_(source),
-      bounds_(BoundsAbove(cycle, goal_.job.queue)),
+      bounds_(BoundsAbove(cycle, goal_.job.queue, RequestOf(state_, goal_.job, goal_.needs),
+                          goal_.borrowing)),
       count_(cycle, goal_.job, goal_.needs, bounds_, only) {
   if (only.has_value()) placer_.Confine(goal_.job.id, *scope->tree, *only);
 }
 
 bool VictimPlan::Find() {
+  for (int tries = 0; tries <= kMaxReplans; ++tries) {
+    std::optional<Attempt> attempt = FindOnce();
+    if (!attempt.has_value() || !EarlyEnough(*attempt)) return false;
+    if (!goal_.must_move || AllMove(*attempt)) {
+      found_ = std::move(attempt);
+      return true;
+    }
+    LeaveOut(could_not_move_);
+  }
+  return false;
+}
+
+std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   if (!TakeUntilEnough()) {
     short_of_share_ = count_.OnlySharesShort();
-    return false;
+    return std::nullopt;
   }
   tried_ = true;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
-  if (!attempt.has_value()) return false;
+  if (!attempt.has_value()) return std::nullopt;
   Retry(&*attempt);
-  if (!EarlyEnough(*attempt)) return false;
-  if (goal_.must_move && !AllMove(*attempt)) return false;
-  found_ = std::move(attempt);
+  if (attempt->kept.size() < 2) return attempt;
+  std::optional<Attempt> single = SingleFor(*attempt);
+  return single.has_value() ? single : attempt;
+}
+
+// From now on no plan takes of that job.
+void VictimPlan::LeaveOut(JobId job) {
+  left_out_.insert(job);
+  TakeAllAgain();
+}
+
+void VictimPlan::TakeAllAgain() {
+  for (size_t i = 0; i < units_.size(); ++i) {
+    const bool usable = !left_out_.contains(units_[i].job);
+    if (usable == counted_[i]) continue;
+    usable ? count_.Take(units_[i]) : count_.Return(units_[i]);
+    counted_[i] = usable;
+  }
+}
+
+bool VictimPlan::CoversAlone(const VictimUnit& unit, const Resources& missing) const {
+  const Resources given = RequestOf(state_, unit);
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (missing.amount[i] > 0 && given.amount[i] < missing.amount[i]) return false;
+  }
   return true;
+}
+
+// One unit of those that come next, in place of the several that were found: the first that costs
+// less, and does. The source may be left further than the plan has come.
+std::optional<VictimPlan::Attempt> VictimPlan::SingleFor(const Attempt& found) {
+  const VictimCost cost = CostOf(found);
+  const Resources soon = state_.free().total() + state_.queues().At(kRootQueue).leaving;
+  const Resources missing = RequestOf(state_, goal_.job, goal_.needs) - soon;
+  for (int looked_at = 0; looked_at < kMaxCompared; ++looked_at) {
+    std::optional<VictimUnit> unit = source_.Next();
+    if (!unit.has_value()) return std::nullopt;
+    const bool alone = !unit->rest || NoSurplus(state_, *unit);
+    if (!alone || left_out_.contains(unit->job) || !CoversAlone(*unit, missing)) continue;
+    units_.push_back(*std::move(unit));
+    counted_.push_back(false);
+    const size_t index = units_.size() - 1;
+    if (CostOf({.places = {}, .kept = {index}}) < cost) {
+      std::optional<Attempt> single = Try({index});
+      if (single.has_value()) return single;
+    }
+  }
+  return std::nullopt;
 }
 
 bool VictimPlan::DecideFound() {
@@ -142,14 +199,17 @@ bool VictimPlan::DecideFound() {
   return true;
 }
 
-VictimCost VictimPlan::CostFound() const {
+VictimCost VictimPlan::CostFound() const { return CostOf(*found_); }
+
+VictimCost VictimPlan::CostOf(const Attempt& attempt) const {
   std::map<int32_t, VictimCost::Of, std::greater<>> by_priority;
-  for (size_t i : found_->kept) {
+  for (size_t i : attempt.kept) {
     const VictimUnit& unit = units_[i];
     const int32_t priority = goal_.must_move ? 0 : state_.jobs().At(unit.job).priority;
     VictimCost::Of& of = by_priority[priority];
     of.priority = priority;
     of.loss += unit.loss;
+    of.jobs += unit.rest ? 1 : 0;
     of.tasks += static_cast<int64_t>(unit.tasks.size());
   }
   VictimCost cost;
@@ -164,8 +224,10 @@ bool VictimPlan::TakeMore(size_t count) {
     if (!unit.has_value()) break;
     tasks_ += static_cast<int64_t>(unit->tasks.size());
     if (tasks_ > cycle_.policies().eviction().max_victims) break;
-    count_.Take(*unit);
+    const bool usable = !left_out_.contains(unit->job);
+    if (usable) count_.Take(*unit);
     units_.push_back(*std::move(unit));
+    counted_.push_back(usable);
   }
   return units_.size() > before;
 }
@@ -191,12 +253,14 @@ VictimPlan::Indexes VictimPlan::LeaveNeedless() {
   absl::flat_hash_map<JobId, bool> rest_goes;
   for (size_t i = units_.size(); i-- > 0;) {
     const VictimUnit& unit = units_[i];
+    if (!counted_[i]) continue;
     bool stays = unit.rest || !rest_goes.contains(unit.job);
     if (stays) {
       count_.Return(unit);
       stays = count_.Enough();
       if (!stays) count_.Take(unit);
     }
+    counted_[i] = !stays;
     if (stays) continue;
     needed.push_back(i);
     if (unit.rest) rest_goes[unit.job] = true;
@@ -205,20 +269,28 @@ VictimPlan::Indexes VictimPlan::LeaveNeedless() {
   return needed;
 }
 
+VictimPlan::Indexes VictimPlan::Usable(size_t count) const {
+  Indexes units;
+  for (size_t i = 0; i < count; ++i) {
+    if (!left_out_.contains(units_[i].job)) units.push_back(i);
+  }
+  return units;
+}
+
 std::optional<VictimPlan::Attempt> VictimPlan::Gallop() {
   count_.CountAllReleased();
-  std::optional<Attempt> found = Try(FirstOf(units_.size()));
+  std::optional<Attempt> found = Try(Usable(units_.size()));
   size_t failed = units_.size();
   if (found.has_value()) return found;
   for (size_t step = 1; !found.has_value(); step *= 2) {
     if (!TakeMore(step)) return std::nullopt;
-    found = Try(FirstOf(units_.size()));
+    found = Try(Usable(units_.size()));
     if (!found.has_value()) failed = units_.size();
   }
   size_t fits = units_.size();
   while (fits - failed > 1) {
     const size_t middle = failed + (fits - failed) / 2;
-    std::optional<Attempt> fewer = Try(FirstOf(middle));
+    std::optional<Attempt> fewer = Try(Usable(middle));
     (fewer.has_value() ? fits : failed) = middle;
     if (fewer.has_value()) found = std::move(fewer);
   }
@@ -326,6 +398,7 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   for (auto& [job, of_job] : tasks) {
     std::sort(of_job.begin(), of_job.end());
     if (Release(state_.jobs().At(job), of_job, whole[job], &room)) continue;
+    could_not_move_ = job;
     transaction_.RollbackTo(mark);
     return false;
   }
@@ -349,11 +422,8 @@ bool VictimPlan::BindNow() {
 
 bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole,
                          QueueRoom* room) {
-  std::vector<Placement> moves;
-  const Resources request = RequestOf(state_, victim, NeedsOfTasks(victim, tasks));
-  if (room->Fits(victim.queue, request)) moves = PlacesElsewhere(victim, tasks);
-  if (!moves.empty()) room->Take(victim.queue, request);
-  if (goal_.must_move && moves.empty()) return false;
+  const std::vector<Placement> moves = MovesOf(victim, tasks, whole, room);
+  if (goal_.must_move && moves.size() < tasks.size()) return false;
   const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
   const std::string why = goal_.why(victim);
   const std::string message =
@@ -378,13 +448,38 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
   return true;
 }
 
-// Free now, for all of the tasks; empty if there is no room. The beneficiary's places are reserved.
+// Where the tasks go at once, and `room` without what they take; empty: nowhere. Of an elastic job
+// that stops as a whole at least its minimum moves: the rest grows back.
+std::vector<Placement> VictimPlan::MovesOf(const Job& victim, const std::vector<uint32_t>& tasks,
+                                           bool whole, QueueRoom* room) {
+  std::vector<std::vector<uint32_t>> choices = {tasks};
+  if (whole && !goal_.must_move) {
+    for (const VictimUnit& unit : units_) {
+      const bool minimum = unit.job == victim.id && unit.rest && unit.tasks.size() < tasks.size();
+      if (minimum) choices.emplace_back(unit.tasks.begin(), unit.tasks.end());
+    }
+  }
+  for (const std::vector<uint32_t>& moving : choices) {
+    const Resources request = RequestOf(state_, victim, NeedsOfTasks(victim, moving));
+    if (!room->Fits(victim.queue, request)) continue;
+    std::vector<Placement> places = PlacesElsewhere(victim, moving, tasks);
+    if (places.empty()) continue;
+    room->Take(victim.queue, request);
+    return places;
+  }
+  return {};
+}
+
+// Free now, or once `gone`, all of the job's tasks that stop, have left: for all of `tasks`; empty
+// if there is no room. The beneficiary's places are reserved.
 std::vector<Placement> VictimPlan::PlacesElsewhere(const Job& job,
-                                                   const std::vector<uint32_t>& tasks) {
+                                                   const std::vector<uint32_t>& tasks,
+                                                   const std::vector<uint32_t>& gone) {
   const JobNeeds needs = NeedsOfTasks(job, tasks);
-  if (!LeastOf(state_, job, needs).FitsIn(state_.free().total())) return {};
+  const Resources free = state_.free().total() + RequestOf(state_, job, NeedsOfTasks(job, gone));
+  if (!LeastOf(state_, job, needs).FitsIn(free)) return {};
   const Transaction::Mark mark = transaction_.mark();
-  transaction_.Vanish(job.id, tasks);
+  transaction_.Vanish(job.id, gone);
   std::vector<Placement> places;
   if (placer_.PlaceAll(job, needs) == TasksIn(needs)) places = transaction_.placed();
   transaction_.RollbackTo(mark);

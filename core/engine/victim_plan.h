@@ -11,8 +11,12 @@
 //              to the fewest that do.
 //   4. Trim:   units whose places the gang left alone stay where they are, last taken first; in
 //              plans that are small enough each one left is tried without.
-//   5. Move:   a victim that fits elsewhere at once is given that place.
-//   6. Decide: TasksNominated for the gang, one TasksReleased for each victim. Bound at once if
+//   5. Compare: where several units go, a single further one that would do alone, for no more loss,
+//              goes instead: fewer jobs are stopped (of the next kMaxCompared units).
+//   6. Move:   a victim that fits elsewhere at once, or on what its own job gives up, is given that
+//              place; of an elastic job at least its minimum. Where all must move, a job that
+//              cannot is left out, and the plan made anew without it (kMaxReplans times).
+//   7. Decide: TasksNominated for the gang, one TasksReleased for each victim. Bound at once if
 //              nobody has to go and nothing is being released.
 //
 //   n1: A A A A   n2: B B - -   gang of 4, candidates A1 A2 A3 A4 B1 B2 of one GPU
@@ -37,8 +41,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "core/engine/fit_count.h"
 #include "core/engine/placer.h"
+#include "core/engine/queue_bounds.h"
 #include "core/engine/victim_units.h"
 
 namespace berth {
@@ -49,6 +55,7 @@ struct VictimPlanGoal {
   JobNeeds needs;
   ReleaseReason reason = ReleaseReason::kReclaimed;
   bool must_move = false;  // no victim without another place at once
+  Borrowing borrowing = Borrowing::kNothing;
   // Why this victim may be taken, for people: "queue b is above its fair share".
   std::function<std::string(const Job& victim)> why;
 };
@@ -59,6 +66,7 @@ struct VictimCost {
   struct Of {
     int32_t priority = 0;
     int64_t loss = 0;   // VictimUnit::loss
+    int64_t jobs = 0;   // that stop as a whole
     int64_t tasks = 0;  // that go
     auto operator<=>(const Of&) const = default;
   };
@@ -70,6 +78,8 @@ class VictimPlan {
  public:
   static constexpr size_t kMaxRetries = 32;
   static constexpr int64_t kMaxRetriedTasks = 2048;
+  static constexpr int kMaxCompared = 256;
+  static constexpr int kMaxReplans = 8;
 
   // `only`: of that whole scope of the job, the domain in which it is to be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
@@ -97,6 +107,12 @@ class VictimPlan {
   };
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
+  std::optional<Attempt> FindOnce();
+  std::optional<Attempt> SingleFor(const Attempt& found);
+  bool CoversAlone(const VictimUnit& unit, const Resources& missing) const;
+  void TakeAllAgain();
+  void LeaveOut(JobId job);
+  Indexes Usable(size_t count) const;
   bool TakeUntilEnough();
   bool TakeMore(size_t count);
   Indexes LeaveNeedless();
@@ -106,12 +122,16 @@ class VictimPlan {
   Attempt Trimmed(const Indexes& units) const;
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
+  VictimCost CostOf(const Attempt& attempt) const;
   bool EarlyEnough(const Attempt& attempt) const;
   bool AllMove(const Attempt& attempt);
   bool Decide(const Attempt& attempt);
   bool BindNow();
   bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole, QueueRoom* room);
-  std::vector<Placement> PlacesElsewhere(const Job& job, const std::vector<uint32_t>& tasks);
+  std::vector<Placement> MovesOf(const Job& victim, const std::vector<uint32_t>& tasks, bool whole,
+                                 QueueRoom* room);
+  std::vector<Placement> PlacesElsewhere(const Job& job, const std::vector<uint32_t>& tasks,
+                                         const std::vector<uint32_t>& gone);
 
   Cycle& cycle_;
   const ClusterState& state_;
@@ -121,8 +141,11 @@ class VictimPlan {
   VictimSource& source_;
   const QueueBounds bounds_;  // before anybody goes
   FitCount count_;
-  std::vector<VictimUnit> units_;  // taken so far, in order
-  int64_t tasks_ = 0;              // of these
+  std::vector<VictimUnit> units_;        // taken so far, in order
+  std::vector<bool> counted_;            // parallel: count_ has it as gone
+  absl::flat_hash_set<JobId> left_out_;  // looked up only: jobs that cannot move
+  JobId could_not_move_;                 // of the last Decide that failed
+  int64_t tasks_ = 0;                    // of these
   bool tried_ = false;
   bool short_of_share_ = false;
   std::optional<Attempt> found_;

@@ -52,20 +52,33 @@ TEST_CASE("consolidate: nobody moves where it would not help") {
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("consolidate: nobody moves so that a queue borrows what another waits for") {
-  Contest contest(kActions);
-  contest.AddNodes("n", 2, {.gpus = 4});
-  contest.AddQueue("a", {.deserved = {{"gpu", 2}}});
-  contest.AddQueue("b", {.deserved = {{"gpu", 6}}});
-  const JobId filler = contest.Run("filler", Gang(2, 3, "b"));
-  contest.Run("left", Gang(1, 1, "a"));
-  contest.Run("right", Gang(1, 1, "b"));
-  contest.Must(JobCancelled{.id = filler});
-  contest.Settle();
-  contest.Leave();
-  contest.Submit("owed", Gang(3, 2, "b"));  // fits nowhere: 3 and 3 are free
+class TwoQueuesInPieces : public Contest {
+ public:
+  TwoQueuesInPieces() : Contest(kActions) {
+    AddNodes("n", 2, {.gpus = 4});
+    AddQueue("a", {.deserved = {{"gpu", 2}}});
+    AddQueue("b", {.deserved = {{"gpu", 6}}});
+    const JobId filler = Run("filler", Gang(2, 3, "b"));
+    Run("left", Gang(1, 1, "a"));
+    Run("right", Gang(1, 1, "b"));
+    Must(JobCancelled{.id = filler});
+    Settle();
+    Leave();
+  }
+};
+
+TEST_CASE("consolidate: a queue may borrow what is free in pieces, as if it were in one") {
+  TwoQueuesInPieces contest;
+  contest.Submit("big", Gang(1, 4, "a"));  // a holds 1 and deserves 2
+  CHECK(contest.Evictions() == "nominate big: 0@n1\nrelease left: 0 for big to 0@n2\n");
+}
+
+TEST_CASE("consolidate: room goes by order of service") {
+  TwoQueuesInPieces contest;
   contest.Submit("big", Gang(1, 4, "a"));
-  CHECK(contest.Evictions().empty());
+  contest.Submit("first", Gang(3, 2, "b"));  // both in one cycle; b stands lower than a
+  CHECK(contest.Evictions() ==
+        "nominate first: 0@n2 1@n1 2@n1\nrelease left: 0 for first to 0@n2\n");
 }
 
 TEST_CASE("consolidate: no losses without places") {

@@ -1,0 +1,85 @@
+#include "core/engine/mover.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/engine/domain_victims.h"
+#include "core/engine/verdict.h"
+
+namespace berth {
+
+// Units of all jobs, least loss first, for all plans of the cycle.
+class Mover::Victims {
+ public:
+  explicit Victims(Cycle& cycle) : state_(cycle.state()), list_(ListAll(cycle)) {}
+
+  UnitList& list() { return list_; }
+  const ClusterState& state() const { return state_; }
+  Time protected_until() const { return protected_until_; }
+
+ private:
+  std::vector<VictimUnit> ListAll(Cycle& cycle) {
+    UnitMaker maker(state_, cycle.policies().eviction(), cycle.now());
+    std::vector<VictimUnit> units;
+    state_.queues().ForEach([&](QueueId, const Queue& queue) {
+      for (auto key = queue.occupying_jobs.rbegin(); key != queue.occupying_jobs.rend(); ++key) {
+        cycle.CountWork(1);
+        maker.AddUnitsOf(state_.jobs().At(key->job), &units);
+      }
+    });
+    protected_until_ = maker.TakeProtectedUntil();
+    // Of one job the surplus stays before the rest.
+    std::stable_sort(units.begin(), units.end(), [](const VictimUnit& a, const VictimUnit& b) {
+      if (a.rest != b.rest) return b.rest;
+      return a.loss < b.loss;
+    });
+    return units;
+  }
+
+  const ClusterState& state_;
+  Time protected_until_ = absl::InfiniteFuture();
+  UnitList list_;
+};
+
+class Mover::Besides final : public VictimSource {
+ public:
+  Besides(Victims& all, JobId job, UsefulJob useful)
+      : all_(all), job_(job), useful_(std::move(useful)) {}
+  std::optional<VictimUnit> Next() override {
+    while (const VictimUnit* unit = all_.list().Next(all_.state(), &next_)) {
+      if (unit->job == job_) continue;
+      if (useful_ == nullptr || useful_(all_.state().jobs().At(unit->job))) return *unit;
+    }
+    return std::nullopt;
+  }
+  bool CouldGive(const Job& job) const override { return job.id != job_; }
+  Time protected_until() const override { return all_.protected_until(); }
+
+ private:
+  Victims& all_;
+  const JobId job_;
+  const UsefulJob useful_;
+  size_t next_ = 0;
+};
+
+Mover::Mover(Cycle& cycle) : cycle_(cycle) {}
+Mover::~Mover() = default;
+
+VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
+  const Resources least = LeastOf(cycle_.state(), job, needs);
+  if (!needs.gang || !least.FitsIn(cycle_.state().free().total())) return {};
+  if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
+  const VictimPlanGoal goal{.job = job,
+                            .needs = needs,
+                            .reason = ReleaseReason::kConsolidated,
+                            .must_move = true,
+                            .borrowing = Borrowing::kAnything,
+                            .why = [](const Job&) { return "what is free lies in pieces"; }};
+  return PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+    return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
+  });
+}
+
+}  // namespace berth
