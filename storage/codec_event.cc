@@ -150,6 +150,7 @@ struct Setter {
     pb::TasksNominated* m = out->mutable_tasks_nominated();
     m->set_job(event.job.value);
     SetPlacements(event.placements, m->mutable_placements());
+    m->set_claims(event.claims);
   }
   void operator()(const TasksUnnominated& event) const {
     pb::TasksUnnominated* m = out->mutable_tasks_unnominated();
@@ -317,7 +318,8 @@ EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kTasksNominated:
       return TasksNominated{.job = JobId{m.tasks_nominated().job()},
-                            .placements = GetPlacements(m.tasks_nominated().placements(), reader)};
+                            .placements = GetPlacements(m.tasks_nominated().placements(), reader),
+                            .claims = m.tasks_nominated().claims()};
     case pb::LogEvent::kTasksUnnominated: {
       const auto& tasks = m.tasks_unnominated().tasks();
       return TasksUnnominated{.job = JobId{m.tasks_unnominated().job()},

@@ -237,6 +237,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
   message.set_requeue(task.requeue);
   message.set_own_fault(task.own_fault);
   message.set_nobodys_fault(task.nobodys_fault);
+  message.set_claimed(task.claimed);
   message.set_exit_code(task.exit_code);
   message.set_attempt(task.attempt);
   message.set_node(task.node.value);
@@ -272,6 +273,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.requeue = m.requeue();
   task.own_fault = m.own_fault();
   task.nobodys_fault = m.nobodys_fault();
+  task.claimed = m.claimed();
   task.exit_code = m.exit_code();
   task.attempt = m.attempt();
   task.node = NodeId{m.node()};

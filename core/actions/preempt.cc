@@ -1,6 +1,9 @@
 // preempt: does a less important job of the same queue hold what this one needs? Victims are
 // preemptible jobs of strictly lower priority; so of two jobs at most one can ever preempt the
-// other. And only as far as the queue's fair share allows: core/engine/queue_bounds.h.
+// other. And only as far as the queue's fair share allows: core/engine/queue_bounds.h. What was
+// reclaimed for a victim counts as reclaimed for the job then; if that would be more than the queue
+// may claim, such victims are spared: others could take it back at once.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,18 +15,43 @@
 namespace berth {
 namespace {
 
-RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
+// What the queue may claim beyond what it has claimed.
+Resources ClaimRoom(Cycle& cycle, const Queue& queue) {
+  return cycle.shares().At(queue.id).fair_share - queue.claimed;
+}
+
+bool HoldsClaims(const Job& job) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(),
+                     [](const Task& task) { return task.claimed; });
+}
+
+VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
+                   bool spare_claims) {
+  const Queue& queue = cycle.state().queues().At(job.queue);
   const VictimPlanGoal goal{.job = job,
                             .needs = needs,
                             .reason = ReleaseReason::kPreempted,
+                            .claim_room = ClaimRoom(cycle, queue),
                             .why = [&job](const Job& victim) {
                               return absl::StrCat("its priority ", victim.priority, " is below ",
                                                   job.priority);
                             }};
-  const VictimOutcome outcome = PlanVictims(cycle, goal, [&](UsefulJob useful) {
+  return PlanVictims(cycle, goal, [&](UsefulJob useful) {
+    UsefulJob of_these = std::move(useful);
+    if (spare_claims) {
+      of_these = [also = std::move(of_these)](const Job& victim) {
+        return !HoldsClaims(victim) && (also == nullptr || also(victim));
+      };
+    }
     return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, job.priority,
-                                          std::move(useful));
+                                          std::move(of_these));
   });
+}
+
+RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
+  VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
+  const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
+  if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
   return CameOf(cycle, outcome);
 }
 

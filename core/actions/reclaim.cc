@@ -34,6 +34,7 @@ class Reclaim {
                               .needs = needs,
                               .reason = ReleaseReason::kReclaimed,
                               .borrowing = Borrowing::kIdle,
+                              .claims = true,
                               .why = [&](const Job& victim) { return Why(queue, victim); }};
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
       return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed,

@@ -111,15 +111,15 @@ bool Search::Begin() {
 void Search::CountWhatFitsNow() {
   for (Shape& shape : shapes_) {
     const ShapeEntry& entry = state_.interner().Shape(shape.id);
-    state_.free().ForEach(static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu],
-                          [&](NodeId id, const Resources& free) {
-                            cycle_.CountWork(1);
-                            const Node& node = state_.nodes().At(id);
-                            const int64_t most = std::min(shape.needed, TaskRoom(node));
-                            shape.fit += cycle_.search().FitsIn(
-                                shape.id, {node, free, TakenDevices(node)}, most);
-                            return true;
-                          });
+    state_.free().ForEach(
+        static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu],
+        [&](NodeId id, const Resources& free) {
+          cycle_.CountWork(1);
+          const Node& node = state_.nodes().At(id);
+          const int64_t most = std::min(shape.needed, TaskRoom(node));
+          shape.fit += cycle_.search().FitsIn(shape.id, {node, free, TakenDevices(node)}, most);
+          return true;
+        });
   }
 }
 

@@ -26,6 +26,37 @@ const Resources& SpareRoom::Get() {
   return *room_;
 }
 
+// 2.
+bool StandingClaims::AlongsideDeserved(const Queue& leaf, size_t kind) const {
+  if (NamedInDeserved(leaf, kind)) return false;
+  const Resources entitled = Entitlement(leaf, shares_.At(leaf.id));
+  bool any = false;
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (!NamedInDeserved(leaf, i)) continue;
+    any |= leaf.claimed.amount[i] > 0;
+    if (leaf.claimed.amount[i] > entitled.amount[i]) return false;
+  }
+  return any;
+}
+
+bool StandingClaims::Stand(const Queue& leaf, size_t kind) {
+  if (leaf.claimed.amount[kind] <= shares_.At(leaf.id).fair_share.amount[kind]) return true;
+  if (AlongsideDeserved(leaf, kind)) return true;
+  if (!spoken_for_.has_value()) {
+    spoken_for_.emplace();
+    state_.queues().ForEach([this](QueueId id, const Queue& queue) {
+      if (!queue.children.empty()) return;
+      const Resources& share = shares_.At(id).fair_share;
+      for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+        const bool beyond =
+            queue.claimed.amount[i] > share.amount[i] && !AlongsideDeserved(queue, i);
+        spoken_for_->amount[i] += beyond ? queue.claimed.amount[i] : share.amount[i];
+      }
+    });
+  }
+  return spoken_for_->amount[kind] <= state_.capacity().amount[kind];
+}
+
 bool NamedInDeserved(const Queue& queue, size_t kind) {
   return queue.deserved_bound.amount[kind] != std::numeric_limits<int64_t>::max();
 }

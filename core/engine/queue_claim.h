@@ -52,6 +52,29 @@ class SpareRoom {
   std::optional<Resources> room_;
 };
 
+// Which claims stand: what a queue holds of what was reclaimed for it (Task::claimed) is not
+// reclaimed for the sake of a resource of which its claims
+//   1. are within its fair share; or
+//   2. come along with what it deserves: `deserved` does not name the resource, and the claims are
+//      within what the queue is entitled to of all that it does name; or
+//   3. leave enough for everybody: what all leaf queues are entitled to, and what they claimed
+//      beyond that, is there.
+// Every claim that is lawful (ClaimOf) stands for each resource of its job at once, and so do the
+// earlier ones of its queue. It falls only once shares, demand or capacity have changed.
+class StandingClaims {
+ public:
+  StandingClaims(const ClusterState& state, const FairShares& shares)
+      : state_(state), shares_(shares) {}
+  bool Stand(const Queue& leaf, size_t kind);
+
+ private:
+  bool AlongsideDeserved(const Queue& leaf, size_t kind) const;
+
+  const ClusterState& state_;
+  const FairShares& shares_;
+  std::optional<Resources> spoken_for_;  // 3; worked out when first asked for: O(queues)
+};
+
 // `held`: what the queue holds without the job.
 QueueClaim ClaimOf(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
                    const Resources& request, SpareRoom& spare);

@@ -15,7 +15,8 @@ ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
       job_(job),
       request_(request),
       claimed_(claimed),
-      useful_(std::move(useful)) {
+      useful_(std::move(useful)),
+      claims_(state_, shares_) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) asked_.push_back(i);
   }
@@ -115,13 +116,14 @@ bool ReclaimVictims::CouldGive(const Job& job) const {
   return leaf != leaves_.end() && job.id != job_.id && OwedBy(SideOf(leaf->second)).any();
 }
 
-bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit,
-                             const Resources& given) const {
+bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given) {
   if (unit.job == job_.id) return false;
   const Entry* side = SideOf(leaf);
   const KindSet owed = OwedBy(side);
+  const bool claimed = HoldsClaims(state_, unit);
   return std::any_of(asked_.begin(), asked_.end(), [&](size_t i) {
-    return owed[i] && given.amount[i] > 0 && !Protects(side, i, given);
+    return owed[i] && given.amount[i] > 0 && !Protects(side, i, given) &&
+           !(claimed && claims_.Stand(leaf->queue, i));
   });
 }
 

@@ -11,13 +11,13 @@
 //      GPUs, and nobody else claims them;
 //   3. side's `deserved` names it but was scaled down, as siblings deserve more than there is: side
 //      holds no more than it was promised, and without the unit would hold less than its part;
-//   4. a queue from the victim's up to side has reclaimable = false.
+//   4. the unit was reclaimed for its own queue, and that claim stands (StandingClaims);
+//   5. a queue from the victim's up to side has reclaimable = false.
 // What is being released is no longer held. Units taken before count as gone.
 //
 // A unit is taken whole, even if side then holds less than its fair share: else one large borrower
-// would keep others from their share until it ends by itself. It cannot be reclaimed back while
-// shares stay as they are, as own is then within its share of all that it claimed (1 denies it),
-// and what it deserves is part of that. docs/engine.md says why reclaiming ends.
+// would keep others from their share until it ends by itself. What was reclaimed cannot be
+// reclaimed back while shares stay as they are (4). docs/engine.md says why reclaiming ends.
 //
 // Order: from the root down to the least entitled sibling, that with the largest dominant share of
 // what is left to it; then lower queue priority; then younger. Inside a leaf as QueueVictims.
@@ -75,7 +75,7 @@ class ReclaimVictims final : public VictimSource {
   const Entry* OwnBeside(const Entry* side) const;
   KindSet OwedBy(const Entry* side) const;
   bool Protects(const Entry* side, size_t kind, const Resources& given) const;
-  bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given) const;
+  bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given);
   void Take(Entry* leaf, const Resources& given);
   void Drop(Entry* entry);
   Share ShareOf(const Resources& held, const Standing& standing) const;
@@ -88,6 +88,7 @@ class ReclaimVictims final : public VictimSource {
   const Resources request_;
   const KindSet claimed_;
   const UsefulJob useful_;
+  StandingClaims claims_;
   absl::InlinedVector<size_t, 4> asked_;  // the resources of the request
   std::vector<QueueId> own_path_;         // the job's queue and those above it
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -184,8 +184,9 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
   std::optional<Head> best;
   for (auto it = classes.begin(); it != classes.end();) {
     const ClassKey& key = it->first;
-    const bool passed_over = skipped_.contains(it->second) && !(Strict(queue) && !key.growth);
-    if (passed_over || (gangs_only && (key.growth || Never(state_.pending().Class(it->second))))) {
+    const bool passed_over = skipped_.contains(it->second) && !(Strict(queue) && key.growth == 0);
+    if (passed_over ||
+        (gangs_only && (key.growth > 0 || Never(state_.pending().Class(it->second))))) {
       ++it;
       continue;
     }
@@ -195,7 +196,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
       ++it;
     } else if (by_user) {
       ClassKey last_of_user = key;
-      last_of_user.growth = true;
+      last_of_user.growth = INT32_MAX;
       last_of_user.rank = INT64_MAX;
       last_of_user.job = JobId{UINT64_MAX};
       it = classes.upper_bound(last_of_user);

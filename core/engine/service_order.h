@@ -11,9 +11,9 @@
 //   5. the same without the job
 //   6. older queue
 // In a leaf: job priority, deadline, users by dominant share (user_fairness drf), gangs below their
-// minimum before growth, older; or what configured job orders say, which come first.
-// A queue with order fifo_strict offers nothing once its first gang is blocked, unless that can
-// never fit.
+// minimum before growth, of growth who has grown least, older; or what configured job orders say,
+// which come first. A queue with order fifo_strict offers nothing once its first gang is blocked,
+// unless that can never fit.
 //
 // The choice is made anew after each decision. A decision changes what one leaf and its ancestors
 // hold, so only those are placed anew among their siblings, in a heap: O(depth * log siblings).

@@ -215,7 +215,14 @@ void Transaction::Enact(const NodeRefused& decision) {
 void Transaction::Enact(const TasksNominated& decision) {
   for (const Placement& place : decision.placements) {
     const TaskKey key{decision.job, place.task};
-    SetTask(key, NominatedTask(state_.jobs().At(decision.job).tasks[place.task], place, now_));
+    Task task = NominatedTask(state_.jobs().At(decision.job).tasks[place.task], place, now_);
+    task.claimed = false;
+    SetTask(key, task);
+  }
+  if (!decision.claims) return;
+  const Job& job = state_.jobs().At(decision.job);
+  for (const uint32_t task : ToBeClaimed(job)) {
+    SetTask({decision.job, task}, ClaimedTask(job.tasks[task]));
   }
 }
 

@@ -121,7 +121,7 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
 bool VictimPlan::Find() {
   for (int tries = 0; tries <= kMaxReplans; ++tries) {
     std::optional<Attempt> attempt = FindOnce();
-    if (!attempt.has_value() || !EarlyEnough(*attempt)) return false;
+    if (!attempt.has_value() || !EarlyEnough(*attempt) || !KeepsClaims(*attempt)) return false;
     if (!goal_.must_move || AllMove(*attempt)) {
       found_ = std::move(attempt);
       return true;
@@ -368,6 +368,25 @@ bool VictimPlan::EarlyEnough(const Attempt& attempt) const {
   return start + cycle_.policies().eviction().min_gain < reserved->second.start;
 }
 
+Resources VictimPlan::ClaimsOf(const Attempt& attempt) const {
+  Resources claims;
+  for (size_t i : attempt.kept) claims += ClaimedOf(state_, units_[i]);
+  return claims;
+}
+
+// What was reclaimed for the queue stays within what it may claim.
+bool VictimPlan::KeepsClaims(const Attempt& attempt) const {
+  if (!goal_.claim_room.has_value()) return true;
+  const Resources given_up = ClaimsOf(attempt);
+  if (given_up.IsZero()) return true;
+  const Resources request = RequestOf(state_, goal_.job, goal_.needs);
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    const int64_t room = std::max<int64_t>(goal_.claim_room->amount[i], 0);
+    if (request.amount[i] > given_up.amount[i] + room) return false;
+  }
+  return true;
+}
+
 // As each place that one takes may be wanting to the next, only deciding tells.
 bool VictimPlan::AllMove(const Attempt& attempt) {
   if (attempt.kept.empty()) return true;
@@ -383,7 +402,9 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   if (attempt.kept.empty() && BindNow()) return true;
   if (state_.reservations().contains(id))
     transaction_.Decide(JobReserved{.job = id, .reservation = {}});
-  transaction_.Decide(TasksNominated{.job = id, .placements = attempt.places});
+  const bool passed_on = goal_.claim_room.has_value() && !ClaimsOf(attempt).IsZero();
+  const bool claims = (goal_.claims && !attempt.kept.empty()) || passed_on;
+  transaction_.Decide(TasksNominated{.job = id, .placements = attempt.places, .claims = claims});
   std::map<JobId, std::vector<uint32_t>> tasks;
   std::map<JobId, bool> whole;
   for (size_t i : attempt.kept) {

@@ -30,7 +30,9 @@
 //
 // It is decided only if it takes no queue of the job further above its fair share than that is
 // already (core/engine/queue_bounds.h), starts the job earlier than its reservation by more than
-// min_gain, and takes at most max_victims tasks. Lives within one action's run. No thread safety.
+// min_gain, and takes at most max_victims tasks; and if it stops those who hold what was reclaimed
+// for the queue, only if the job may claim it in their place. Lives within one action's run. No
+// thread safety.
 #ifndef BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 #define BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 
@@ -56,6 +58,11 @@ struct VictimPlanGoal {
   ReleaseReason reason = ReleaseReason::kReclaimed;
   bool must_move = false;  // no victim without another place at once
   Borrowing borrowing = Borrowing::kNothing;
+  // The room is what the job's queue is entitled to: others do not reclaim it back (Task::claimed).
+  bool claims = false;
+  // Of victims of the job's own queue whose room was claimed, the claim passes on to the job: at
+  // most so much more than they give up may be claimed then.
+  std::optional<Resources> claim_room = std::nullopt;
   // Why this victim may be taken, for people: "queue b is above its fair share".
   std::function<std::string(const Job& victim)> why;
 };
@@ -125,6 +132,8 @@ class VictimPlan {
   VictimCost CostOf(const Attempt& attempt) const;
   bool EarlyEnough(const Attempt& attempt) const;
   bool AllMove(const Attempt& attempt);
+  Resources ClaimsOf(const Attempt& attempt) const;
+  bool KeepsClaims(const Attempt& attempt) const;
   bool Decide(const Attempt& attempt);
   bool BindNow();
   bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole, QueueRoom* room);

@@ -20,8 +20,24 @@ int64_t InVain(const Job& job, const Task& task, Time now) {
   return checkpoints ? ran % interval : ran;
 }
 
+// Of [first, end), those that hold a place.
+Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
+  Tasks tasks;
+  for (uint32_t i = first; i < end; ++i) {
+    if (Holds(job.tasks[i])) tasks.push_back(i);
+  }
+  return tasks;
+}
+
+bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
+  if (a.rest != b.rest) return b.rest;
+  return a.loss < b.loss;
+}
+
+}  // namespace
+
 // How many members each begun group, and the job, have beyond their minimum.
-struct Spare {
+struct UnitMaker::Spare {
   explicit Spare(const Job& job) : of_job(-job.min_available) {
     for (uint32_t g = 0; g < job.groups.size(); ++g) {
       const GroupTally& tally = job.tallies[g];
@@ -43,26 +59,26 @@ struct Spare {
   int32_t of_job;
 };
 
-// Of [first, end), those that hold a place.
-Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
-  Tasks tasks;
-  for (uint32_t i = first; i < end; ++i) {
-    if (Holds(job.tasks[i])) tasks.push_back(i);
-  }
-  return tasks;
-}
-
-bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
-  if (a.rest != b.rest) return b.rest;
-  return a.loss < b.loss;
-}
-
-}  // namespace
-
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit) {
   const Job& job = state.jobs().At(unit.job);
   Resources sum;
   for (uint32_t task : unit.tasks) {
+    sum += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  }
+  return sum;
+}
+
+bool HoldsClaims(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  return std::any_of(unit.tasks.begin(), unit.tasks.end(),
+                     [&](uint32_t task) { return job.tasks[task].claimed; });
+}
+
+Resources ClaimedOf(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  Resources sum;
+  for (uint32_t task : unit.tasks) {
+    if (!job.tasks[task].claimed) continue;
     sum += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
   }
   return sum;
@@ -101,7 +117,15 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
 
 // A surplus task that is protected by itself goes only with the rest.
 void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
+  const bool some_claimed = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                        [](const Task& task) { return task.claimed; });
   Spare spare(job);
+  AddSurplus(job, /*claimed=*/false, spare, units);
+  if (some_claimed) AddSurplus(job, /*claimed=*/true, spare, units);
+}
+
+void UnitMaker::AddSurplus(const Job& job, bool claimed, Spare& spare,
+                           std::vector<VictimUnit>* units) {
   const auto settled = [&](uint32_t index) {
     const Task& task = job.tasks[index];
     if (JustBound(task)) return false;
@@ -119,8 +143,10 @@ void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
       const auto count = static_cast<int32_t>(tasks.size());
       if (count == 0 || !spare.Has(g, count)) continue;
       if (!std::all_of(tasks.begin(), tasks.end(), settled)) continue;
+      VictimUnit unit = UnitOf(job, /*rest=*/false, std::move(tasks));
+      if (HoldsClaims(state_, unit) != claimed) continue;
       spare.Take(g, count);
-      units->push_back(UnitOf(job, /*rest=*/false, std::move(tasks)));
+      units->push_back(std::move(unit));
     }
   }
 }

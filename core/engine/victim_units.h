@@ -1,8 +1,8 @@
 // What may be taken from running jobs, piece by piece, and in which order.
 //
 // A unit is what goes together: a surplus task of an elastic job (of a partitioned group: a surplus
-// partition), highest index first; and, after all of these, the rest of the job, which is a whole
-// gang. So a gang is never left below its minimum.
+// partition), highest index first, but of those that others may not reclaim last; and, after all of
+// these, the rest of the job, which is a whole gang. So a gang is never left below its minimum.
 //
 // May be taken: tasks of preemptible jobs that are placed, of which nothing is nominated, being
 // released or on a silent node, and that are not protected for their age:
@@ -45,6 +45,11 @@ struct VictimUnit {
 // What the units of a job hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
 
+// Some of it was reclaimed for the job (Task::claimed).
+bool HoldsClaims(const ClusterState& state, const VictimUnit& unit);
+// What of it was.
+Resources ClaimedOf(const ClusterState& state, const VictimUnit& unit);
+
 // Whether anything is gained by taking of that job; null: of any.
 using UsefulJob = std::function<bool(const Job& job)>;
 
@@ -77,7 +82,9 @@ class UnitMaker {
  private:
   bool Protected(Time until);
   bool JustBound(const Task& task);
+  struct Spare;
   void AddSurplus(const Job& job, std::vector<VictimUnit>* units);
+  void AddSurplus(const Job& job, bool claimed, Spare& spare, std::vector<VictimUnit>* units);
   VictimUnit UnitOf(const Job& job, bool rest, absl::InlinedVector<uint32_t, 1> tasks) const;
 
   const ClusterState& state_;

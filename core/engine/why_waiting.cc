@@ -81,7 +81,7 @@ WaitReason NotTried(const ClusterState& state, const Queue& queue) {
     const auto gang =
         std::find_if(found->second.begin(), found->second.end(), [&](const auto& one) {
           const PendingClass& c = state.pending().Class(one.second);
-          return !one.first.growth && c.blocked->wake != WakeOn::kChange;  // that can never fit
+          return one.first.growth == 0 && c.blocked->wake != WakeOn::kChange;  // that can never fit
         });
     if (gang == found->second.end()) continue;
     if (!head.has_value() || gang->first < *head) head = gang->first;

@@ -132,6 +132,10 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   const Job& job = state.jobs().At(event.job);
   std::vector<std::pair<TaskKey, Task>> before;
   before.reserve(event.placements.size());
+  std::vector<bool> claimed;
+  for (const Placement& placement : event.placements) {
+    claimed.push_back(job.tasks[placement.task].claimed);
+  }
   for (const Placement& placement : event.placements) {  // nominations do not bar their own tasks
     const TaskKey key{event.job, placement.task};
     const Task& task = job.tasks[placement.task];
@@ -151,6 +155,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     const TaskKey key{event.job, placement.task};
     Task bound = BoundTask(job.tasks[placement.task], placement, now);
     bound.rank = ranks[i];
+    bound.claimed = claimed[i];
     before.emplace_back(key, tentative.SetTask(key, bound));
   }
   return absl::OkStatus();

@@ -138,6 +138,11 @@ absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time no
   for (const Placement& place : event.placements) {
     editor.SetTask({job.id, place.task}, NominatedTask(job.tasks[place.task], place, now));
   }
+  if (event.claims) {
+    for (const uint32_t task : ToBeClaimed(job)) {
+      editor.SetTask({job.id, task}, ClaimedTask(job.tasks[task]));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ struct Sums {
   };
   struct OfQueue {
     Resources allocated, nonpreemptible, pending, wanted, nominated, leaving,
-        nonpreemptible_leaving;
+        nonpreemptible_leaving, claimed;
     std::set<OrderKey> occupying_jobs;
     std::map<std::string, Resources> users;
     int64_t jobs = 0, active_jobs = 0, active_tasks = 0, running_jobs = 0, held_jobs = 0,
@@ -62,6 +62,13 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   if (task.state == TaskState::kReleasing && !task.moves) {
     own.leaving += shape.resources;
     if (!job.preemptible) own.nonpreemptible_leaving += shape.resources;
+  }
+  if (task.claimed) {
+    const bool leaves = Releasing(task) && !task.moves;
+    if (leaves || !(Reserves(task.state) || Occupies(task.state))) {
+      return Differs("job ", job.id.value, " task ", index, " claims a place and holds none");
+    }
+    own.claimed += shape.resources;
   }
   if (Reserves(task.state) || Occupies(task.state)) {
     own.allocated += shape.resources;
@@ -178,6 +185,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
     queue.nominated += own.nominated;
     queue.leaving += own.leaving;
     queue.nonpreemptible_leaving += own.nonpreemptible_leaving;
+    queue.claimed += own.claimed;
     queue.leaving_jobs += own.leaving_jobs;
     queue.jobs += own.jobs;
     queue.active_jobs += own.active_jobs;
@@ -196,6 +204,7 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (!(queue.wanted == sums.wanted)) return Differs("what is wanted of ", name);
   if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
   if (!(queue.nominated == sums.nominated)) return Differs("nominated of ", name);
+  if (!(queue.claimed == sums.claimed)) return Differs("claimed of ", name);
   if (!(queue.leaving == sums.leaving) || queue.leaving_jobs != sums.leaving_jobs ||
       !(queue.nonpreemptible_leaving == sums.nonpreemptible_leaving)) {
     return Differs("what is leaving of ", name);

@@ -143,6 +143,8 @@ struct TasksStarted {  // every member is prepared: Start is sent to each
 struct TasksNominated {
   JobId job;
   std::vector<Placement> placements;
+  bool claims = false;  // of what others held, what the queue is entitled to: Task::claimed of all
+                        // tasks of the job that hold a place then
 };
 struct TasksUnnominated {  // they wait for any place again
   JobId job;

@@ -217,7 +217,8 @@ void AddTask(Hasher& h, const Task& task) {
       .Add(task.exit_signal)
       .Add(task.requeue)
       .Add(task.own_fault)
-      .Add(task.nobodys_fault);
+      .Add(task.nobodys_fault)
+      .Add(task.claimed);
   h.Add(task.exit_code).Add(task.attempt).Add(task.node).Add(task.port).Add(task.rank);
   h.Add(task.moves).Add(task.next_node);
   h.Add(task.next_devices.bits[0]).Add(task.next_devices.bits[1]);

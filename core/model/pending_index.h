@@ -86,6 +86,7 @@ struct Demand {
   QueueId queue;
   bool gang = false;
   bool preemptible = false;
+  int32_t surplus = 0;  // of growth: members that it has beyond its groups' minimums
   JobId only;  // 0, or the one job of the class: where it fits depends on its own present tasks
   Duration walltime = absl::InfiniteDuration();
   int32_t expected_s = 0;                    // RunPrediction: what backfilling may go by
@@ -97,7 +98,7 @@ struct Demand {
 
   template <typename H>
   friend H AbslHashValue(H h, const Demand& v) {
-    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.only, v.walltime,
+    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.surplus, v.only, v.walltime,
                       v.expected_s, v.user, v.items, v.topology);
   }
 };
@@ -140,13 +141,13 @@ struct PendingClass {
 };
 
 // Where a class stands in its queue: as its first job does, but of equal priority and deadline
-// gangs go before growth; where the queue is fair between users, each user's classes stand
-// together.
+// gangs go before growth, and of growth first who has grown least, so that it goes round; where the
+// queue is fair between users, each user's classes stand together.
 struct ClassKey {
   int32_t priority = 0;
   Time deadline = absl::InfiniteFuture();
   absl::string_view user;  // Demand::user: of the class
-  bool growth = false;
+  int32_t growth = 0;      // 0: a gang; else 1 + Demand::surplus
   int64_t rank = 0;
   JobId job;
   bool operator==(const ClassKey&) const = default;
@@ -154,13 +155,14 @@ struct ClassKey {
     if (a.priority != b.priority) return a.priority > b.priority;
     if (a.deadline != b.deadline) return a.deadline < b.deadline;
     if (const int order = a.user.compare(b.user); order != 0) return order < 0;
-    if (a.growth != b.growth) return b.growth;
+    if (a.growth != b.growth) return a.growth < b.growth;
     return a.rank != b.rank ? a.rank < b.rank : a.job < b.job;
   }
 };
 // Valid as long as the demand.
 inline ClassKey ClassKeyOf(const Demand& demand, const OrderKey& first) {
-  return {first.priority, first.deadline, demand.user, !demand.gang, first.rank, first.job};
+  const int32_t growth = demand.gang ? 0 : 1 + demand.surplus;
+  return {first.priority, first.deadline, demand.user, growth, first.rank, first.job};
 }
 
 class PendingIndex {

@@ -209,11 +209,26 @@ JobNeeds FirstNeedsOf(const JobSpec& spec) {
   return NeedsOf(job);
 }
 
+namespace {
+
+int32_t SurplusOf(const Job& job) {
+  int32_t surplus = 0;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    const GroupTally& tally = job.tallies[g];
+    const int32_t present = tally.Members() + tally.In(TaskState::kSucceeded);
+    surplus += std::max(present - job.groups[g].min_available, 0);
+  }
+  return surplus;
+}
+
+}  // namespace
+
 Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   Demand demand;
   demand.queue = job.queue;
   demand.gang = needs.gang;
   demand.preemptible = job.preemptible;
+  if (!needs.gang) demand.surplus = SurplusOf(job);
   demand.walltime = job.walltime;
   demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;

@@ -79,6 +79,7 @@ struct Queue {
   Resources leaving;
   Resources nonpreemptible_leaving;
   int64_t leaving_jobs = 0;
+  Resources claimed;         // of allocated: of tasks that hold what was reclaimed for them
   Resources pending;         // of tasks that wait and are not nominated, in jobs not ended
   Resources wanted;          // of pending: of jobs that could be placed some time (Job::wanting)
   int64_t active_jobs = 0;   // not ended

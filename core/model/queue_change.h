@@ -22,6 +22,7 @@ struct StateEditor::QueueChange {
   int nominated = 0;               // likewise
   int leaving = 0;                 // likewise
   int nonpreemptible_leaving = 0;  // likewise
+  int claimed = 0;                 // likewise
   int leaving_jobs = 0;
   int jobs = 0;
   int active_jobs = 0;

@@ -7,10 +7,13 @@
 namespace berth {
 
 Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_t index, Time now) {
-  Task task = ReleasedTask(state.jobs().At(event.job).tasks[index], event.requeue, now);
+  const Task& before = state.jobs().At(event.job).tasks[index];
+  Task task = ReleasedTask(before, event.requeue, now);
   const auto to = std::find_if(event.moves_to.begin(), event.moves_to.end(),
                                [&](const Placement& place) { return place.task == index; });
-  if (to != event.moves_to.end()) task = MovedTask(task, *to);
+  // Who makes way by right loses the claim as well, wherever it moves; who makes room does not.
+  const bool claimed = before.claimed && event.reason == ReleaseReason::kConsolidated;
+  if (to != event.moves_to.end()) task = MovedTask(task, claimed, *to);
   const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;
   return unreachable && !event.requeue ? GoneTask(task, EndCause::kNodeLost, now) : task;
 }

@@ -145,6 +145,7 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   // What leaves a node is at all times part of what is in use there.
   if (was_leaving) CountLeavingTask(old, shape, -1);
   if (was_leaving || is_leaving) CountLeaving(job, key, shape, old);
+  if (old.claimed != value.claimed) CountClaimed(job, shape, value.claimed);
   if (!same_holds) MoveHolds(job, key, shape, old);
   if (is_leaving) CountLeavingTask(value, shape, 1);
   // MoveHolds puts a node in its place in the index, but not where the task stays.
@@ -235,6 +236,13 @@ void StateEditor::CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, c
   change.nonpreemptible_leaving = job.preemptible ? 0 : change.leaving;
   job.leaving += change.leaving;
   if (change.leaving != 0) ChangeQueues(job.queue, change);
+}
+
+void StateEditor::CountClaimed(const Job& job, const ShapeEntry& shape, bool claimed) {
+  QueueChange change;
+  change.request = &shape.resources;
+  change.claimed = claimed ? 1 : -1;
+  ChangeQueues(job.queue, change);
 }
 
 void StateEditor::CountLeavingJob(Job& job, bool left_before) {

@@ -93,7 +93,8 @@ class StateEditor {
   void AddJob(JobId id, const JobSpec& spec, Time submit, const RunPrediction& prediction = {});
   // Nothing of it may occupy.
   void EraseJob(JobId id);
-  // The job added last, untouched since, never was: next_job_id is `next` again, what it was before.
+  // The job added last, untouched since, never was: next_job_id is `next` again, what it was
+  // before.
   void TakeBackJob(JobId id, JobId next);
 
   // Queues and nodes. Their kinds must have room.
@@ -238,6 +239,7 @@ class StateEditor {
   void CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign);
   void CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
   void CountLeavingJob(Job& job, bool left_before);
+  void CountClaimed(const Job& job, const ShapeEntry& shape, bool claimed);
   void ListTask(const Job& job, TaskKey key, TaskState old);
   void ListOccupying(Job& job, bool list);
   void ListEnd(const Job& job, Time before, Time now);

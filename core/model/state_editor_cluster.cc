@@ -69,6 +69,7 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     AddSigned(queue.nominated, change.request, change.nominated);
     AddSigned(queue.leaving, change.request, change.leaving);
     AddSigned(queue.nonpreemptible_leaving, change.request, change.nonpreemptible_leaving);
+    AddSigned(queue.claimed, change.request, change.claimed);
     // One by one: read as one vector, what was just written number by number would wait for all
     // writes before it.
     if (change.jobs != 0) queue.jobs += change.jobs;

@@ -65,6 +65,10 @@ absl::Status CheckTask(const ClusterState& state, const ShapeEntry& shape, const
   if (task.moves && !(Releasing(task) && task.requeue)) {
     return absl::InvalidArgumentError("it moves and is not released to run again");
   }
+  const bool holds = Occupies(task.state) || Reserves(task.state);
+  if (task.claimed && (!holds || (Releasing(task) && !task.moves))) {
+    return absl::InvalidArgumentError("it claims a place and holds none");
+  }
   if (Occupies(task.state)) {
     auto status = CheckHold(state, shape, task.node, task.devices, &Node::devices_used);
     if (!status.ok()) return status;
@@ -184,7 +188,8 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     if (!room.ok()) return room;
     tasks += group.replicas;
   }
-  if (tasks == 0) return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has no tasks"));
+  if (tasks == 0)
+    return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has no tasks"));
   if (tasks > kMaxTasksPerJob) {
     return absl::OutOfRangeError(
         absl::StrCat("job ", spec.name, " has ", tasks, " tasks; at most ", kMaxTasksPerJob));

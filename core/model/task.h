@@ -54,12 +54,15 @@ struct Task {
   bool requeue = false;    // kReleasing or kLost: becomes Pending again once gone, instead of ended
   bool own_fault = false;  // with kRefused: for what the job brought along, not the node's fault
   uint16_t rank = 0;  // in its gang, given with each attempt and kept through it (apply_bind.cc)
-  int32_t exit_code = 0;  // of the latest attempt that ended
-  uint32_t attempt = 0;   // starts decided so far
-  NodeId node;            // meaningful while it occupies, and afterwards for history
-  uint16_t port = 0;      // rendezvous port its node reserved, if any
+  int32_t exit_code = 0;       // of the latest attempt that ended
+  uint32_t attempt = 0;        // starts decided so far
+  NodeId node;                 // meaningful while it occupies, and afterwards for history
+  uint16_t port = 0;           // rendezvous port its node reserved, if any
   bool nobodys_fault = false;  // with kRefused: there was no room for it just then
-  DeviceSet devices;      // of that node, while it occupies or is nominated
+  // While it holds a place and is not told to leave it for good: reclaim gave its job room that the
+  // queue is entitled to, and others do not reclaim it back (core/engine/queue_claim.h).
+  bool claimed = false;
+  DeviceSet devices;  // of that node, while it occupies or is nominated
   // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
   // moved). Reserved from the decision on.
   bool moves = false;

@@ -34,6 +34,7 @@ Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
                     report.cause == ExitCause::kItself;
   if (well) {  // also one that was just told to stop: it had finished by itself
     task.state = TaskState::kSucceeded;
+    task.claimed = false;
     task.node = before.node;
     task.devices = DeviceSet{};
     task.end_cause = EndCause::kExit;
@@ -77,6 +78,7 @@ Task StartedTask(const Task& before, Time now) {
 Task ReleasedTask(const Task& before, bool requeue, Time now) {
   Task task = before;
   task.requeue = requeue;
+  task.claimed = false;
   task.moves = false;
   task.next_node = NodeId{};
   task.next_devices = DeviceSet{};
@@ -103,11 +105,29 @@ Task NominatedTask(const Task& before, const Placement& placement, Time now) {
 Task UnnominatedTask(const Task& before, Time now) {
   Task task = InState(before, TaskState::kPending, now);
   task.devices = DeviceSet{};
+  task.claimed = false;
   return task;
 }
 
-Task MovedTask(const Task& released, const Placement& to) {
+std::vector<uint32_t> ToBeClaimed(const Job& job) {
+  std::vector<uint32_t> tasks;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    const bool holds = Reserves(task.state) || Occupies(task.state);
+    if (holds && !task.claimed && (!Releasing(task) || task.moves)) tasks.push_back(i);
+  }
+  return tasks;
+}
+
+Task ClaimedTask(const Task& before) {
+  Task task = before;
+  task.claimed = true;
+  return task;
+}
+
+Task MovedTask(const Task& released, bool claimed, const Placement& to) {
   Task task = released;
+  task.claimed = claimed;
   task.moves = true;
   task.next_node = to.node;
   task.next_devices = to.devices;
@@ -148,6 +168,7 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
   task.port = 0;
+  task.claimed = task.claimed && task.moves && again;
   if (!task.moves) return task;
   const Placement to{.node = task.next_node, .devices = task.next_devices};
   task.moves = false;

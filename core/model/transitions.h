@@ -32,8 +32,12 @@ Task RequeuedTask(const Task& before, Time now);
 // A task that waits gets a place to wait for, or loses it.
 Task NominatedTask(const Task& before, const Placement& placement, Time now);
 Task UnnominatedTask(const Task& before, Time now);
+// Of a job whose room was reclaimed for it (TasksNominated::claims): the tasks that hold a place
+// and are not leaving it, and such a task once it says so.
+std::vector<uint32_t> ToBeClaimed(const Job& job);
+Task ClaimedTask(const Task& before);
 // A released task, with requeue, that is to be nominated there once it is gone.
-Task MovedTask(const Task& released, const Placement& to);
+Task MovedTask(const Task& released, bool claimed, const Placement& to);
 
 // Reports. kExited and kRefused leave nothing of the attempt: see GoneTask.
 Task ReportedTask(const Task& before, const TaskReported& report, Time now);

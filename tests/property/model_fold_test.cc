@@ -46,6 +46,8 @@ void TryAndUndo(World& world, RandomEvents& events) {
       task.next_node = task.moves ? node : NodeId{};
       task.next_devices = DeviceSet{};
       task.state = state;
+      const bool leaves = state == TaskState::kReleasing && !task.moves;
+      task.claimed = (Occupies(state) || Reserves(state)) && !leaves && random.Below(2) == 0;
       tasks.emplace_back(key, editor.SetTask(key, task));
       order.push_back(true);
     }

@@ -384,7 +384,7 @@ EventBody RandomEvents::PlanEvent() {
     case 2:
       return TasksUnnominated{id, nominated};
     default:
-      return TasksNominated{id, places};
+      return TasksNominated{id, places, Up(2) == 0};
   }
 }
 

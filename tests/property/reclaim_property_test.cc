@@ -5,6 +5,9 @@
 // shares of siblings add up to at most what their parent has. So if a queue holds less than its
 // share by as much as a job asks for, its siblings, or those of a queue above it, hold so much more
 // than theirs, or it is free. All that is beyond a share may be taken.
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
 #include "core/engine/fair_share.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
@@ -30,6 +33,13 @@ struct Mix {
   bool firm = false;   // jobs that are not preemptible
   std::vector<std::string> actions = {"allocate", "reclaim"};
 };
+
+// BERTH_SEEDS in the environment asks for more.
+uint32_t Seeds(uint32_t usual) {
+  const char* asked = std::getenv("BERTH_SEEDS");
+  uint32_t seeds = 0;
+  return asked != nullptr && absl::SimpleAtoi(asked, &seeds) ? seeds : usual;
+}
 
 class RandomTree {
  public:
@@ -173,7 +183,7 @@ int LiveAndRest(RandomTree& tree) {
 
 TEST_CASE("reclaim: at rest nobody waits within the fair share") {
   int evictions = 0;
-  for (uint32_t seed = 1; seed <= 120; ++seed) {
+  for (uint32_t seed = 1; seed <= Seeds(120); ++seed) {
     INFO("seed " << seed);
     RandomTree tree(seed, {.deserved = seed % 2 == 0});
     evictions += LiveAndRest(tree);
@@ -184,7 +194,7 @@ TEST_CASE("reclaim: at rest nobody waits within the fair share") {
 
 TEST_CASE("reclaim and the other actions come to rest, whatever the mix") {
   int evictions = 0;
-  for (uint32_t seed = 1; seed <= 120; ++seed) {
+  for (uint32_t seed = 1; seed <= Seeds(120); ++seed) {
     INFO("seed " << seed);
     Dice dice(seed);
     Mix mix{.deserved = dice.Chance(70),

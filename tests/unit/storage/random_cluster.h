@@ -369,7 +369,7 @@ class RandomCluster {
   EventBody Nominate() {
     const Job* job = Pick(state_.jobs());
     if (job == nullptr) return NewJob();
-    return TasksNominated{job->id, PlaceWaiting(*job, false)};
+    return TasksNominated{job->id, PlaceWaiting(*job, false), random_.Coin()};
   }
 
   EventBody Unnominate() {

@@ -357,6 +357,7 @@ class RandomValues {
             .node = NodeId{Uint32()},
             .port = static_cast<uint16_t>(Uint32()),
             .nobodys_fault = Coin(),
+            .claimed = Coin(),
             .devices = Devices(),
             .moves = moves,
             .next_node = NodeId{moves ? Uint32() : 0},
@@ -425,7 +426,7 @@ class RandomValues {
       case 20:
         return JobStatusChanged{job, AnyJobStatus()};
       case 21:
-        return TasksNominated{job, Placements()};
+        return TasksNominated{job, Placements(), Coin()};
       case 22:
         return TasksUnnominated{job, Indexes()};
       case 23:
