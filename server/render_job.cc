@@ -386,6 +386,11 @@ void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitR
   if (reason.job != JobId{}) out->set_job(JobNameOf(state, reason.job));
   out->set_never(CanNeverStart(reason));
   out->set_detail(reason.detail);
+  for (const RoomAsked& asked : reason.asked) {
+    v1::RoomAsked* message = out->add_asked();
+    message->set_action(asked.action);
+    message->set_barred(asked.barred);
+  }
   if (reason.until != absl::InfinitePast() && reason.until != absl::InfiniteFuture()) {
     ToProto(reason.until, out->mutable_until());
   }

@@ -11,7 +11,7 @@ namespace berth {
 namespace {
 
 RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& needs) {
-  if (!job.preemptible) return {};
+  if (!job.preemptible) return {.barred = "the job is not preemptible"};
   return CameOf(cycle, mover.MakeRoom(job, needs));
 }
 

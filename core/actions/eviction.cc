@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/engine/engine_cache.h"
 #include "core/engine/plan.h"
 
@@ -15,14 +17,28 @@ bool MayBeHelped(const BlockedVerdict& verdict) {
          code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
 }
 
-RoomMade RefusedForShare(const Cycle& cycle, Time protected_until) {
-  return {.again = std::min(protected_until, cycle.now() + kAskAgain), .when_queue_shrinks = true};
+RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred) {
+  return {.again = std::min(protected_until, cycle.now() + kAskAgain),
+          .when_queue_shrinks = true,
+          .barred = std::move(barred)};
 }
 
 RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome) {
   if (outcome.decided) return {.decided = true};
-  if (outcome.short_of_share) return RefusedForShare(cycle, outcome.protected_until);
-  return {.again = outcome.protected_until};
+  std::string barred = BarredBy(outcome);
+  if (outcome.short_of_share) {
+    return RefusedForShare(cycle, outcome.protected_until, std::move(barred));
+  }
+  return {.again = outcome.protected_until, .barred = std::move(barred)};
+}
+
+std::string BarredBy(const VictimOutcome& outcome, absl::string_view first) {
+  std::string text(first);
+  if (text.empty()) text = outcome.barred == nullptr ? "nobody may be taken" : outcome.barred;
+  if (outcome.protected_until == absl::InfiniteFuture()) return text;
+  return absl::StrCat(text, "; some are protected by min_runtime or cooldown until ",
+                      absl::FormatTime("%H:%M:%S", outcome.protected_until, absl::UTCTimeZone()),
+                      " UTC");
 }
 
 namespace {
@@ -46,7 +62,11 @@ bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassI
   for (; *from < missed.size(); ++*from) {
     if (missed[*from] == id || !MayBeHelped(state, missed[*from])) continue;
     const PendingClass& other = state.pending().Class(missed[*from]);
-    if (other.demand.queue == c.demand.queue) return *other.jobs.begin() < *c.jobs.begin();
+    if (other.demand.queue != c.demand.queue) continue;
+    ClassKey theirs = ClassKeyOf(other.demand, *other.jobs.begin());
+    ClassKey own = ClassKeyOf(c.demand, *c.jobs.begin());
+    theirs.user = own.user = {};  // turns between users are for the order of service
+    return theirs < own;
   }
   return false;
 }
@@ -61,14 +81,15 @@ RoomMade Help(const Job& job, const MakeRoom& make_room) {
     if (made.decided) return made;
     best.again = std::min(best.again, made.again);
     best.when_queue_shrinks |= made.when_queue_shrinks;
+    if (best.barred.empty()) best.barred = made.barred;
   }
   return best;
 }
 
 // The first job of the class, and the next ones, as long as they are helped. False: the budget
 // ended.
-bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool* served,
-               const MakeRoom& make_room) {
+bool HelpClass(Cycle& cycle, absl::string_view action, const std::vector<ClassId>& missed,
+               size_t at, bool* served, const MakeRoom& make_room) {
   const ClusterState& state = cycle.state();
   StateEditor& editor = cycle.transaction().editor();
   const ClassId id = missed[at];
@@ -87,6 +108,7 @@ bool HelpClass(Cycle& cycle, const std::vector<ClassId>& missed, size_t at, bool
     editor.Reopen(id);
     return true;
   }
+  editor.TellAsked(id, {.action = std::string(action), .barred = made.barred});
   editor.Revisit(id, made.again);
   const QueueId queue = state.pending().Class(id).demand.queue;
   if (made.when_queue_shrinks) editor.RevisitWith(id, queue);
@@ -101,7 +123,7 @@ void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_
   absl::flat_hash_set<ClassId> seen;
   for (bool served = false; done < missed.size(); ++done) {
     if (!seen.insert(missed[done]).second) continue;
-    if (!HelpClass(cycle, missed, done, &served, make_room)) return cycle.Cut();
+    if (!HelpClass(cycle, action, missed, done, &served, make_room)) return cycle.Cut();
   }
 }
 

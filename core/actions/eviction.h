@@ -3,6 +3,7 @@
 #define BERTH_CORE_ACTIONS_EVICTION_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -18,12 +19,16 @@ struct RoomMade {
   // Not decided: when a victim that is protected for its age may be taken, or shares may allow it.
   Time again = absl::InfiniteFuture();
   bool when_queue_shrinks = false;  // not decided because of what the job's own queue holds
+  std::string barred = {};          // not decided: why, for people
 };
 // Fair shares follow demand, in other queues too: who is refused for its share asks again.
 inline constexpr Duration kAskAgain = absl::Seconds(10);
-RoomMade RefusedForShare(const Cycle& cycle, Time protected_until);
+RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred);
 // Of a plan.
 RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome);
+// Why a plan came to nothing: `first`, where it says anything, else what the plan says; and until
+// when those are protected who were passed over for their age.
+std::string BarredBy(const VictimOutcome& outcome, absl::string_view first = "");
 
 using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 

@@ -23,12 +23,16 @@ class Reclaim {
     const ClusterState& state = cycle_.state();
     const Queue& queue = state.queues().At(job.queue);
     // Nobody else holds anything. A job of another queue opens what is blocked (StateEditor).
-    if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) return {};
+    if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) {
+      return {.barred = "no other queue holds anything"};
+    }
     const Resources request = RequestOf(state, job, needs);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
     SpareRoom spare(state, cycle_.shares());
     const QueueClaim claim = ClaimOf(queue, share, HeldOnceReleased(queue), request, spare);
-    if (!claim.Lawful()) return RefusedForShare(cycle_, absl::InfiniteFuture());
+    if (!claim.Lawful()) {
+      return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
+    }
     if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{.job = job,
                               .needs = needs,
@@ -36,15 +40,32 @@ class Reclaim {
                               .borrowing = Borrowing::kIdle,
                               .claims = true,
                               .why = [&](const Job& victim) { return Why(queue, victim); }};
+    std::string spared;
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-      return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed,
+      return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed, &spared,
                                               std::move(useful));
     });
     if (outcome.decided) return {.decided = true};
-    return RefusedForShare(cycle_, outcome.protected_until);
+    return RefusedForShare(cycle_, outcome.protected_until, BarredBy(outcome, spared));
   }
 
  private:
+  // "queue a holds 3 of its fair share of 4 gpu, and the job asks for 2"
+  std::string BeyondShare(const Queue& queue, const Resources& request,
+                          const QueueClaim& claim) const {
+    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+      if (!(claim.refused[i] || (claim.claimed.none() && claim.borrowed[i]))) continue;
+      const ResourceKind kind{static_cast<uint8_t>(i)};
+      const int64_t unit = UnitOf(kind);
+      return absl::StrCat("queue ", queue.spec.name, " holds ",
+                          AmountText(HeldOnceReleased(queue)[kind], unit), " of its fair share of ",
+                          AmountText(cycle_.shares().At(queue.id).fair_share[kind], unit), " ",
+                          cycle_.state().interner().KindName(kind), ", and the job asks for ",
+                          AmountText(request[kind], unit));
+    }
+    return "the job asks for nothing that its queue may claim";
+  }
+
   std::string Why(const Queue& queue, const Job& victim) const {
     return absl::StrCat("queue ", queue.spec.name, " is entitled to what queue ",
                         cycle_.state().queues().At(victim.queue).spec.name, " borrowed");

@@ -69,7 +69,10 @@ Mover::~Mover() = default;
 
 VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
   const Resources least = LeastOf(cycle_.state(), job, needs);
-  if (!needs.gang || !least.FitsIn(cycle_.state().free().total())) return {};
+  if (!needs.gang) return {.barred = "nobody is moved for one more task"};
+  if (!least.FitsIn(cycle_.state().free().total())) {
+    return {.barred = "less is free in all than it asks for"};
+  }
   if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
   const VictimPlanGoal goal{.job = job,
                             .needs = needs,

@@ -47,6 +47,7 @@ struct WaitReason {
   JobId job;
   std::string detail;
   Time until = absl::InfinitePast();
+  std::vector<RoomAsked> asked;  // whose decisions would have helped
   bool operator==(const WaitReason&) const = default;
 };
 

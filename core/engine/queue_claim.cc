@@ -13,16 +13,22 @@ int64_t Missing(const FairShares::OfQueue& share, const Resources& held, size_t 
 
 }  // namespace
 
+// As Missing of each resource; of a queue with children at least what these miss.
+Resources SpareRoom::MissingOf(const Queue& queue) const {
+  Resources below;
+  for (QueueId child : queue.children) below += MissingOf(state_.queues().At(child));
+  if (queue.id == kRootQueue) return below;
+  const Resources held = HeldOnceReleased(queue);
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    below.amount[i] = std::max(below.amount[i], Missing(shares_.At(queue.id), held, i));
+  }
+  return below;
+}
+
 const Resources& SpareRoom::Get() {
-  if (room_.has_value()) return *room_;
-  room_ = state_.free().total();
-  state_.queues().ForEach([this](QueueId id, const Queue& queue) {
-    if (!queue.children.empty()) return;
-    const Resources held = HeldOnceReleased(queue);
-    for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-      room_->amount[i] -= Missing(shares_.At(id), held, i);
-    }
-  });
+  if (!room_.has_value()) {
+    room_ = state_.free().total() - MissingOf(state_.queues().At(kRootQueue));
+  }
   return *room_;
 }
 
@@ -42,19 +48,23 @@ bool StandingClaims::AlongsideDeserved(const Queue& leaf, size_t kind) const {
 bool StandingClaims::Stand(const Queue& leaf, size_t kind) {
   if (leaf.claimed.amount[kind] <= shares_.At(leaf.id).fair_share.amount[kind]) return true;
   if (AlongsideDeserved(leaf, kind)) return true;
-  if (!spoken_for_.has_value()) {
-    spoken_for_.emplace();
-    state_.queues().ForEach([this](QueueId id, const Queue& queue) {
-      if (!queue.children.empty()) return;
-      const Resources& share = shares_.At(id).fair_share;
-      for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-        const bool beyond =
-            queue.claimed.amount[i] > share.amount[i] && !AlongsideDeserved(queue, i);
-        spoken_for_->amount[i] += beyond ? queue.claimed.amount[i] : share.amount[i];
-      }
-    });
-  }
+  if (!spoken_for_.has_value()) spoken_for_ = SpokenFor(state_.queues().At(kRootQueue));
   return spoken_for_->amount[kind] <= state_.capacity().amount[kind];
+}
+
+// What the queue is entitled to, and what those below it claimed beyond what they are entitled to.
+Resources StandingClaims::SpokenFor(const Queue& queue) const {
+  Resources below;
+  for (QueueId child : queue.children) below += SpokenFor(state_.queues().At(child));
+  if (queue.id == kRootQueue) return below;
+  const Resources& share = shares_.At(queue.id).fair_share;
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    const bool claims = queue.children.empty() && !AlongsideDeserved(queue, i);
+    const int64_t least =
+        claims ? std::max(below.amount[i], queue.claimed.amount[i]) : below.amount[i];
+    below.amount[i] = std::max(least, share.amount[i]);
+  }
+  return below;
 }
 
 bool NamedInDeserved(const Queue& queue, size_t kind) {

@@ -39,7 +39,7 @@ bool NamedInDeserved(const Queue& queue, size_t kind);
 bool WithinDeserved(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
                     const Resources& request);
 
-// What is free in the cluster beside what leaf queues hold less than their fair share. Worked out
+// What is free in the cluster beside what queues hold less than their fair share. Worked out
 // when it is first asked for, as the state is then: O(queues).
 class SpareRoom {
  public:
@@ -47,6 +47,8 @@ class SpareRoom {
   const Resources& Get();
 
  private:
+  Resources MissingOf(const Queue& queue) const;
+
   const ClusterState& state_;
   const FairShares& shares_;
   std::optional<Resources> room_;
@@ -57,8 +59,8 @@ class SpareRoom {
 //   1. are within its fair share; or
 //   2. come along with what it deserves: `deserved` does not name the resource, and the claims are
 //      within what the queue is entitled to of all that it does name; or
-//   3. leave enough for everybody: what all leaf queues are entitled to, and what they claimed
-//      beyond that, is there.
+//   3. leave enough for everybody: what all queues are entitled to, and what they claimed beyond
+//      that, is there.
 // Every claim that is lawful (ClaimOf) stands for each resource of its job at once, and so do the
 // earlier ones of its queue. It falls only once shares, demand or capacity have changed.
 class StandingClaims {
@@ -69,6 +71,7 @@ class StandingClaims {
 
  private:
   bool AlongsideDeserved(const Queue& leaf, size_t kind) const;
+  Resources SpokenFor(const Queue& queue) const;
 
   const ClusterState& state_;
   const FairShares& shares_;

@@ -4,10 +4,13 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace berth {
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
-                               const Resources& request, KindSet claimed, UsefulJob useful)
+                               const Resources& request, KindSet claimed, std::string* spared,
+                               UsefulJob useful)
     : cycle_(cycle),
       state_(cycle.state()),
       pool_(pool),
@@ -16,7 +19,8 @@ ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
       request_(request),
       claimed_(claimed),
       useful_(std::move(useful)),
-      claims_(state_, shares_) {
+      claims_(state_, shares_),
+      spared_(spared) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (request.amount[i] > 0) asked_.push_back(i);
   }
@@ -30,7 +34,11 @@ ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
 // Null if nothing below may give, unless it is on the job's own path.
 ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) {
   const bool own = std::find(own_path_.begin(), own_path_.end(), queue.id) != own_path_.end();
-  if (!own && (!queue.spec.reclaimable || queue.running_jobs == 0)) return nullptr;
+  if (!own && queue.running_jobs == 0) return nullptr;
+  if (!own && !queue.spec.reclaimable) {
+    Spare(queue.spec.name, "is not reclaimable");
+    return nullptr;
+  }
   auto entry = std::make_unique<Entry>(queue, shares_.At(queue.id));
   entry->parent = parent;
   entry->own = own;
@@ -121,10 +129,21 @@ bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit, const Re
   const Entry* side = SideOf(leaf);
   const KindSet owed = OwedBy(side);
   const bool claimed = HoldsClaims(state_, unit);
-  return std::any_of(asked_.begin(), asked_.end(), [&](size_t i) {
-    return owed[i] && given.amount[i] > 0 && !Protects(side, i, given) &&
-           !(claimed && claims_.Stand(leaf->queue, i));
-  });
+  for (const size_t i : asked_) {
+    if (!owed[i] || given.amount[i] <= 0) continue;
+    if (Protects(side, i, given)) {
+      Spare(side->queue.spec.name, "holds it along with what it deserves");
+    } else if (claimed && claims_.Stand(leaf->queue, i)) {
+      Spare(leaf->queue.spec.name, "reclaimed it, within its own share");
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+void ReclaimVictims::Spare(absl::string_view queue, absl::string_view why) {
+  if (spared_->empty()) *spared_ = absl::StrCat("queue ", queue, " ", why);
 }
 
 // The top of every heap on its way was chosen by it, and is put where it stands now.

@@ -43,9 +43,11 @@ namespace berth {
 // For one plan. O(queues) to make; O(depth * log siblings) for each unit.
 class ReclaimVictims final : public VictimSource {
  public:
-  // `claimed`: by the job's queue, of what the job asks for.
+  // `claimed`: by the job's queue, of what the job asks for. `spared` outlives this; told, if it is
+  // empty, why the first that might have given something was spared, for people: "queue b is not
+  // reclaimable".
   ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job, const Resources& request,
-                 KindSet claimed, UsefulJob useful = nullptr);
+                 KindSet claimed, std::string* spared, UsefulJob useful = nullptr);
 
   std::optional<VictimUnit> Next() override;
   bool CouldGive(const Job& job) const override;
@@ -74,6 +76,7 @@ class ReclaimVictims final : public VictimSource {
   const Entry* SideOf(const Entry* leaf) const;
   const Entry* OwnBeside(const Entry* side) const;
   KindSet OwedBy(const Entry* side) const;
+  void Spare(absl::string_view queue, absl::string_view why);
   bool Protects(const Entry* side, size_t kind, const Resources& given) const;
   bool MayTake(const Entry* leaf, const VictimUnit& unit, const Resources& given);
   void Take(Entry* leaf, const Resources& given);
@@ -96,6 +99,7 @@ class ReclaimVictims final : public VictimSource {
   absl::flat_hash_map<QueueId, const Entry*> leaves_;  // that may give; looked up only
   Entry* root_ = nullptr;
   absl::flat_hash_map<JobId, std::vector<uint32_t>> passed_over_;  // surplus tasks
+  std::string* const spared_;
   Time protected_until_ = absl::InfiniteFuture();  // by leaves that have nothing more to give
 };
 

@@ -121,25 +121,47 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
 bool VictimPlan::Find() {
   for (int tries = 0; tries <= kMaxReplans; ++tries) {
     std::optional<Attempt> attempt = FindOnce();
-    if (!attempt.has_value() || !EarlyEnough(*attempt) || !KeepsClaims(*attempt)) return false;
+    if (!attempt.has_value()) return false;
+    if (!EarlyEnough(*attempt))
+      return Bars("it would not start sooner than in the place kept for it");
+    if (!KeepsClaims(*attempt)) {
+      return Bars("its queue may not claim in its place what was reclaimed for those in the way");
+    }
     if (!goal_.must_move || AllMove(*attempt)) {
+      barred_ = nullptr;
       found_ = std::move(attempt);
       return true;
     }
     LeaveOut(could_not_move_);
   }
+  return Bars("those in the way have no other place");
+}
+
+bool VictimPlan::Bars(const char* why) {
+  barred_ = why;
   return false;
 }
 
 std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   if (!TakeUntilEnough()) {
     short_of_share_ = count_.OnlySharesShort();
+    if (short_of_share_) {
+      Bars("a queue would hold more than its fair share, for which nobody is stopped");
+    } else if (tasks_ > cycle_.policies().eviction().max_victims) {
+      Bars("more tasks would have to go than one plan may stop");
+    } else {
+      Bars(left_out_.empty() ? "what may be taken does not make enough room"
+                             : "those in the way have no other place");
+    }
     return std::nullopt;
   }
   tried_ = true;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
-  if (!attempt.has_value()) return std::nullopt;
+  if (!attempt.has_value()) {
+    Bars("what may be taken leaves no place for all of it");
+    return std::nullopt;
+  }
   Retry(&*attempt);
   if (attempt->kept.size() < 2) return attempt;
   std::optional<Attempt> single = SingleFor(*attempt);

@@ -106,6 +106,8 @@ class VictimPlan {
   // All there is to take would be enough, but that queues of the job would have more than their
   // share (FitCount::OnlySharesShort).
   bool short_of_share() const { return short_of_share_; }
+  // Why nothing was found, for people; null if something was.
+  const char* barred() const { return barred_; }
 
  private:
   struct Attempt {
@@ -115,6 +117,7 @@ class VictimPlan {
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
   std::optional<Attempt> FindOnce();
+  bool Bars(const char* why);
   std::optional<Attempt> SingleFor(const Attempt& found);
   bool CoversAlone(const VictimUnit& unit, const Resources& missing) const;
   void TakeAllAgain();
@@ -157,6 +160,7 @@ class VictimPlan {
   int64_t tasks_ = 0;                    // of these
   bool tried_ = false;
   bool short_of_share_ = false;
+  const char* barred_ = nullptr;
   std::optional<Attempt> found_;
 };
 
@@ -169,6 +173,7 @@ struct VictimOutcome {
   Time protected_until = absl::InfiniteFuture();
   // Not decided, and only for the fair share of a queue (queue_bounds.h), in one plan at least.
   bool short_of_share = false;
+  const char* barred = nullptr;  // not decided: why, by the last plan (VictimPlan::barred)
 };
 
 }  // namespace berth

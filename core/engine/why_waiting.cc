@@ -145,6 +145,7 @@ WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass
   reason.queue = verdict.queue;
   reason.detail = verdict.detail;
   reason.job = verdict.job;
+  reason.asked = verdict.asked;
   const bool reserved = reason.code == WaitCode::kReserved;
   reason.until = StartOf(state, reserved ? verdict.job : job.id);
   if (reason.code == WaitCode::kWaitsForBetterTier) reason.until = verdict.revisit;

@@ -199,6 +199,21 @@ void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
   if (c != nullptr && c->blocked != nullptr) ListForQueue(queue, id);
 }
 
+void PendingIndex::TellAsked(ClassId id, RoomAsked asked) {
+  PendingClass* c = classes_.Find(id);
+  if (c == nullptr || c->blocked == nullptr) return;
+  Remember(id, *c);
+  std::vector<RoomAsked>& all = c->blocked->asked;
+  const auto same = std::find_if(all.begin(), all.end(), [&](const RoomAsked& before) {
+    return before.action == asked.action;
+  });
+  if (same == all.end()) {
+    all.push_back(std::move(asked));
+  } else {
+    *same = std::move(asked);
+  }
+}
+
 void PendingIndex::ReopenDue(Time now) {
   while (!revisits_.empty() && revisits_.begin()->first <= now) {
     const auto [at, id] = *revisits_.begin();

@@ -111,6 +111,13 @@ enum class WakeOn : uint8_t {
   kRoom,    // a node has more free, and one task of the class fits there
 };
 
+// An action that may make room for a class was asked for it, and decided nothing.
+struct RoomAsked {
+  std::string action;  // "reclaim"
+  std::string barred;  // why, for people: "no queue holds more than its fair share"
+  bool operator==(const RoomAsked&) const = default;
+};
+
 // Why a class waits. Opaque to the model but for `wake` and `queue`: written and read by the engine
 // (WaitReason, core/engine/plan.h).
 struct BlockedVerdict {
@@ -129,6 +136,7 @@ struct BlockedVerdict {
   Time found = absl::InfinitePast();  // when (StateEditor::Block sets it)
   // Worth another try then, though nothing has happened (StateEditor::Revisit).
   Time revisit = absl::InfiniteFuture();
+  std::vector<RoomAsked> asked;  // since it was found; in the order of actions
 };
 
 struct PendingClass {
@@ -214,6 +222,7 @@ class PendingIndex {
   std::vector<ClassId> EndTrial();
   void Revisit(ClassId id, Time at);
   void RevisitWith(ClassId id, QueueId queue);
+  void TellAsked(ClassId id, RoomAsked asked);
   void ReopenDue(Time now);
   void DropEmpty();  // classes without jobs
   // The blocked class is to be called so, or not: SettleNever has not done it yet.

@@ -141,6 +141,8 @@ class StateEditor {
   void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
   // And when something of the queue, or below it, ends.
   void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
+  // What an action that was asked to make room for a blocked class says to people.
+  void TellAsked(ClassId id, RoomAsked asked) { state_.pending_.TellAsked(id, std::move(asked)); }
   // What waits in classes whose verdict is now that they can never be placed is no demand any more,
   // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
   void SettleNever();

@@ -28,9 +28,10 @@ struct Mix {
   bool deserved = false;  // up to what there is
   bool scaled = false;    // and beyond
   bool several_nodes = false;
-  bool cpu = false;    // contended as well
-  bool gangs = false;  // elastic ones, too
-  bool firm = false;   // jobs that are not preemptible
+  bool cpu = false;     // contended as well
+  bool gangs = false;   // elastic ones, too
+  bool firm = false;    // jobs that are not preemptible
+  bool bounds = false;  // limits, guarantees, and queues that are not reclaimable
   std::vector<std::string> actions = {"allocate", "reclaim"};
 };
 
@@ -56,11 +57,13 @@ class RandomTree {
         if (mix.cpu && dice_.Chance(30)) shape.deserved = {{"cpu", dice_.Below(9) * 1000}};
         shape.deserved.push_back({"gpu", deserved});
       }
+      if (mix.bounds) Bound(&shape);
       contest_.AddQueue(name, shape);
       const int children = dice_.Chance(50) ? dice_.Between(1, 3) : 0;
       for (int child = 0; child < children; ++child) {
         QueueShape below = Weighted();
         below.parent = name;
+        if (mix.bounds && dice_.Chance(15)) below.reclaimable = false;
         contest_.AddQueue(absl::StrCat(name, "-", child), below);
         leaves_.push_back(absl::StrCat(name, "-", child));
       }
@@ -128,6 +131,11 @@ class RandomTree {
       if (held + asked > share) continue;
       absl::StrAppend(&owed, job.name, " of ", state.queues().At(job.queue).spec.name, ": ", held,
                       " + ", asked, " of ", share, "\n");
+      for (const WaitReason& reason : WhyWaiting(state, job, contest_.now())) {
+        for (const RoomAsked& asked : reason.asked) {
+          absl::StrAppend(&owed, "  ", asked.action, ": ", asked.barred, "\n");
+        }
+      }
     }
     return owed;
   }
@@ -141,6 +149,13 @@ class RandomTree {
   static constexpr int kGpus = 16;
 
   QueueShape Weighted() { return {.weight = dice_.Below(4), .priority = dice_.Chance(20) ? 1 : 0}; }
+
+  void Bound(QueueShape* shape) {
+    const int guarantee = dice_.Chance(25) ? dice_.Between(1, 3) : 0;
+    if (guarantee > 0) shape->guarantee = {{"gpu", guarantee}};
+    if (dice_.Chance(30)) shape->limit = {{"gpu", dice_.Between(std::max(guarantee, 4), kGpus)}};
+    shape->reclaimable = !dice_.Chance(15);
+  }
 
   void Answer(JobId id, uint32_t task, int finish_percent) {
     switch (contest_.job(id).tasks[task].state) {
@@ -202,7 +217,8 @@ TEST_CASE("reclaim and the other actions come to rest, whatever the mix") {
             .several_nodes = dice.Chance(50),
             .cpu = dice.Chance(50),
             .gangs = dice.Chance(70),
-            .firm = dice.Chance(50)};
+            .firm = dice.Chance(50),
+            .bounds = dice.Chance(40)};
     if (dice.Chance(60)) {
       mix.actions = {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
     }
