@@ -92,6 +92,7 @@ class Reasons {
       words.emplace_back("deserved is scaled down: siblings deserve more than there is");
     }
     AddLoans(&words);
+    AddWaiting(&words);
     return words;
   }
 
@@ -136,6 +137,18 @@ class Reasons {
     }
     if (const std::string names = NamesOf(shares_.lent); !names.empty()) {
       words->push_back(absl::StrCat("lends ", names));
+    }
+  }
+
+  // What barred the actions that were asked to make room for the first job that waits for it.
+  void AddWaiting(std::vector<std::string>* words) const {
+    const PendingIndex& pending = context_.state.pending();
+    const auto found = pending.short_of_room().find(queue_.id);
+    if (found == pending.short_of_room().end()) return;
+    const auto& [key, first] = *found->second.begin();
+    for (const RoomAsked& asked : pending.Class(first).blocked->asked) {
+      words->push_back(absl::StrCat(asked.action, " made no room for job ",
+                                    context_.state.jobs().At(key.job).name, ": ", asked.barred));
     }
   }
 

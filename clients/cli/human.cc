@@ -259,6 +259,9 @@ std::string HumanReason(const v1::WaitReason& reason) {
   if (text.empty()) text = EnumWord(reason.code());
   if (!reason.group().empty()) absl::StrAppend(&text, ", group ", reason.group());
   if (!reason.detail().empty()) absl::StrAppend(&text, ": ", reason.detail());
+  for (const v1::RoomAsked& asked : reason.asked()) {
+    absl::StrAppend(&text, "; ", asked.action(), ": ", asked.barred());
+  }
   return text;
 }
 

@@ -142,6 +142,12 @@ void FillReason(const sim::v1::JobResult& job, const sim::v1::ExpectedReason& ex
   const bool said = absl::StrContains(reason.detail(), expected.detail());
   actual->set_detail(said ? expected.detail() : reason.detail());
   if (reason.has_until()) *actual->mutable_until() = reason.until();
+  for (const auto& [action, barred] : reason.barred()) {
+    const auto wanted = expected.barred().find(action);
+    if (wanted == expected.barred().end()) continue;
+    const bool as_wanted = absl::StrContains(barred, wanted->second);
+    (*actual->mutable_barred())[action] = as_wanted ? wanted->second : barred;
+  }
 }
 
 void FillTasks(const sim::v1::ScenarioResult& end, const std::string& job,

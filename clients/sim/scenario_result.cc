@@ -78,6 +78,7 @@ sim::v1::WaitReason ReasonOf(const ClusterState& state, const WaitReason& from) 
   const Job* job = state.jobs().Find(from.job);
   if (job != nullptr) reason.set_job(job->name);
   reason.set_detail(from.detail);
+  for (const RoomAsked& asked : from.asked) (*reason.mutable_barred())[asked.action] = asked.barred;
   if (from.until != absl::InfinitePast() && from.until != absl::InfiniteFuture()) {
     SetTime(from.until, reason.mutable_until());
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "core/engine/fair_share.h"
+#include "core/engine/verdict.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"
@@ -116,28 +117,38 @@ class RandomTree {
     return active;
   }
 
-  // Names of jobs that wait although their queue, with them, would be within its fair share.
+  // Jobs that wait although their queue, with them, would be within its fair share of all that they
+  // ask for; and why.
   std::string Owed() const {
-    const ClusterState& state = contest_.state();
-    const FairShares shares = FairSharesOf(state, contest_.policies().fair_share());
-    const ResourceKind gpu = *state.interner().FindKind("gpu");
     std::string owed;
-    for (JobId id : Active()) {
-      const Job& job = contest_.job(id);
-      if (job.status.state != JobState::kPending) continue;
-      const int64_t asked = state.interner().Shape(job.groups[0].shape).resources[gpu];
-      const int64_t held = state.queues().At(job.queue).allocated[gpu];
-      const int64_t share = shares.At(job.queue).fair_share[gpu];
-      if (held + asked > share) continue;
-      absl::StrAppend(&owed, job.name, " of ", state.queues().At(job.queue).spec.name, ": ", held,
-                      " + ", asked, " of ", share, "\n");
-      for (const WaitReason& reason : WhyWaiting(state, job, contest_.now())) {
+    ForEachOwed([&](const Job& job, const std::vector<WaitReason>& reasons) {
+      absl::StrAppend(&owed, job.name, " of ", contest_.state().queues().At(job.queue).spec.name,
+                      "\n");
+      for (const WaitReason& reason : reasons) {
         for (const RoomAsked& asked : reason.asked) {
           absl::StrAppend(&owed, "  ", asked.action, ": ", asked.barred, "\n");
         }
       }
-    }
+    });
     return owed;
+  }
+
+  // Of these, those that nothing else bars, and of which reclaim does not say what barred it.
+  std::string Unexplained() const {
+    std::string unexplained;
+    ForEachOwed([&](const Job& job, const std::vector<WaitReason>& reasons) {
+      for (const WaitReason& reason : reasons) {
+        const bool room = reason.code == WaitCode::kInsufficientResources ||
+                          reason.code == WaitCode::kGuaranteeKept ||
+                          reason.code == WaitCode::kReserved;
+        const bool said =
+            std::any_of(reason.asked.begin(), reason.asked.end(), [](const RoomAsked& asked) {
+              return asked.action == "reclaim" && !asked.barred.empty();
+            });
+        if (room && !said) absl::StrAppend(&unexplained, job.name, "\n");
+      }
+    });
+    return unexplained;
   }
 
   Dice& dice() { return dice_; }
@@ -147,6 +158,24 @@ class RandomTree {
 
  private:
   static constexpr int kGpus = 16;
+
+  template <class Visit>
+  void ForEachOwed(Visit&& visit) const {
+    const ClusterState& state = contest_.state();
+    const FairShares shares = FairSharesOf(state, contest_.policies().fair_share());
+    for (JobId id : Active()) {
+      const Job& job = contest_.job(id);
+      if (job.status.state != JobState::kPending) continue;
+      const Resources asked = RequestOf(state, job, NeedsOf(job));
+      const Resources with_job = state.queues().At(job.queue).allocated + asked;
+      bool within = true;
+      for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+        within &=
+            asked.amount[i] == 0 || with_job.amount[i] <= shares.At(job.queue).fair_share.amount[i];
+      }
+      if (within) visit(job, WhyWaiting(state, job, contest_.now()));
+    }
+  }
 
   QueueShape Weighted() { return {.weight = dice_.Below(4), .priority = dice_.Chance(20) ? 1 : 0}; }
 
@@ -224,6 +253,7 @@ TEST_CASE("reclaim and the other actions come to rest, whatever the mix") {
     }
     RandomTree tree(seed, mix);
     evictions += LiveAndRest(tree);
+    CHECK(tree.Unexplained() == "");
   }
   CHECK(evictions > 200);
 }
