@@ -99,6 +99,7 @@ class Consolidation {
 class ConsolidateAction final : public Action {
  public:
   absl::string_view name() const override { return "consolidate"; }
+  ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     Consolidation consolidation(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {

@@ -24,7 +24,7 @@ class Reclaim {
     if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) return {};
     const Resources request = RequestOf(state, job, needs);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
-    if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, job.preemptible)) {
+    if (!MayReclaim(queue, share, HeldOnceReleased(queue), request, Preemptible(job, needs))) {
       return RefusedForShare(cycle_, absl::InfiniteFuture());
     }
     const VictimPlanGoal goal{.job = job,
@@ -51,6 +51,7 @@ class Reclaim {
 class ReclaimAction final : public Action {
  public:
   absl::string_view name() const override { return "reclaim"; }
+  ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     Reclaim reclaim(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {

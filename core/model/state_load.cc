@@ -184,7 +184,8 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     if (!room.ok()) return room;
     tasks += group.replicas;
   }
-  if (tasks == 0) return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has no tasks"));
+  if (tasks == 0)
+    return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has no tasks"));
   if (tasks > kMaxTasksPerJob) {
     return absl::OutOfRangeError(
         absl::StrCat("job ", spec.name, " has ", tasks, " tasks; at most ", kMaxTasksPerJob));
