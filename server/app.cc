@@ -179,10 +179,11 @@ void App::Wire() {
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
+  loop_->AddListener(&restarts_);
   loop_->AddListener(&event_log_);
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
-                    logs_.get(), watches_.get(), migs_.get(), health_.get(), start_},
+                    logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_},
       &progress_);
   WireServices();
 }
@@ -196,7 +197,8 @@ void App::WireServices() {
               .limits = config_.limits(),
               .run_as = config_.run_as(),
               .defaults = &job_defaults_,
-              .placing_waits = [this] { return maintenance_->RestoreHoldText(); }};
+              .placing_waits = [this] { return maintenance_->RestoreHoldText(); },
+              .restarts_often = [this](JobId job, Time now) { return restarts_.Often(job, now); }};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);

@@ -135,6 +135,7 @@ class App {
   std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
   ProgressCounter progress_;
+  RestartWatch restarts_;
   EventLog event_log_;
   std::unique_ptr<Metrics> metrics_;
   ServiceContext context_;

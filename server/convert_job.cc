@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/base/check.h"
@@ -149,7 +150,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   GroupSpec result;
   result.name = group.name();
   result.replicas = ReplicasOf(group);
-  result.min_available = MinAvailableOf(group);
+  result.min_available = MinAvailableOf(spec, group);
   result.shape = ShapeFrom(group);
   result.policies = PoliciesFrom(group.policies());
   result.depends_on = GroupDependenciesFrom(spec, group);
@@ -162,6 +163,9 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.partition_topology = TopologyFrom(group.partition().topology());
   result.communication = CommunicationFrom(group.communication());
   result.has_image = !group.image().empty();
+  result.preemptible = group.preemptible();
+  result.device_strategy = StrategyFrom(group.device_strategy());
+  result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
   return result;
 }
 
@@ -194,13 +198,33 @@ int32_t ReplicasOf(const v1::TaskGroup& group) {
   return group.has_replicas() ? group.replicas() : 1;
 }
 
-int32_t MinAvailableOf(const v1::TaskGroup& group) {
-  if (group.min_available() > 0) return group.min_available();
+namespace {
+
+// By the group itself; nullopt: it does not say.
+std::optional<int32_t> SaysMinAvailable(const v1::TaskGroup& group) {
+  if (group.has_min_available()) return group.min_available();
   const int64_t partitioned =
       int64_t{group.partition().min_partitions()} * group.partition().size();
-  const int32_t replicas = ReplicasOf(group);
-  if (partitioned > 0 && partitioned <= replicas) return static_cast<int32_t>(partitioned);
-  return replicas;
+  if (partitioned <= 0 || partitioned > ReplicasOf(group)) return std::nullopt;
+  return static_cast<int32_t>(partitioned);
+}
+
+// The job asks for fewer tasks than its groups, all of those that say nothing: for any so many.
+bool AsksForAny(const v1::JobSpec& spec) {
+  if (spec.min_available() <= 0) return false;
+  int64_t of_groups = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    of_groups += SaysMinAvailable(group).value_or(ReplicasOf(group));
+  }
+  return spec.min_available() < of_groups;
+}
+
+}  // namespace
+
+int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group) {
+  const std::optional<int32_t> says = SaysMinAvailable(group);
+  if (says.has_value()) return *says;
+  return AsksForAny(spec) ? 0 : ReplicasOf(group);
 }
 
 std::string QueueNameOf(const v1::JobSpec& spec) {
@@ -222,7 +246,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
     result.groups.push_back(GroupFrom(spec, group));
     least += result.groups.back().min_available;
   }
-  result.min_available = spec.min_available() > 0 ? spec.min_available() : least;
+  result.min_available = spec.min_available() > 0 ? spec.min_available() : std::max(least, 1);
   result.policies = PoliciesFrom(spec.policies());
   result.labels = LabelsFrom(spec.labels());
   result.max_retries = spec.max_retries();
@@ -232,7 +256,9 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
                            ? spec.preemptible()
                            : defaults.preemptible_below_priority.has_value() &&
                                  spec.priority() < *defaults.preemptible_below_priority;
+  result.preempts = spec.preemption_policy() != v1::NEVER;
   result.strategy = StrategyFrom(spec.strategy());
+  result.device_strategy = StrategyFrom(spec.device_strategy());
   result.topology = TopologyFrom(spec.topology());
   result.user = spec.user();
   SetTimes(spec, defaults, result);

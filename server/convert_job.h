@@ -33,7 +33,7 @@ struct JobDefaults {
 int32_t ReplicasOf(const v1::TaskGroup& group);
 
 // Tasks that a group starts with.
-int32_t MinAvailableOf(const v1::TaskGroup& group);
+int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 
 // The hot part, without name, queue and dependencies: these need the state (server/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);

@@ -32,6 +32,8 @@ void RenderQueueSpec(const ClusterState& state, const Queue& queue, v1::QueueSpe
   const bool drf = queue.spec.user_fairness == UserFairness::kDrf;
   out->set_user_fairness(drf ? v1::QueueSpec::DRF : v1::QueueSpec::NONE);
   out->set_strategy(StrategyToApi(queue.spec.strategy));
+  out->set_surplus_only(queue.spec.surplus_only);
+  out->set_device_strategy(StrategyToApi(queue.spec.device_strategy));
   out->set_max_jobs(queue.spec.max_jobs);
   out->set_max_running_jobs(queue.spec.max_running_jobs);
   out->set_max_tasks(queue.spec.max_tasks);
@@ -82,6 +84,8 @@ QueueSpec QueueSpecFrom(const v1::Queue& queue) {
   if (spec.order() == v1::QueueSpec::FIFO_STRICT) result.order = QueueOrder::kFifoStrict;
   if (spec.user_fairness() == v1::QueueSpec::DRF) result.user_fairness = UserFairness::kDrf;
   result.strategy = StrategyFrom(spec.strategy());
+  result.surplus_only = spec.surplus_only();
+  result.device_strategy = StrategyFrom(spec.device_strategy());
   result.max_jobs = spec.max_jobs();
   result.max_running_jobs = spec.max_running_jobs();
   result.max_tasks = spec.max_tasks();
@@ -102,6 +106,8 @@ void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& f
     if (path == "spec.order") to.order = from.order;
     if (path == "spec.user_fairness") to.user_fairness = from.user_fairness;
     if (path == "spec.strategy") to.strategy = from.strategy;
+    if (path == "spec.surplus_only") to.surplus_only = from.surplus_only;
+    if (path == "spec.device_strategy") to.device_strategy = from.device_strategy;
     if (path == "spec.max_jobs") to.max_jobs = from.max_jobs;
     if (path == "spec.max_running_jobs") to.max_running_jobs = from.max_running_jobs;
     if (path == "spec.max_tasks") to.max_tasks = from.max_tasks;

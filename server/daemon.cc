@@ -23,7 +23,6 @@
 namespace berth {
 namespace {
 
-
 struct Flags {
   std::string config;
   std::string listen;

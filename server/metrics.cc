@@ -15,6 +15,7 @@
 #include "server/convert_values.h"
 #include "server/metric_families.h"
 #include "server/read_view.h"
+#include "support/clock.h"
 #include "support/version.h"
 
 namespace berth {
@@ -197,6 +198,16 @@ void AddHyperNodes(ReadView& view, FamilyList& out) {
   }
 }
 
+void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out) {
+  const auto counts = CountConditions(view, *sources.restarts, SystemClock().Now());
+  for (int kind = 1; kind < v1::JobCondition::Kind_ARRAYSIZE; ++kind) {
+    const std::string& name =
+        v1::JobCondition::Kind_Name(static_cast<v1::JobCondition::Kind>(kind));
+    out.Gauge("job_conditions", "Jobs of which a condition holds (docs/cli.md).",
+              AsDouble(counts[static_cast<size_t>(kind)]), {{"condition", name}});
+  }
+}
+
 void AddProgress(const ProgressCounter& progress, FamilyList& out) {
   out.Counter("jobs_submitted", "Jobs accepted.", AsDouble(progress.jobs_submitted.load()));
   const std::array<std::string, 3> outcomes = {"succeeded", "failed", "cancelled"};
@@ -352,6 +363,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddNodes(sources_, view, out);
   AddQueues(view, out);
   AddHyperNodes(view, out);
+  AddConditions(sources_, view, out);
   AddProgress(progress_, out);
   AddLoop(*sources_.loop, out);
   AddCommitter(*sources_.committer, out);

@@ -19,6 +19,7 @@
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
 #include "server/controllers/mig_keeper.h"
+#include "server/job_conditions.h"
 #include "server/loop.h"
 #include "server/watch_hub.h"
 #include "storage/store_health.h"
@@ -37,6 +38,7 @@ struct MetricSources {
   const MigKeeper* migs = nullptr;
   const StoreHealth* health = nullptr;  // null: the store has none
   Time start;
+  const RestartWatch* restarts = nullptr;
 };
 
 // Counts jobs and tasks as they become durable.

@@ -17,8 +17,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
-constexpr absl::string_view kLive[] = {"scheduling",   "cordon_after_refusals", "finished_job_ttl",
-                                       "history",      "limits.kill_grace",     "log.level",
+constexpr absl::string_view kLive[] = {"scheduling",  "cordon_after_refusals", "finished_job_ttl",
+                                       "history",     "limits.kill_grace",     "log.level",
                                        "job_defaults"};
 
 bool IsLive(absl::string_view path) {

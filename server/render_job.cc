@@ -119,6 +119,12 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
                              : v1::GroupDependency::RUNNING);
   }
   out->set_strategy(StrategyToApi(group.strategy));
+  out->set_device_strategy(StrategyToApi(group.device_strategy));
+  if (group.preemptible) out->set_preemptible(true);
+  if (group.spread.Any()) {
+    out->mutable_spread()->set_tier(group.spread.tier);
+    out->mutable_spread()->set_max_skew(group.spread.max_skew);
+  }
   if (group.partition_size > 0) {
     out->mutable_partition()->set_size(group.partition_size);
     out->mutable_partition()->set_min_partitions(group.min_available / group.partition_size);
@@ -176,7 +182,9 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   ToProto(job.labels, out->mutable_labels());
   out->set_suspended(job.status.suspended);
   out->set_preemptible(job.preemptible);
+  if (!job.preempts) out->set_preemption_policy(v1::NEVER);
   out->set_strategy(StrategyToApi(job.strategy));
+  out->set_device_strategy(StrategyToApi(job.device_strategy));
   if (job.topology->Any()) ToProto(*job.topology, out->mutable_topology());
   out->set_user(job.user);
 }

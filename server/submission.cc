@@ -116,9 +116,7 @@ void RenderNever(const ClusterState& state, const std::optional<BlockedVerdict>&
 void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
   const Job* job = state.jobs().Find(id);
   if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
-  const JobNeeds needs = NeedsOf(*job);
-  if (needs.empty()) return;
-  RenderNever(state, BeyondLimitVerdict(state, job->queue, RequestOf(state, *job, needs)), out);
+  RenderNever(state, BeyondLimitVerdict(state, *job), out);
 }
 
 }  // namespace

@@ -139,6 +139,10 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->set_affinity_tier(group.affinity_tier);
   out->set_communication(group.communication);
   out->set_has_image(group.has_image);
+  out->set_preemptible(group.preemptible);
+  out->set_device_strategy(static_cast<pb::Strategy>(group.device_strategy));
+  out->set_spread_tier(group.spread.tier);
+  out->set_max_skew(group.spread.max_skew);
   const TopologyConstraint none;
   if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
   if (!(group.partition_topology == none)) {
@@ -161,7 +165,10 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
                   .topology = {},
                   .partition_topology = {},
                   .communication = message.communication(),
-                  .has_image = message.has_image()};
+                  .has_image = message.has_image(),
+                  .preemptible = message.preemptible(),
+                  .device_strategy = GetStrategy(message.device_strategy(), reader),
+                  .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()}};
   if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
   if (message.has_partition_topology()) {
     group.partition_topology = GetTopology(message.partition_topology(), reader);
@@ -253,7 +260,9 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_on_node_loss(static_cast<pb::NodeLossPolicy>(spec.on_node_loss));
   out->set_suspended(spec.suspended);
   out->set_preemptible(spec.preemptible);
+  out->set_never_preempts(!spec.preempts);
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
+  out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_user(spec.user);
   if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
   SetTimes(spec, out);
@@ -277,7 +286,9 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
       "node loss policy");
   spec.suspended = message.suspended();
   spec.preemptible = message.preemptible();
+  spec.preempts = !message.never_preempts();
   spec.strategy = GetStrategy(message.strategy(), reader);
+  spec.device_strategy = GetStrategy(message.device_strategy(), reader);
   spec.user = message.user();
   if (message.has_topology()) spec.topology = GetTopology(message.topology(), reader);
   GetTimes(message, reader, spec);

@@ -37,7 +37,9 @@ void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out) {
   out->set_keeps_borrowed(!spec.reclaimable);
   out->set_order(static_cast<pb::QueueOrder>(spec.order));
   out->set_user_fairness(static_cast<pb::UserFairness>(spec.user_fairness));
+  out->set_surplus_only(spec.surplus_only);
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
+  out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_max_tasks(spec.max_tasks);
   out->set_default_cpu_millis(spec.defaults.cpu_millis);
   out->set_default_memory_bytes(spec.defaults.memory_bytes);
@@ -55,12 +57,14 @@ QueueSpec GetQueueSpec(const pb::QueueSpec& message, Reader& reader) {
           .weight = message.has_weight() ? message.weight() : kDefaultWeight,
           .priority = message.priority(),
           .reclaimable = !message.keeps_borrowed(),
+          .surplus_only = message.surplus_only(),
           .order = reader.Enum<QueueOrder>(message.order(), pb::QueueOrder_IsValid(message.order()),
                                            "queue order"),
           .user_fairness = reader.Enum<UserFairness>(
               message.user_fairness(), pb::UserFairness_IsValid(message.user_fairness()),
               "user fairness"),
           .strategy = GetStrategy(message.strategy(), reader),
+          .device_strategy = GetStrategy(message.device_strategy(), reader),
           .max_jobs = message.max_jobs(),
           .max_running_jobs = message.max_running_jobs(),
           .max_tasks = message.max_tasks(),

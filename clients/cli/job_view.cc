@@ -113,7 +113,7 @@ Table GroupTable(const v1::Job& job) {
     table.AddRow(
         {{group.name()},
          {absl::StrCat(group.replicas())},
-         {absl::StrCat(group.min_available() == 0 ? group.replicas() : group.min_available())},
+         {absl::StrCat(group.has_min_available() ? group.min_available() : group.replicas())},
          {HumanResources(group.resources())},
          {states},
          {Shortened(absl::StrJoin(group.command(), " "), false)}});
@@ -163,6 +163,14 @@ std::string EvictionsText(const v1::JobStatus& status, const Session& session) {
                       last.detail().empty() ? "" : ": ", last.detail());
 }
 
+std::string ConditionsText(const v1::JobStatus& status) {
+  std::vector<std::string> parts;
+  for (const v1::JobCondition& condition : status.conditions()) {
+    parts.push_back(absl::StrCat(HumanEnum(condition.kind()), ": ", condition.detail()));
+  }
+  return absl::StrJoin(parts, "\n");
+}
+
 std::string CheckpointText(const v1::JobSpec& spec) {
   if (!spec.has_checkpoint()) return "";
   std::vector<std::string> parts;
@@ -180,6 +188,7 @@ std::string CheckpointText(const v1::JobSpec& spec) {
 void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   const v1::JobSpec& spec = job.spec();
   if (spec.preemptible()) page->Add("Preemptible", "yes");
+  if (spec.preemption_policy() == v1::NEVER) page->Add("Preempts", "never");
   page->Add("User", spec.user());
   if (spec.has_deadline()) {
     page->Add("Deadline", HumanTime(true, spec.deadline(), session.io().time_zone));
@@ -295,6 +304,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("Annotations", KeyValues(spec.annotations()));
   TableStyle style = session.table_style();
   style.headers = true;
+  page.AddSection("Conditions", ConditionsText(job.status()));
   page.AddSection("Waits because", Reasons(job, session));
   page.AddSection("Groups", GroupTable(job).Render(style));
   const std::vector<v1::Task> shown = WorthShowing(tasks);

@@ -80,7 +80,11 @@ constexpr ValueOption kValueOptions[] = {
     {"--user-fairness", "userFairness", "user_fairness", "none or drf"},
     {"--defaults", "defaults", "defaults",
      "of jobs that do not say it: '{cpu: 1, memory: 2Gi, walltime: 1h}', each left out if unset"},
-    {"--strategy", "strategy", "strategy", "of its jobs: binpack, spread or colocate"}};
+    {"--strategy", "strategy", "strategy", "of its jobs: binpack, spread or colocate"},
+    {"--device-strategy", "deviceStrategy", "device_strategy",
+     "of its jobs, for shares of the devices of one node: binpack or spread"},
+    {"--surplus-only", "surplusOnly", "surplus_only",
+     "true or false: of its jobs only surplus tasks are stopped for others; default false"}};
 
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
 absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::string& field,

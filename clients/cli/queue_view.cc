@@ -134,9 +134,11 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
   page.Add("Weight", absl::StrCat(Weight(spec)));
   page.Add("Priority", absl::StrCat(spec.priority()));
   page.Add("Reclaimable", Reclaimable(spec));
+  if (spec.surplus_only()) page.Add("Surplus only", "yes");
   page.Add("Order", HumanEnum(spec.order()));
   page.Add("User fairness", HumanEnum(spec.user_fairness()));
   page.Add("Strategy", HumanEnum(spec.strategy()));
+  page.Add("On devices", HumanEnum(spec.device_strategy()));
   page.Add("Past usage", HumanResources(status.usage()));
   page.Add("Allocated", HumanResources(status.allocated()));
   page.Add("Pending needs", HumanResources(status.pending()));

@@ -220,7 +220,7 @@ class JobConverter {
     v1::TaskGroup& group = *spec_.add_groups();
     group.set_name(task.name().empty() ? absl::StrCat("default", index) : task.name());
     group.set_replicas(task.has_replicas() ? task.replicas() : 1);
-    group.set_min_available(task.min_available());
+    if (task.has_min_available()) group.set_min_available(task.min_available());
     Place("spec." + to, from);
     for (const char* key : {".name", ".replicas", ".min_available", ".policies", ".depends_on"}) {
       Place(absl::StrCat("spec.", to, key), from + key);

@@ -165,7 +165,7 @@ sim::v1::Group MainGroup(const sim::v1::Job& job) {
   sim::v1::Group group;
   group.set_name("main");
   group.set_replicas(job.replicas());
-  group.set_min_available(job.min_available());
+  if (job.has_min_available()) group.set_min_available(job.min_available());
   group.set_gpus(job.gpus());
   *group.mutable_resources() = job.resources();
   *group.mutable_node_selector() = job.node_selector();
@@ -173,14 +173,15 @@ sim::v1::Group MainGroup(const sim::v1::Job& job) {
   group.set_partition_size(job.partition_size());
   *group.mutable_partition_topology() = job.partition_topology();
   group.set_communication(job.communication());
+  *group.mutable_spread() = job.spread();
   return group;
 }
 
 absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path) {
-  const bool both = job.replicas() != 0 || job.min_available() != 0 || job.gpus() != 0 ||
+  const bool both = job.replicas() != 0 || job.has_min_available() || job.gpus() != 0 ||
                     job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
                     job.partition_size() != 0 || job.has_partition_topology() ||
-                    job.communication() != 0;
+                    job.communication() != 0 || job.has_spread();
   if (!both) return absl::OkStatus();
   return Wrong(path, "a job with groups says in them what its tasks are");
 }
@@ -222,9 +223,12 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.name = from.name();
   if (group.name.empty()) return Wrong(path, "a group needs a name");
   group.replicas = from.replicas() == 0 ? 1 : from.replicas();
-  group.min_available = from.min_available() == 0 ? group.replicas : from.min_available();
+  group.min_available = from.has_min_available() ? from.min_available() : group.replicas;
   group.partition_size = from.partition_size();
   group.strategy = ToStrategy(from.strategy());
+  group.device_strategy = ToStrategy(from.device_strategy());
+  group.preemptible = from.preemptible();
+  group.spread = {.tier = from.spread().tier(), .max_skew = from.spread().max_skew()};
   group.topology = ToTopology(from.topology());
   group.partition_topology = ToTopology(from.partition_topology());
   group.affinity_tier = from.affinity_tier();
@@ -246,14 +250,24 @@ absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec
   } else {
     groups.push_back(MainGroup(job));
   }
+  int32_t of_groups = 0;
+  for (const sim::v1::Group& group : groups) {
+    of_groups += group.has_min_available() ? group.min_available() : std::max(group.replicas(), 1);
+  }
+  const bool any = job.job_min_available() > 0 && job.job_min_available() < of_groups;
   for (size_t i = 0; i < groups.size(); ++i) {
     const std::string here = job.groups_size() > 0 ? absl::StrCat(path, ".groups[", i, "]") : path;
     auto group = ToGroupSpec(groups, i, here);
     if (!group.ok()) return group.status();
+    if (groups[i].has_preemptible() && !groups[i].preemptible() && job.preemptible()) {
+      return Wrong(here + ".preemptible", "a gang that is preemptible is stopped as a whole");
+    }
+    if (any && !groups[i].has_min_available()) group->min_available = 0;
     spec->min_available += group->min_available;
     spec->groups.push_back(*std::move(group));
   }
   if (job.job_min_available() != 0) spec->min_available = job.job_min_available();
+  spec->min_available = std::max(spec->min_available, 1);
   return absl::OkStatus();
 }
 
@@ -307,11 +321,13 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.queue = queue->id;
   spec.priority = job.priority();
   spec.preemptible = job.preemptible();
+  spec.preempts = job.preemption_policy() != v1::NEVER;
   spec.user = job.user();
   spec.max_retries = job.max_retries();
   spec.on_node_loss = ToNodeLossPolicy(job.on_node_loss());
   spec.suspended = job.suspended();
   spec.strategy = ToStrategy(job.strategy());
+  spec.device_strategy = ToStrategy(job.device_strategy());
   spec.topology = ToTopology(job.topology());
   spec.labels = {job.labels().begin(), job.labels().end()};
   SetTimes(job, start, &spec);

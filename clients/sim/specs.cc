@@ -306,6 +306,8 @@ absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const Cluster
   if (queue.order() == v1::QueueSpec::FIFO_STRICT) spec.order = QueueOrder::kFifoStrict;
   if (queue.user_fairness() == sim::v1::Queue::DRF) spec.user_fairness = UserFairness::kDrf;
   spec.strategy = ToStrategy(queue.strategy());
+  spec.device_strategy = ToStrategy(queue.device_strategy());
+  spec.surplus_only = queue.surplus_only();
   spec.max_jobs = queue.max_jobs();
   spec.max_running_jobs = queue.max_running_jobs();
   spec.labels = {queue.labels().begin(), queue.labels().end()};

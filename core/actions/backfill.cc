@@ -12,8 +12,10 @@
 // given room that the gang could have had, and more would have to be stopped for it.
 //
 // How a place is kept from others: engine/reservations.h. Whom it is kept for: engine/reserve.h.
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/container/btree_set.h"
 #include "core/actions/eviction.h"
@@ -42,6 +44,7 @@ class Backfill {
   bool MateGoesBefore(const std::optional<Head>& head) const;
   void Serve(const Head& head);
   bool RoomIsMade(const Head& head, const BlockedVerdict& verdict);
+  bool MakesRoom(const Action& action, const Job& job);
   void ReserveForShort(const Head& head);
   void ReserveForMate();
   void Enlist(ClassId of);
@@ -124,18 +127,23 @@ void Backfill::Serve(const Head& head) {
 bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
   constexpr size_t kMostQueues = 16;
   const Job& job = state_.jobs().At(head.job);
-  const JobNeeds needs = NeedsOf(job);
-  if (!needs.gang || !MayBeHelped(verdict) || helped_.size() == kMostQueues) return false;
-  if (!helped_.insert(head.queue).second) return false;
+  if (!NeedsOf(job).gang || !job.preempts || !MayBeHelped(verdict)) return false;
+  if (helped_.size() == kMostQueues || !helped_.insert(head.queue).second) return false;
   bool later = false;
   for (const auto& action : cycle_.policies().actions()) {
-    if (later && action->MakeRoomFor(cycle_, job, needs)) {
+    if (later && MakesRoom(*action, job)) {
       order_.emplace(cycle_, offer_, /*around=*/true);  // other queues have changed, too
       return true;
     }
     later |= action->name() == "backfill";
   }
   return false;
+}
+
+bool Backfill::MakesRoom(const Action& action, const Job& job) {
+  const std::vector<JobNeeds> divisions = FewDivisionsOf(job);
+  return std::any_of(divisions.begin(), divisions.end(),
+                     [&](const JobNeeds& needs) { return action.MakeRoomFor(cycle_, job, needs); });
 }
 
 void Backfill::ReserveForShort(const Head& head) {

@@ -18,6 +18,7 @@ RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& 
 class ConsolidateAction final : public Action {
  public:
   absl::string_view name() const override { return "consolidate"; }
+  ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     Mover mover(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {

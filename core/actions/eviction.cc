@@ -71,13 +71,20 @@ bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassI
   return false;
 }
 
-RoomMade Help(const Job& job, const MakeRoom& make_room) {
+// One way after the other.
+std::vector<JobNeeds> WaysToHelp(const Job& job) {
   const JobNeeds needs = NeedsOf(job);
-  if (needs.empty()) return {};
-  if (needs.gang) return make_room(job, needs);
+  if (needs.gang) return FewDivisionsOf(job);
+  std::vector<JobNeeds> ways;
+  for (const GroupNeed& need : needs.groups) ways.push_back({.gang = false, .groups = {need}});
+  return ways;
+}
+
+RoomMade Help(const Job& job, const MakeRoom& make_room) {
+  if (!job.preempts) return {.barred = "nobody is stopped for it: its preemptionPolicy is Never"};
   RoomMade best;
-  for (const GroupNeed& need : needs.groups) {
-    const RoomMade made = make_room(job, {.gang = false, .groups = {need}});
+  for (const JobNeeds& needs : WaysToHelp(job)) {
+    const RoomMade made = make_room(job, needs);
     if (made.decided) return made;
     best.again = std::min(best.again, made.again);
     best.when_queue_shrinks |= made.when_queue_shrinks;

@@ -25,6 +25,7 @@ void Expire(Cycle& cycle, JobId id) {
 class ExpireGangsAction final : public Action {
  public:
   absl::string_view name() const override { return "expire_gangs"; }
+  ActionRole role() const override { return ActionRole::kOther; }
   void Run(Cycle& cycle) const override {
     const Duration grace = cycle.policies().eviction().gang_grace;
     bool served = false;

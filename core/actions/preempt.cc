@@ -58,6 +58,7 @@ RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& n
 class PreemptAction final : public Action {
  public:
   absl::string_view name() const override { return "preempt"; }
+  ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     UnitPool pool(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {

@@ -79,6 +79,7 @@ class Reclaim {
 class ReclaimAction final : public Action {
  public:
   absl::string_view name() const override { return "reclaim"; }
+  ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     Reclaim reclaim(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {

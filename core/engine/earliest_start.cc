@@ -26,12 +26,12 @@ void AddGoneBy(Time at, const ClusterState& state, NodeId node, JobId own,
 
 class Search {
  public:
-  Search(Cycle& cycle, Placer& placer, const Job& job)
+  Search(Cycle& cycle, Placer& placer, const Job& job, JobNeeds needs)
       : cycle_(cycle),
         state_(cycle.state()),
         placer_(placer),
         job_(job),
-        needs_(NeedsOf(job)),
+        needs_(std::move(needs)),
         request_(RequestOf(state_, job, needs_)),
         bound_(cycle, job, needs_, placer.insists()) {
     for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
@@ -200,16 +200,19 @@ void Search::ReleasingGo() {
 
 void Search::JobEnds(const Job& job) {
   if (job.id == job_.id) return;
-  Resources held;
+  Resources held, preemptible;
   bool any = false;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     const Task& task = job.tasks[i];
     if (!Occupies(task.state) || task.state == TaskState::kReleasing) continue;
     any = true;
     TaskGoes(job, i);
-    held += state_.interner().Shape(job.groups[GroupOf(job, i)].shape).resources;
+    const Group& group = job.groups[GroupOf(job, i)];
+    const Resources& each = state_.interner().Shape(group.shape).resources;
+    held += each;
+    if (group.preemptible) preemptible += each;
   }
-  if (any) QueuesLose(job, UseOf(job, held, true));
+  if (any) QueuesLose(job, UseOf(job, held, true, preemptible));
 }
 
 bool Search::EnoughFits() const {
@@ -309,7 +312,14 @@ std::optional<Reservation> Search::Run(Time before) {
 
 std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job& job,
                                          Time before) {
-  return Search(cycle, placer, job).Run(before);
+  std::optional<Reservation> first;
+  for (JobNeeds& needs : FewDivisionsOf(job)) {
+    auto found = Search(cycle, placer, job, std::move(needs)).Run(before);
+    if (!found.has_value()) continue;
+    before = found->start;
+    first = std::move(found);
+  }
+  return first;
 }
 
 bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservation& reservation) {

@@ -93,11 +93,12 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
 struct NodeSearch::Look {
   Prepared& prepared;
   const Seeker* seeker = nullptr;
-  bool layout = false;  // the job's groups mind each other
-  bool heeds = false;   // what is kept for others
-  bool marked = false;  // only nodes that pass what is fixed are looked at
-  int64_t in_vain = 0;  // nodes that do not
-  uint64_t work = 0;    // nodes that do
+  bool layout = false;                     // the job's groups mind each other
+  bool heeds = false;                      // what is kept for others
+  bool marked = false;                     // only nodes that pass what is fixed are looked at
+  std::optional<SpreadCount> spread = {};  // of its group
+  int64_t in_vain = 0;                     // nodes that do not
+  uint64_t work = 0;                       // nodes that do
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
   DeviceUse used = {};  // of the best
@@ -109,10 +110,25 @@ struct NodeSearch::Look {
 NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
   Prepared& prepared = Prepare(seeker.job.groups[seeker.group].shape);
   const bool kept = reservations_ != nullptr && reservations_->any();
-  return {.prepared = prepared,
-          .seeker = &seeker,
-          .layout = HasLayout(seeker.job),
-          .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
+  Look look{.prepared = prepared,
+            .seeker = &seeker,
+            .layout = HasLayout(seeker.job),
+            .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
+  const Group& group = seeker.job.groups[seeker.group];
+  if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
+  return look;
+}
+
+const SpreadPlaces& NodeSearch::PlacesFor(const Group& group) {
+  std::unique_ptr<SpreadPlaces>& places = places_[{group.shape, group.spread.tier}];
+  if (places == nullptr) {
+    const int32_t tier = group.spread.tier;
+    const TopologyTree* tree = tier == 0 ? nullptr : trees_.Of(state_, kNetworkKind);
+    places = std::make_unique<SpreadPlaces>(state_, tree, tier, [&](NodeId node) {
+      return FitsEmpty(group.shape, node, kMaxTasksPerJob);
+    });
+  }
+  return *places;
 }
 
 std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t tasks,
@@ -132,6 +148,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (look->seeker != nullptr && Avoids(look->seeker->job.status.refusals, id)) return std::nullopt;
   if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
+  if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;
   const auto passes = [&](const Offer& offer) {
     if (!look->prepared.PassesNow(offer)) return false;
     if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;
@@ -166,7 +183,16 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
 // Other scores come before it; `spread` and `colocate` say themselves what is best.
 bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
   return state_.shareable_nodes() > 0 && strategy == Strategy::kBinpack &&
-         look.prepared.ranks.empty();
+         !SpreadsOverDevices(look) && look.prepared.ranks.empty();
+}
+
+// Which says itself what is best on a node.
+bool NodeSearch::SpreadsOverDevices(const Look& look) const {
+  if (look.seeker == nullptr) return false;
+  const Job& job = look.seeker->job;
+  const Queue& queue = state_.queues().At(job.queue);
+  return DeviceStrategyOf(job, job.groups[look.seeker->group], queue.spec.device_strategy,
+                          StrategyFor(*look.seeker)) == Strategy::kSpread;
 }
 
 void NodeSearch::AskBoard(Look* look) {
@@ -297,10 +323,9 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
   if (!look.best.has_value()) return std::nullopt;
   const Offer offer{state_.nodes().At(*look.best), state_.free().FreeOf(*look.best), look.used};
   const bool minds_rails = look.seeker != nullptr && look.prepared.devices.minds_rails();
-  const bool spread = look.seeker != nullptr && StrategyFor(*look.seeker) == Strategy::kSpread;
   std::optional<DeviceSet> devices = look.prepared.devices.Choose(
       offer, minds_rails ? look.seeker->RailsFor(*look.best) : DeviceSet{},
-      {.left = look.left, .spread = spread});
+      {.left = look.left, .spread = SpreadsOverDevices(look)});
   if (!devices.has_value()) return std::nullopt;
   return Found{*look.best, *devices};
 }

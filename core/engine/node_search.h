@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "core/engine/node_marks.h"
 #include "core/engine/policies.h"
 #include "core/engine/reservations.h"
+#include "core/engine/spread.h"
 #include "core/model/cluster_state.h"
 #include "core/topology/tree.h"
 
@@ -123,6 +125,9 @@ class NodeSearch {
   // Walks the nodes, taking or not, until `bound` tasks have room.
   EmptyFit IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
 
+  // The places that a group with a greatest skew is spread over. Looks at every node once a cycle.
+  const SpreadPlaces& PlacesFor(const Group& group);
+
   // What the nodes that could hold a task of any of the shapes have, if nothing ran there.
   Resources EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work);
 
@@ -157,6 +162,7 @@ class NodeSearch {
   void NoteVain(Look* look);
   void WalkToColocate(Look* look);
   bool GoesByBoard(const Look& look, Strategy strategy) const;
+  bool SpreadsOverDevices(const Look& look) const;
   void AskBoard(Look* look);
   bool BesideOwn(Look* look);
   std::optional<Found> Take(const Look& look);
@@ -173,6 +179,7 @@ class NodeSearch {
   DeviceBoard& board_;
   std::optional<JobId> barred_by_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
+  std::map<std::pair<ShapeId, int32_t>, std::unique_ptr<SpreadPlaces>> places_;  // by tier
 };
 
 }  // namespace berth

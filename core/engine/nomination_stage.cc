@@ -174,8 +174,8 @@ namespace {
 
 // Places for all of it with what is being released on those nodes gone; nothing is changed.
 std::optional<std::vector<Placement>> TryOn(Cycle& cycle, Placer& placer, const Job& job,
+                                            const JobNeeds& needs,
                                             const std::vector<NodeId>& nodes) {
-  const JobNeeds needs = NeedsOf(job);
   Transaction& transaction = cycle.transaction();
   const Transaction::Mark mark = transaction.mark();
   LetGoOn(cycle, nodes, job.id);
@@ -187,9 +187,8 @@ std::optional<std::vector<Placement>> TryOn(Cycle& cycle, Placer& placer, const 
 
 // First with what the counts say is enough; if something else is in the way there, with all.
 std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
-                                                        const Job& job) {
+                                                        const Job& job, const JobNeeds& needs) {
   const ClusterState& state = cycle.state();
-  const JobNeeds needs = NeedsOf(job);
   if (state.free().soon().empty() || !needs.gang || needs.empty()) return std::nullopt;
   FitCount count(cycle, job, needs, LimitsAbove(state, job.queue));
   if (!count.Enough() || placer.Gates(job, needs, Use::kOnceReleased).has_value()) {
@@ -204,17 +203,17 @@ std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& pl
       reservations.TakesGuarantee(job, request, window, /*once_released=*/true).has_value();
   if (barred) return std::nullopt;
   const std::vector<NodeId> some = count.RoomOnceReleased();
-  auto places = TryOn(cycle, placer, job, some);
+  auto places = TryOn(cycle, placer, job, needs, some);
   if (places.has_value()) return places;
   count.CountAllReleased();
   const std::vector<NodeId> all = count.RoomOnceReleased();
-  return all == some ? std::nullopt : TryOn(cycle, placer, job, all);
+  return all == some ? std::nullopt : TryOn(cycle, placer, job, needs, all);
 }
 
 }  // namespace
 
-bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job) {
-  std::optional<std::vector<Placement>> places = PlacesOnReleasing(cycle, placer, job);
+bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job, const JobNeeds& needs) {
+  std::optional<std::vector<Placement>> places = PlacesOnReleasing(cycle, placer, job, needs);
   if (!places.has_value()) return false;
   cycle.transaction().Decide(TasksNominated{.job = job.id, .placements = *std::move(places)});
   if (cycle.state().reservations().contains(job.id)) {

@@ -19,7 +19,7 @@ void RunNominations(Cycle& cycle);
 
 // Nominates the gang of a waiting job where it fits as soon as what is being released is gone;
 // false, with nothing changed, if that is not enough, or it asks for no gang.
-bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job);
+bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job, const JobNeeds& needs);
 
 }  // namespace berth
 

@@ -6,11 +6,15 @@
 #include "core/engine/nomination_stage.h"
 #include "core/engine/patience.h"
 #include "core/engine/rank_stage.h"
+#include "core/model/divisions.h"
 #include "core/topology/domain_placer.h"
 #include "core/topology/topology_verdict.h"
 
 namespace berth {
 namespace {
+
+// What limits keep from one division of a gang and room from another.
+constexpr Duration kTriedAgain = absl::Seconds(10);
 
 // As many places of each group as it asks for, for tasks that still wait.
 bool ServesNeeds(const Job& job, const JobNeeds& needs, const std::vector<Placement>& places) {
@@ -23,6 +27,21 @@ bool ServesNeeds(const Job& job, const JobNeeds& needs, const std::vector<Placem
     --missing[GroupOf(job, place.task)];
   }
   return std::all_of(missing.begin(), missing.end(), [](int32_t count) { return count == 0; });
+}
+
+bool SaysNever(const BlockedVerdict& verdict) {
+  const auto code = static_cast<WaitCode>(verdict.code);
+  if (code == WaitCode::kQueueLimit) return verdict.needed > verdict.limit;
+  return code == WaitCode::kNoMatchingNode || code == WaitCode::kNeverFits;
+}
+
+// Of what bars two divisions of the same gang, the verdict tells what bars the first, unless that
+// one can never fit. Where they wait for different things, the job is tried again in a while.
+void TellBetter(Time now, BlockedVerdict other, BlockedVerdict* verdict) {
+  const bool same = verdict->wake == other.wake && verdict->queue == other.queue;
+  const Time revisit = std::min(verdict->revisit, other.revisit);
+  if (SaysNever(*verdict) && !SaysNever(other)) *verdict = std::move(other);
+  verdict->revisit = same ? revisit : std::min(revisit, now + kTriedAgain);
 }
 
 bool AgedIsKeptPlace(const ClusterState& state) {
@@ -59,8 +78,9 @@ std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& need
     auto verdict = LimitVerdict(state_, job.queue, request, use);
     if (verdict.has_value()) return verdict;
   }
-  if (auto verdict = NonpreemptibleVerdict(state_, job, request, use); verdict.has_value()) {
-    return verdict;
+  if (!Preemptible(job, needs)) {
+    auto verdict = NonpreemptibleVerdict(state_, job, request, use);
+    if (verdict.has_value()) return verdict;
   }
   if (use == Use::kNow) return GuaranteeVerdict(state_, job.queue, request);
   if (cycle_.shares().At(kRootQueue).guarantee.IsZero()) return std::nullopt;  // nobody has any
@@ -70,7 +90,17 @@ std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& need
 
 std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
   const JobNeeds needs = NeedsOf(job);
-  return needs.gang ? ServeGang(job, needs) : ServeOne(job, needs);
+  if (!needs.gang) return ServeOne(job, needs);
+  std::optional<BlockedVerdict> verdict = ServeGang(job, needs);
+  if (!verdict.has_value() || !Divides(job)) return verdict;
+  const std::vector<JobNeeds> divisions = DivisionsOf(job);
+  for (size_t i = 1; i < divisions.size() && verdict.has_value(); ++i) {
+    cycle_.CountWork(1);
+    auto other = ServeGang(job, divisions[i]);
+    if (!other.has_value()) return std::nullopt;
+    TellBetter(cycle_.now(), *std::move(other), &*verdict);
+  }
+  return verdict;
 }
 
 std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& needs) {
@@ -88,7 +118,8 @@ std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& 
   BlockedVerdict verdict = Shortage(job, needs, placed);
   transaction_.RollbackTo(mark);
   if (!LacksRoom(verdict)) return verdict;
-  if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job)) return std::nullopt;
+  if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job, needs))
+    return std::nullopt;
   BlameReservation(job, needs, &verdict);
   return verdict;
 }
@@ -119,7 +150,8 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   Reservations& reservations = cycle_.reservations();
   if (!reservations.any()) return std::nullopt;
   const Resources request = RequestOf(state_, job, needs);
-  const QueueUse use = UseOf(job, request, job.occupying == 0);
+  const bool preemptible = Preemptible(job, needs);
+  const QueueUse use = UseOf(job, request, job.occupying == 0, preemptible ? request : Resources{});
   const Window window = WindowNow(job);
   auto bar = reservations.Outgrows(job, use, window, {});
   const bool bounded = bar.has_value();
@@ -282,16 +314,19 @@ void Placer::Bind(const Job& job) {
   first_waiting_ = {job.id, transaction_.placed().back().task + 1};
   cycle_.CountWork(tasks);
   cycle_.counters().tasks_placed += tasks;
-  Resources request;
+  Resources request, preemptible;
   const bool reserved = cycle_.reservations().any();
   for (size_t i = 0; i < tasks && reserved; ++i) {
-    const uint32_t group = GroupOf(job, transaction_.placed()[i].task);
-    request += state_.interner().Shape(job.groups[group].shape).resources;
+    const Group& group = job.groups[GroupOf(job, transaction_.placed()[i].task)];
+    const Resources& each = state_.interner().Shape(group.shape).resources;
+    request += each;
+    if (group.preemptible) preemptible += each;
   }
   const bool starts = job.occupying == static_cast<int32_t>(tasks);
   transaction_.BindPlaced(job.id, /*gang=*/job.status.state == JobState::kPending);
   if (reserved) {
-    cycle_.reservations().Started(job, UseOf(job, request, starts), PlannedEnd(job));
+    const QueueUse use = UseOf(job, request, starts, preemptible);
+    cycle_.reservations().Started(job, use, PlannedEnd(job));
     if (state_.reservations().contains(job.id)) {
       transaction_.Decide(JobReserved{.job = job.id, .reservation = {}});
     }

@@ -32,6 +32,19 @@ std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<
   return policies;
 }
 
+void FindInert(const std::vector<std::unique_ptr<Action>>& actions,
+               std::vector<std::string>* errors) {
+  for (const auto& action : actions) {
+    if (action == nullptr) continue;
+    if (action->role() == ActionRole::kServes) return;
+    if (action->role() != ActionRole::kMakesRoom) continue;
+    errors->push_back(absl::StrCat("action \"", action->name(),
+                                   "\" would never do anything: it makes room for jobs that an "
+                                   "action before it found to lack room; put \"allocate\" or "
+                                   "\"backfill\" before it"));
+  }
+}
+
 }  // namespace
 
 PolicyConfig::PolicyConfig() = default;
@@ -56,6 +69,7 @@ absl::StatusOr<Policies> Policies::Create(const PolicyConfig& config) {
   std::vector<std::string> errors;
   Policies policies;
   policies.actions_ = MakeAll<Action>("action", config.actions, &errors);
+  FindInert(policies.actions_, &errors);
   policies.filters_ = MakeAll<NodeFilter>("filter", config.filters, &errors);
   policies.scores_ = MakeAll<NodeScore>("score", config.scores, &errors);
   policies.job_orders_ = MakeAll<JobOrder>("job order", config.job_orders, &errors);

@@ -104,12 +104,22 @@ class JobOrder {
   virtual std::optional<JobRank> PrepareRank(const Policies& policies) const;
 };
 
+// For which jobs an action is there.
+enum class ActionRole : uint8_t {
+  kServes,     // those that wait: it finds out who lacks room
+  kMakesRoom,  // those that an action before it in the cycle found to lack room, and no others
+  kOther       // those that run
+};
+
 // One stage of a cycle. Leaves the transaction with whole decisions only, and asks the budget
 // between jobs.
 class Action {
  public:
   virtual ~Action() = default;
   virtual absl::string_view name() const = 0;
+  // One that makes room does nothing before one that serves: Policies::Create refuses such an
+  // order.
+  virtual ActionRole role() const { return ActionRole::kServes; }
   virtual void Run(Cycle& cycle) const = 0;
   // Makes room for that waiting job by stopping or moving others, as Run would in its turn. False:
   // it decided nothing. backfill asks those that come after it in the cycle, before it lets others
@@ -149,7 +159,8 @@ class Policies {
   Policies& operator=(Policies&&) noexcept;
   ~Policies();
   static Policies Default();
-  // INVALID_ARGUMENT naming every name that is unknown or given twice.
+  // INVALID_ARGUMENT naming every name that is unknown or given twice, and every action that would
+  // never do anything where it stands.
   static absl::StatusOr<Policies> Create(const PolicyConfig& config);
 
   const std::vector<std::unique_ptr<Action>>& actions() const { return actions_; }

@@ -74,9 +74,10 @@ QueueUse& QueueUse::operator-=(const QueueUse& other) {
   return *this;
 }
 
-QueueUse UseOf(const Job& job, const Resources& request, bool starts) {
+QueueUse UseOf(const Job& job, const Resources& request, bool starts,
+               const Resources& preemptible) {
   QueueUse use{.all = request, .nonpreemptible = {}, .running_jobs = starts ? 1 : 0};
-  if (!job.preemptible) use.nonpreemptible = request;
+  if (!job.preemptible) use.nonpreemptible = request - preemptible;
   return use;
 }
 
@@ -209,12 +210,14 @@ const Reservations::EndedUse& Reservations::EndedBy(Time at) {
   for (auto it = state_.planned_ends().begin();
        it != state_.planned_ends().end() && it->first <= at; ++it) {
     const Job& job = state_.jobs().At(it->second);
-    Resources held;
+    Resources held, preemptible;
     for (size_t g = 0; g < job.groups.size(); ++g) {
       const Resources& each = state_.interner().Shape(job.groups[g].shape).resources;
-      held += each.Times(job.tallies[g].Occupying());
+      const Resources here = each.Times(job.tallies[g].Occupying());
+      held += here;
+      if (job.groups[g].preemptible) preemptible += here;
     }
-    const QueueUse use = UseOf(job, held, true);
+    const QueueUse use = UseOf(job, held, true, preemptible);
     for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
       ended[id] += use;
       if (id == kRootQueue) break;

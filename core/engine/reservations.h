@@ -56,7 +56,9 @@ struct QueueUse {
   QueueUse& operator+=(const QueueUse& other);
   QueueUse& operator-=(const QueueUse& other);
 };
-QueueUse UseOf(const Job& job, const Resources& request, bool starts);
+// `preemptible`: of the request, what groups ask for that may be stopped though the job may not.
+QueueUse UseOf(const Job& job, const Resources& request, bool starts,
+               const Resources& preemptible = {});
 
 // Whose reservation needs what is left of the bounds of which queue.
 struct QueueBar {

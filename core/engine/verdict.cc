@@ -113,10 +113,47 @@ void TellOfFullNodes(NodeSearch& search, const Job& job, const JobNeeds& needs, 
   }
 }
 
-std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch& search,
-                                           const Job& job, const JobNeeds& needs, uint64_t* work) {
+std::string SpreadText(const Group& group, const SpreadPlaces& places) {
+  const std::string where =
+      group.spread.tier == 0 ? "nodes" : absl::StrCat("HyperNodes of tier ", group.spread.tier);
+  return absl::StrCat("group ", group.name, " is spread over ", places.size(), " ", where,
+                      " with a skew of at most ", group.spread.max_skew);
+}
+
+// Even empty, the places of a group that is spread hold too few of its tasks: of those that it
+// asks for, and of those that are there before the trial, which placed so many.
+std::optional<BlockedVerdict> NeverSpread(NodeSearch& search, const Job& job, const GroupNeed& need,
+                                          int32_t placed) {
+  const Group& group = job.groups[need.group];
+  if (!group.spread.Any()) return std::nullopt;
+  const GroupTally& tally = job.tallies[need.group];
+  const int32_t there = std::max(0, tally.Members() + tally.Nominated() - placed);
+  const int64_t tasks = need.count + there;
+  const SpreadPlaces& places = search.PlacesFor(group);
+  const int64_t most = places.Most(group.spread.max_skew);
+  if (most >= tasks) return std::nullopt;
+  BlockedVerdict verdict = Verdict(WaitCode::kNeverFits, WakeOn::kChange);
+  SetTasks(tasks, most, &verdict);
+  verdict.detail =
+      absl::StrCat(SpreadText(group, places), ": even empty, they hold ", most, " of ", tasks);
+  return verdict;
+}
+
+void TellOfSpread(NodeSearch& search, const Job& job, const JobNeeds& needs,
+                  BlockedVerdict* verdict) {
   for (const GroupNeed& need : needs.groups) {
     const Group& group = job.groups[need.group];
+    if (!group.spread.Any()) continue;
+    absl::StrAppend(&verdict->detail, "; ", SpreadText(group, search.PlacesFor(group)));
+  }
+}
+
+std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch& search,
+                                           const Job& job, const JobNeeds& needs, int32_t placed,
+                                           uint64_t* work) {
+  for (const GroupNeed& need : needs.groups) {
+    const Group& group = job.groups[need.group];
+    if (auto never = NeverSpread(search, job, need, placed); never.has_value()) return never;
     const int64_t tasks = NeededOfShape(job, needs, group.shape);
     const EmptyFit fit = search.IfEmpty(group.shape, tasks, KeepsApart(group, need.group), work);
     if (fit.tasks >= tasks) continue;
@@ -199,12 +236,36 @@ std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, Queu
   }
 }
 
-std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const JobSpec& spec) {
-  Resources request;
-  for (const GroupNeed& need : FirstNeedsOf(spec).groups) {
-    request += state.interner().AmountsOf(spec.groups[need.group].shape).Times(need.count);
+namespace {
+
+// What bars the first division, if every one of them is barred.
+std::optional<BlockedVerdict> BeyondWithAny(
+    const ClusterState& state, QueueId queue, const std::vector<JobNeeds>& divisions,
+    absl::FunctionRef<Resources(const JobNeeds&)> request_of) {
+  std::optional<BlockedVerdict> first;
+  for (const JobNeeds& needs : divisions) {
+    auto verdict = BeyondLimitVerdict(state, queue, request_of(needs));
+    if (!verdict.has_value()) return std::nullopt;
+    if (!first.has_value()) first = std::move(verdict);
   }
-  return BeyondLimitVerdict(state, spec.queue, request);
+  return first;
+}
+
+}  // namespace
+
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const JobSpec& spec) {
+  return BeyondWithAny(state, spec.queue, FirstDivisionsOf(spec), [&](const JobNeeds& needs) {
+    Resources request;
+    for (const GroupNeed& need : needs.groups) {
+      request += state.interner().AmountsOf(spec.groups[need.group].shape).Times(need.count);
+    }
+    return request;
+  });
+}
+
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const Job& job) {
+  return BeyondWithAny(state, job.queue, DivisionsOf(job),
+                       [&](const JobNeeds& needs) { return RequestOf(state, job, needs); });
 }
 
 std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId queue,
@@ -224,7 +285,6 @@ std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId qu
 
 std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
                                                     const Resources& request, Use use) {
-  if (job.preemptible) return std::nullopt;
   for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
     const Queue& at = state.queues().At(id);
     Resources held = at.nonpreemptible;
@@ -309,7 +369,9 @@ std::optional<BlockedVerdict> GuaranteeVerdictAfter(const ClusterState& state, Q
 
 BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, const Job& job,
                                const JobNeeds& needs, int32_t placed, uint64_t* work) {
-  if (auto never = NeverVerdict(state, search, job, needs, work); never.has_value()) return *never;
+  if (auto never = NeverVerdict(state, search, job, needs, placed, work); never.has_value()) {
+    return *never;
+  }
   const Resources needed = RequestOf(state, job, needs);
   Resources free = state.free().total();
   int32_t counted = placed;  // give back what the trial itself took, in the order it took it
@@ -325,6 +387,7 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
   verdict.free = free[kind];
   verdict.detail = absl::StrCat(placed, " of ", TasksIn(needs), " tasks fit now");
   TellOfFullNodes(search, job, needs, placed, &verdict, work);
+  TellOfSpread(search, job, needs, &verdict);
   return verdict;
 }
 

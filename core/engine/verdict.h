@@ -32,6 +32,8 @@ std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, Queu
                                                  const Resources& request);
 // The same of what a job would ask for at first if it were submitted so.
 std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const JobSpec& spec);
+// The same of what the job asks for now.
+std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, const Job& job);
 // True of what that says, and of what even empty nodes cannot hold.
 bool CanNeverStart(const WaitReason& reason);
 
@@ -41,8 +43,8 @@ std::optional<BlockedVerdict> LimitVerdict(const ClusterState& state, QueueId qu
                                            const Resources& request, Use use = Use::kNow);
 
 // A queue, from the job's own upward, whose non-preemptible use the request would take beyond what
-// it deserves; nullopt if the job is preemptible or there is none. Only resources that `deserved`
-// names are bounded. So what others lend, reclaim can always take back.
+// it deserves; nullopt if there is none. For needs that are not preemptible. Only resources that
+// `deserved` names are bounded. So what others lend, reclaim can always take back.
 std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, const Job& job,
                                                     const Resources& request, Use use = Use::kNow);
 

@@ -29,6 +29,14 @@ Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
   return tasks;
 }
 
+// Its queue, or one above it, keeps whole gangs.
+bool SurplusOnly(const ClusterState& state, QueueId queue) {
+  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
+    if (state.queues().At(id).spec.surplus_only) return true;
+    if (id == kRootQueue) return false;
+  }
+}
+
 bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
   if (a.rest != b.rest) return b.rest;
   return a.loss < b.loss;
@@ -93,7 +101,9 @@ bool UnitMaker::Protected(Time until) {
 bool MayGo(const Job& job) {
   const JobStatus& status = job.status;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
-  if (!job.preemptible || !placed || status.suspended || status.cancelled) return false;
+  if (!placed || status.suspended || status.cancelled) return false;
+  const auto may = [&](const Group& group) { return Preemptible(job, group); };
+  if (std::none_of(job.groups.begin(), job.groups.end(), may)) return false;
   const GroupTally tally = TallyOf(job);
   return tally.Members() > 0 && tally.Nominated() == 0 && tally.In(TaskState::kReleasing) == 0 &&
          tally.In(TaskState::kLost) == 0;
@@ -134,6 +144,7 @@ void UnitMaker::AddSurplus(const Job& job, bool claimed, Spare& spare,
   };
   for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) {
     const Group& group = job.groups[g];
+    if (!Preemptible(job, group)) continue;
     const auto size = static_cast<uint32_t>(std::max(group.partition_size, 1));
     const auto replicas = static_cast<uint32_t>(group.replicas);
     for (uint32_t first = replicas / size * size; first >= size && spare.Has(g, 1);) {
@@ -159,6 +170,7 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
   if (Protected(began + parameters_.min_runtime)) return;
   const size_t before = units->size();
   AddSurplus(job, units);
+  if (!job.preemptible || SurplusOnly(state_, job.queue)) return;
   if (status.starts > 1 && Protected(status.bound + parameters_.cooldown)) return;
   std::vector<bool> surplus(job.tasks.size(), false);
   for (size_t u = before; u < units->size(); ++u) {

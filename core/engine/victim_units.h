@@ -10,6 +10,9 @@
 //   cooldown      since the gang, or the task, was placed again after an earlier attempt: a victim
 //                 of yesterday may then run a while in peace.
 //
+// No whole gang of a queue that gives surplus only (QueueSpec::surplus_only, of it or one above),
+// nor of a job that is not preemptible: of that only surplus of groups that are.
+//
 // And nothing that was bound at this very time, so maybe by this cycle, whatever these are: to stop
 // it would make the cycle's own work vain. A surplus task that was stays with the rest, which then
 // stays as well.

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/plan.h"
+#include "core/engine/verdict.h"
 #include "core/model/pending_index.h"
 #include "core/model/transitions.h"
 
@@ -134,6 +135,16 @@ void TellOfBackoffs(const ClusterState& state, const Job& job, const BlockedVerd
       Whom(state, job, reason->job), why.empty() ? "" : ": ", why);
 }
 
+// What others hold, and might have to give back, stays theirs by the job's own wish.
+void TellOfPolicy(const Job& job, WaitReason* reason) {
+  const bool held = reason->code == WaitCode::kInsufficientResources ||
+                    reason->code == WaitCode::kQueueLimit ||
+                    reason->code == WaitCode::kGuaranteeKept || reason->code == WaitCode::kReserved;
+  if (job.preempts || !held || CanNeverStart(*reason)) return;
+  absl::StrAppend(&reason->detail, reason->detail.empty() ? "" : "; ",
+                  "nobody is stopped for it (preemption_policy NEVER)");
+}
+
 WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass& of) {
   if (of.blocked == nullptr) return NotTried(state, state.queues().At(of.demand.queue));
   const BlockedVerdict& verdict = *of.blocked;
@@ -150,6 +161,7 @@ WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass
   reason.until = StartOf(state, reserved ? verdict.job : job.id);
   if (reason.code == WaitCode::kWaitsForBetterTier) reason.until = verdict.revisit;
   TellOfBackoffs(state, job, verdict, &reason);
+  TellOfPolicy(job, &reason);
   return reason;
 }
 

@@ -108,13 +108,31 @@ absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::strin
   return absl::OkStatus();
 }
 
+// Of groups that are spread, or may be stopped although their job may not.
+absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
+  for (const GroupSpec& group : spec.groups) {
+    const std::string whose = GroupOfJob(group, spec);
+    if (group.spread.tier < 0 || group.spread.max_skew < 0) {
+      return Invalid(whose, ": a tier and a skew must not be negative");
+    }
+    const bool topology =
+        spec.topology.Any() || group.topology.Any() || group.partition_topology.Any();
+    if (group.spread.Any() && topology) return Invalid(whose, ": spread, and a topology");
+    const bool surplus = group.min_available == 0 && spec.min_available == minimum;
+    if (group.preemptible && !spec.preemptible && !surplus) {
+      return Invalid(whose, ": preemptible in a job that is not needs min_available 0");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckGroups(const JobSpec& spec) {
   if (spec.groups.empty()) return Invalid("job ", spec.name, " has no groups");
   int64_t replicas = 0;
   int64_t minimum = 0;
   for (const GroupSpec& group : spec.groups) {
-    if (group.replicas < 1 || group.min_available < 1 || group.min_available > group.replicas) {
-      return Invalid(GroupOfJob(group, spec), ": needs 1 <= min_available <= replicas, not ",
+    if (group.replicas < 1 || group.min_available < 0 || group.min_available > group.replicas) {
+      return Invalid(GroupOfJob(group, spec), ": needs 0 <= min_available <= replicas, not ",
                      group.min_available, " and ", group.replicas);
     }
     if (auto status = CheckShape(spec, group); !status.ok()) return status;
@@ -128,10 +146,12 @@ absl::Status CheckGroups(const JobSpec& spec) {
   if (replicas > kMaxTasksPerJob) {
     return Invalid("job ", spec.name, " has ", replicas, " tasks; at most ", kMaxTasksPerJob);
   }
-  if (spec.min_available < minimum || spec.min_available > replicas) {
-    return Invalid("job ", spec.name, ": min_available must be ", minimum, " to ", replicas,
-                   ", not ", spec.min_available);
+  const int64_t least = std::max<int64_t>(minimum, 1);
+  if (spec.min_available < least || spec.min_available > replicas) {
+    return Invalid("job ", spec.name, ": min_available must be ", least, " to ", replicas, ", not ",
+                   spec.min_available);
   }
+  if (auto status = CheckExtras(spec, minimum); !status.ok()) return status;
   auto topology = CheckTopology(spec.topology, absl::StrCat("job ", spec.name));
   return topology.ok() ? CheckGroupDependencies(spec) : topology;
 }

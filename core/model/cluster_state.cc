@@ -146,7 +146,10 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
                            .topology = group.topology,
                            .partition_topology = group.partition_topology,
                            .communication = group.communication,
-                           .has_image = group.has_image});
+                           .has_image = group.has_image,
+                           .preemptible = group.preemptible,
+                           .device_strategy = group.device_strategy,
+                           .spread = group.spread});
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;
@@ -155,7 +158,9 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.on_node_loss = job.on_node_loss;
   spec.suspended = job.status.suspended;
   spec.preemptible = job.preemptible;
+  spec.preempts = job.preempts;
   spec.strategy = job.strategy;
+  spec.device_strategy = job.device_strategy;
   spec.topology = *job.topology;
   spec.user = job.user;
   spec.checkpoint_interval = job.checkpoint_interval;

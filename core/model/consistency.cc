@@ -51,7 +51,8 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   const Task& task = job.tasks[index];
   const bool waits_for_nothing = Waits(task.state) && Ended(job.status.state);
   if (!waits_for_nothing) ++sums.tasks_by_state[static_cast<size_t>(task.state)];
-  const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
+  const Group& group = job.groups[GroupOf(job, index)];
+  const ShapeEntry& shape = state.interner().Shape(group.shape);
   if (task.state == TaskState::kPending && !Ended(job.status.state)) own.pending += shape.resources;
   if (task.state == TaskState::kPending && job.wanting) own.wanted += shape.resources;
   if (task.state == TaskState::kReleasing) sums.releasing.insert({job.id, index});
@@ -61,7 +62,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   }
   if (task.state == TaskState::kReleasing && !task.moves) {
     own.leaving += shape.resources;
-    if (!job.preemptible) own.nonpreemptible_leaving += shape.resources;
+    if (!Preemptible(job, group)) own.nonpreemptible_leaving += shape.resources;
   }
   if (task.claimed) {
     const bool leaves = Releasing(task) && !task.moves;
@@ -72,7 +73,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   }
   if (Reserves(task.state) || Occupies(task.state)) {
     own.allocated += shape.resources;
-    if (!job.preemptible) own.nonpreemptible += shape.resources;
+    if (!Preemptible(job, group)) own.nonpreemptible += shape.resources;
   }
   if (Reserves(task.state) || task.moves) {
     Sums::OfNode& there = sums.nodes[task.moves ? task.next_node : task.node];

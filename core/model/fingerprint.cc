@@ -108,6 +108,8 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
       .Add(queue.spec.order)
       .Add(queue.spec.user_fairness)
       .Add(queue.spec.strategy)
+      .Add(queue.spec.surplus_only)
+      .Add(queue.spec.device_strategy)
       .Add(queue.usage);
   h.Add(queue.spec.max_jobs).Add(queue.spec.max_running_jobs).Add(queue.spec.labels);
   h.Add(queue.spec.max_tasks).Add(queue.spec.defaults.cpu_millis);
@@ -248,7 +250,8 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.id).Add(absl::string_view(job.name)).Add(job.queue).Add(job.priority);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss).Add(job.walltime);
   h.Add(job.retry_backoff).Add(job.prepare_timeout).Add(job.kill_grace).Add(job.ttl_after_finished);
-  h.Add(job.preemptible).Add(job.strategy).Add(absl::string_view(job.user));
+  h.Add(job.preemptible).Add(job.preempts).Add(job.strategy).Add(job.device_strategy);
+  h.Add(absl::string_view(job.user));
   h.Add(job.checkpoint_interval).Add(job.deadline);
   h.Add(job.prediction.expected_s).Add(job.prediction.harmonic_s);
   h.Add(job.prediction.low_s).Add(job.prediction.high_s);
@@ -262,6 +265,8 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
     for (uint32_t other : group.near_groups) h.Add(other);
     for (uint32_t other : group.apart_from) h.Add(other);
     h.Add(group.affinity_tier).Add(group.communication).Add(group.has_image);
+    h.Add(group.preemptible).Add(group.device_strategy);
+    h.Add(group.spread.tier).Add(group.spread.max_skew);
     AddTopology(h, group.topology);
     AddTopology(h, group.partition_topology);
     AddPolicies(h, group.policies);

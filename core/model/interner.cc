@@ -106,8 +106,10 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
         a.partition_size != b.partition_size || a.strategy != b.strategy ||
         a.near_groups != b.near_groups || a.apart_from != b.apart_from ||
         a.affinity_tier != b.affinity_tier || a.communication != b.communication ||
-        a.has_image != b.has_image || !(a.topology == b.topology) ||
-        !(a.partition_topology == b.partition_topology) || !(Shape(a.shape).shape == b.shape)) {
+        a.has_image != b.has_image || a.preemptible != b.preemptible ||
+        a.device_strategy != b.device_strategy || !(a.spread == b.spread) ||
+        !(a.topology == b.topology) || !(a.partition_topology == b.partition_topology) ||
+        !(Shape(a.shape).shape == b.shape)) {
       return false;
     }
   }
@@ -139,6 +141,9 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
                              .affinity_tier = spec.affinity_tier,
                              .communication = spec.communication,
                              .has_image = spec.has_image,
+                             .preemptible = spec.preemptible,
+                             .device_strategy = spec.device_strategy,
+                             .spread = spec.spread,
                              .topology = spec.topology,
                              .partition_topology = spec.partition_topology});
     first_task += static_cast<uint32_t>(spec.replicas);

@@ -22,6 +22,14 @@ Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue) {
   return Strategy::kBinpack;
 }
 
+Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue,
+                          Strategy of_nodes) {
+  for (Strategy strategy : {group.device_strategy, job.device_strategy, of_queue}) {
+    if (strategy != Strategy::kDefault) return strategy;
+  }
+  return of_nodes == Strategy::kSpread ? Strategy::kSpread : Strategy::kBinpack;
+}
+
 bool Avoids(const Refusals& refusals, NodeId node) {
   return refusals.until != absl::InfinitePast() &&
          std::binary_search(refusals.nodes.begin(), refusals.nodes.end(), node);

@@ -144,10 +144,23 @@ enum class Strategy : uint8_t {
   kColocate,  // a node that already has tasks of the job, if one fits; else tightest
 };
 
+// Of the places that could hold a task of the group if nothing ran there, none has more than
+// `max_skew` tasks of it above the one that has fewest (core/engine/spread.h).
+struct Spread {
+  int32_t tier = 0;      // places: nodes, or HyperNodes of the network tree of at most that tier
+  int32_t max_skew = 0;  // 0 = not spread
+  bool Any() const { return max_skew > 0; }
+  bool operator==(const Spread&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Spread& v) {
+    return H::combine(std::move(h), v.tier, v.max_skew);
+  }
+};
+
 struct GroupSpec {
   std::string name;
   int32_t replicas = 1;
-  int32_t min_available = 1;
+  int32_t min_available = 1;  // 0..replicas
   TaskShape shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
@@ -162,6 +175,9 @@ struct GroupSpec {
   TopologyConstraint partition_topology;  // of each partition; only with partition_size
   int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = not said
   bool has_image = false;     // which may take long to unpack
+  bool preemptible = false;   // although the job is not; only with min_available 0
+  Strategy device_strategy = Strategy::kDefault;  // never kColocate
+  Spread spread;                                  // not with a topology of the job or the group
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -179,7 +195,7 @@ struct JobSpec {
   std::string name;
   QueueId queue;
   int32_t priority = 0;
-  int32_t min_available = 0;  // <= sum of replicas, >= sum of the groups' min_available
+  int32_t min_available = 0;  // 1..sum of replicas, >= sum of the groups' min_available
   std::vector<GroupSpec> groups;
   std::vector<LifecyclePolicy> policies;
   std::vector<JobDependency> dependencies;
@@ -188,8 +204,10 @@ struct JobSpec {
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool suspended = false;
   bool preemptible =
-      false;  // may be evicted for others, and may borrow beyond its queue's deserved
+      false;             // may be evicted for others, and may borrow beyond its queue's deserved
+  bool preempts = true;  // others may be stopped or moved for it
   Strategy strategy = Strategy::kDefault;
+  Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
   std::string user;  // who it is accounted to; may be empty
   // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
@@ -234,6 +252,9 @@ struct Group {
   int32_t affinity_tier = 0;
   int32_t communication = 0;
   bool has_image = false;
+  bool preemptible = false;
+  Strategy device_strategy = Strategy::kDefault;
+  Spread spread;
   TopologyConstraint topology;
   TopologyConstraint partition_topology;
   bool operator==(const Group&) const = default;
@@ -241,8 +262,8 @@ struct Group {
   friend H AbslHashValue(H h, const Group& v) {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
                       v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
-                      v.apart_from, v.affinity_tier, v.communication, v.has_image, v.topology,
-                      v.partition_topology);
+                      v.apart_from, v.affinity_tier, v.communication, v.has_image, v.preemptible,
+                      v.device_strategy, v.spread, v.topology, v.partition_topology);
   }
 };
 
@@ -378,7 +399,9 @@ struct Job {
   int32_t min_available = 0;
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool preemptible = false;
+  bool preempts = true;
   Strategy strategy = Strategy::kDefault;
+  Strategy device_strategy = Strategy::kDefault;
   // Derived.
   bool has_timer = false;
   // What waits of it is part of its queues' demand: it has neither ended nor is it on hold, and
@@ -420,6 +443,15 @@ inline OrderKey HolderKeyOf(const Job& job) { return {job.priority, job.deadline
 
 // How the tasks of the group are laid out; `of_queue` is the queue's own strategy.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
+
+// How a task of the group is laid out over the devices of its node: kBinpack or kSpread; `of_queue`
+// is the queue's own strategy for devices, and `of_nodes` what StrategyOf says.
+Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue, Strategy of_nodes);
+
+// Tasks of the group may be stopped for others.
+inline bool Preemptible(const Job& job, const Group& group) {
+  return job.preemptible || group.preemptible;
+}
 
 // When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
 // start, or from its bind while that is still to come; before its first bind it has no end. May

@@ -57,8 +57,23 @@ struct JobNeeds {
 // of them is still being stopped).
 JobNeeds NeedsOf(const Job& job);
 
+// The ways in which what is missing to the minimum may be divided over the groups: NeedsOf first,
+// then those with less of the first groups and more of later ones. Several only where the job's
+// minimum asks for more than the groups' minimums do, and some groups have more tasks that wait:
+// "any 3 of a's 2 and b's 4" is a:2 b:1, a:1 b:2, b:3. At most kMostDivisions of them; where there
+// are more, these are spread evenly over all.
+inline constexpr size_t kMostDivisions = 64;
+std::vector<JobNeeds> DivisionsOf(const Job& job);
+// At most kFewDivisions of these, for questions that cost much: whom to stop for it, and when it
+// could start.
+inline constexpr size_t kFewDivisions = 4;
+std::vector<JobNeeds> FewDivisionsOf(const Job& job);
+
+// Tasks for which others may be stopped in turn: all of these needs are of such groups.
+bool Preemptible(const Job& job, const JobNeeds& needs);
+
 // The same of a job that would be submitted so.
-JobNeeds FirstNeedsOf(const JobSpec& spec);
+std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec);
 
 // The group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
@@ -73,11 +88,12 @@ struct DemandItem {
   int32_t partition_size = 0;
   Strategy strategy = Strategy::kDefault;
   int32_t communication = 0;  // where topology counts
+  bool preemptible = false;
   bool operator==(const DemandItem&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DemandItem& v) {
-    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy,
-                      v.communication);
+    return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy, v.communication,
+                      v.preemptible);
   }
 };
 
@@ -85,7 +101,7 @@ struct DemandItem {
 struct Demand {
   QueueId queue;
   bool gang = false;
-  bool preemptible = false;
+  bool preempts = true;
   int32_t surplus = 0;  // of growth: members that it has beyond its groups' minimums
   JobId only;  // 0, or the one job of the class: where it fits depends on its own present tasks
   Duration walltime = absl::InfiniteDuration();
@@ -98,7 +114,7 @@ struct Demand {
 
   template <typename H>
   friend H AbslHashValue(H h, const Demand& v) {
-    return H::combine(std::move(h), v.queue, v.gang, v.preemptible, v.surplus, v.only, v.walltime,
+    return H::combine(std::move(h), v.queue, v.gang, v.preempts, v.surplus, v.only, v.walltime,
                       v.expected_s, v.user, v.items, v.topology);
   }
 };

@@ -6,6 +6,7 @@
 // each, any of it.
 #include <algorithm>
 
+#include "core/model/divisions.h"
 #include "core/model/pending_index.h"
 #include "core/model/transitions.h"
 
@@ -45,38 +46,120 @@ bool MayAsk(const Job& job, uint32_t group) {
   return GroupOpen(job, group) && !(leaving && job.status.state != JobState::kPending);
 }
 
+using ByGroup = absl::InlinedVector<int32_t, 8>;
+
 // Tasks missing to the minimums, and how many of them wait to be placed.
 struct Missing {
   int32_t total = 0;
   int32_t waiting = 0;
-  JobNeeds needs;
+  ByGroup fixed;    // of those that wait: for the groups' own minimums
+  ByGroup spare;    // beyond these
+  int32_t any = 0;  // of the spare ones: for the job's minimum beside
 };
 
 Missing MissingToMinimum(const Job& job) {
   Missing missing;
   int32_t short_of_job = job.min_available;
-  absl::InlinedVector<int32_t, 8> asked(job.groups.size(), 0);
+  missing.fixed.assign(job.groups.size(), 0);
+  missing.spare.assign(job.groups.size(), 0);
+  int32_t spare = 0, could = 0;  // what is still being stopped, or was not requeued, could be there
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     const int32_t present = Present(job.tallies[g]);
     const int32_t lacking = std::max(0, job.groups[g].min_available - present);
     short_of_job -= present + lacking;  // a closed group's minimum comes later
-    if (lacking == 0 || !MayAsk(job, g)) continue;
+    if (!MayAsk(job, g)) continue;
     missing.total += lacking;
-    asked[g] = std::min(lacking, job.tallies[g].In(TaskState::kPending));
+    missing.fixed[g] = std::min(lacking, job.tallies[g].In(TaskState::kPending));
+    missing.spare[g] = job.tallies[g].In(TaskState::kPending) - missing.fixed[g];
+    missing.waiting += missing.fixed[g];
+    spare += missing.spare[g];
+    could += job.groups[g].replicas - present - lacking;
   }
-  for (uint32_t g = 0; g < job.groups.size() && short_of_job > 0; ++g) {
-    const int32_t more = std::min(short_of_job, job.tallies[g].In(TaskState::kPending) - asked[g]);
-    if (more <= 0 || !MayAsk(job, g)) continue;
-    missing.total += more;
-    asked[g] += more;
-    short_of_job -= more;
-  }
-  for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (asked[g] > 0) missing.needs.groups.push_back({g, asked[g]});
-    missing.waiting += asked[g];
-  }
-  missing.needs.gang = true;
+  short_of_job = std::max(short_of_job, 0);
+  missing.any = std::min(short_of_job, spare);
+  missing.total += std::min(short_of_job, could);
+  missing.waiting += missing.any;
   return missing;
+}
+
+JobNeeds GangOf(const ByGroup& counts) {
+  JobNeeds needs{.gang = true, .groups = {}};
+  for (uint32_t g = 0; g < counts.size(); ++g) {
+    if (counts[g] > 0) needs.groups.push_back({g, counts[g]});
+  }
+  return needs;
+}
+
+// All ways to take `any` from the spare ones, in steps; one more than so many at most.
+class Divisions {
+ public:
+  Divisions(const Missing& missing, int32_t step, size_t most)
+      : missing_(missing), step_(step), most_(most), counts_(missing.fixed) {
+    after_.assign(missing.spare.size() + 1, 0);
+    for (size_t g = missing.spare.size(); g-- > 0;) after_[g] = after_[g + 1] + missing.spare[g];
+    From(0, missing.any);
+  }
+  std::vector<JobNeeds> Take() { return std::move(found_); }
+
+ private:
+  void From(size_t group, int32_t rest) {
+    if (found_.size() > most_) return;
+    if (rest == 0) return found_.push_back(GangOf(counts_));
+    const int32_t least = std::max(0, rest - after_[group + 1]);
+    for (int32_t here = std::min(rest, missing_.spare[group]);; here -= step_) {
+      here = std::max(here, least);
+      counts_[group] = missing_.fixed[group] + here;
+      From(group + 1, rest - here);
+      if (here == least || found_.size() > most_) break;
+    }
+    counts_[group] = missing_.fixed[group];
+  }
+
+  const Missing& missing_;
+  const int32_t step_;
+  const size_t most_;
+  ByGroup counts_;
+  ByGroup after_;  // spare from there on
+  std::vector<JobNeeds> found_;
+};
+
+// What any group may give is asked of the groups from `first` on, and then of those before it.
+JobNeeds DivisionFrom(const Missing& missing, size_t first) {
+  ByGroup counts = missing.fixed;
+  int32_t rest = missing.any;
+  for (size_t i = 0; i < counts.size() && rest > 0; ++i) {
+    const size_t g = (first + i) % counts.size();
+    const int32_t here = std::min(rest, missing.spare[g]);
+    counts[g] += here;
+    rest -= here;
+  }
+  return GangOf(counts);
+}
+
+// Many groups with few tasks each have many divisions in steps of any size: then one from each
+// group on.
+std::vector<JobNeeds> AllDivisions(const Missing& missing) {
+  for (int32_t step = 1; step <= missing.any; step *= 2) {
+    std::vector<JobNeeds> found = Divisions(missing, step, kMostDivisions).Take();
+    if (found.size() <= kMostDivisions) return found;
+  }
+  std::vector<JobNeeds> found;
+  const size_t groups = std::min(missing.fixed.size(), kMostDivisions);
+  for (size_t first = 0; first < groups; ++first) found.push_back(DivisionFrom(missing, first));
+  return found;
+}
+
+// Nothing to ask for the minimum: it is met, or what it lacks is not to be placed (a failure that
+// is ignored, a restart that waits). The rest may still grow.
+bool NothingToMinimum(const Job& job, const Missing& missing) {
+  const bool pending = job.status.state == JobState::kPending;
+  return missing.total == 0 || (!pending && missing.waiting == 0);
+}
+
+// Some members are still being stopped, or ended and were not requeued: a gang does not start
+// without them.
+bool AwaitsMembers(const Job& job, const Missing& missing) {
+  return job.status.state == JobState::kPending && missing.waiting < missing.total;
 }
 
 // Tasks that wait in the first partition in which any do.
@@ -175,23 +258,48 @@ Time ShortSince(const Job& job) {
 
 JobNeeds NeedsOf(const Job& job) {
   if (!MayPlace(job.status)) return {};
-  Missing missing = MissingToMinimum(job);
+  const Missing missing = MissingToMinimum(job);
   const bool pending = job.status.state == JobState::kPending;
-  // Nothing to ask for the minimum: it is met, or what it lacks is not to be placed (a failure that
-  // is ignored, a restart that waits). The rest may still grow.
-  if (missing.total == 0 || (!pending && missing.waiting == 0)) {
+  if (NothingToMinimum(job, missing)) {
     // Pending with the minimum met: by what succeeded before a restart, and the rest is to run; or
     // by members just placed, and the status follows.
     const GroupTally tally = TallyOf(job);
     return pending && tally.Members() + tally.Nominated() > 0 ? JobNeeds{} : OneMore(job);
   }
-  // Some members are still being stopped, or ended and were not requeued: a gang does not start
-  // without them.
-  if (pending && missing.waiting < missing.total) return {};
-  return std::move(missing.needs);
+  return AwaitsMembers(job, missing) ? JobNeeds{} : DivisionFrom(missing, 0);
 }
 
-JobNeeds FirstNeedsOf(const JobSpec& spec) {
+bool Divides(const Job& job) {
+  if (job.groups.size() == 1) return false;
+  int32_t of_groups = 0;
+  for (const Group& group : job.groups) of_groups += group.min_available;
+  return of_groups < job.min_available;
+}
+
+std::vector<JobNeeds> DivisionsOf(const Job& job) {
+  const JobNeeds first = NeedsOf(job);
+  if (!first.gang || !Divides(job)) return {first};
+  const Missing missing = MissingToMinimum(job);
+  return missing.any == 0 ? std::vector{first} : AllDivisions(missing);
+}
+
+std::vector<JobNeeds> FewDivisionsOf(const Job& job) {
+  std::vector<JobNeeds> all = DivisionsOf(job);
+  if (all.size() <= kFewDivisions) return all;
+  std::vector<JobNeeds> few;
+  for (size_t i = 0; i < kFewDivisions; ++i) {
+    few.push_back(std::move(all[i * (all.size() - 1) / (kFewDivisions - 1)]));
+  }
+  return few;
+}
+
+bool Preemptible(const Job& job, const JobNeeds& needs) {
+  return job.preemptible ||
+         std::all_of(needs.groups.begin(), needs.groups.end(),
+                     [&](const GroupNeed& need) { return job.groups[need.group].preemptible; });
+}
+
+std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec) {
   Job job;
   job.min_available = spec.min_available;
   job.status.suspended = spec.suspended;
@@ -206,7 +314,7 @@ JobNeeds FirstNeedsOf(const JobSpec& spec) {
     job.tallies.push_back(tally);
   }
   job.groups = groups;
-  return NeedsOf(job);
+  return DivisionsOf(job);
 }
 
 namespace {
@@ -221,14 +329,26 @@ int32_t SurplusOf(const Job& job) {
   return surplus;
 }
 
+// Where what any group may give is missing, other divisions may fit as well: the class is the
+// job's alone, and room for a task of any of these groups is worth another try.
+void AddOtherDivisions(const Job& job, const JobNeeds& needs, Demand* demand) {
+  if (!needs.gang || !Divides(job)) return;
+  const Missing missing = MissingToMinimum(job);
+  if (missing.any == 0) return;
+  demand->only = job.id;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (missing.spare[g] > 0) demand->items.push_back({.shape = job.groups[g].shape});
+  }
+}
+
 }  // namespace
 
 Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   Demand demand;
   demand.queue = job.queue;
   demand.gang = needs.gang;
-  demand.preemptible = job.preemptible;
   if (!needs.gang) demand.surplus = SurplusOf(job);
+  demand.preempts = job.preempts;
   demand.walltime = job.walltime;
   demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
@@ -243,8 +363,10 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
                           .count = need.count,
                           .partition_size = group.partition_size,
                           .strategy = StrategyOf(job, group, Strategy::kDefault),
-                          .communication = topology ? group.communication : 0};
-    const bool apart = !group.near_groups.empty() || !group.apart_from.empty();
+                          .communication = topology ? group.communication : 0,
+                          .preemptible = Preemptible(job, group)};
+    const bool apart =
+        !group.near_groups.empty() || !group.apart_from.empty() || group.spread.Any();
     if (apart || item.strategy == Strategy::kColocate) demand.only = job.id;
     if (!topology && !demand.items.empty() && SameKind(demand.items.back(), item)) {
       demand.items.back().count += need.count;
@@ -252,6 +374,7 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
       demand.items.push_back(item);
     }
   }
+  AddOtherDivisions(job, needs, &demand);
   return demand;
 }
 

@@ -46,12 +46,15 @@ struct QueueSpec {
   int32_t weight = 1;  // 0..65535, of the surplus; 0 = none of it
   int32_t priority = 0;
   bool reclaimable = true;  // what it borrowed may be taken back by force
+  // Of jobs in it and below it only surplus tasks go for others, no whole gangs.
+  bool surplus_only = false;
   QueueOrder order = QueueOrder::kFifoSkip;
   UserFairness user_fairness = UserFairness::kNone;
   Strategy strategy = Strategy::kDefault;
-  int32_t max_jobs = 0;          // that have not ended; 0 = no bound
-  int32_t max_running_jobs = 0;  // that hold resources; 0 = no bound
-  int32_t max_tasks = 0;         // of jobs that have not ended; 0 = no bound
+  Strategy device_strategy = Strategy::kDefault;  // never kColocate
+  int32_t max_jobs = 0;                           // that have not ended; 0 = no bound
+  int32_t max_running_jobs = 0;                   // that hold resources; 0 = no bound
+  int32_t max_tasks = 0;                          // of jobs that have not ended; 0 = no bound
   QueueDefaults defaults;
   std::map<std::string, std::string> labels;
   bool operator==(const QueueSpec&) const = default;

@@ -12,6 +12,10 @@ inline bool OnHold(JobState state) {
   return state == JobState::kHeld || state == JobState::kSuspended;
 }
 
+inline bool PreemptibleTask(const Job& job, uint32_t task) {
+  return job.preemptible || job.groups[GroupOf(job, task)].preemptible;
+}
+
 // What one edit adds to a queue and its ancestors.
 struct StateEditor::QueueChange {
   const Resources* request = nullptr;

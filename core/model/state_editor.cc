@@ -69,7 +69,9 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.max_retries = spec.max_retries;
   job.on_node_loss = spec.on_node_loss;
   job.preemptible = spec.preemptible;
+  job.preempts = spec.preempts;
   job.strategy = spec.strategy;
+  job.device_strategy = spec.device_strategy;
   job.user = spec.user;
   job.checkpoint_interval = spec.checkpoint_interval;
   job.deadline = spec.deadline;
@@ -230,10 +232,9 @@ void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, in
 // The same, of its job and queues.
 void StateEditor::CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
-  QueueChange change;
-  change.request = &shape.resources;
+  QueueChange change{.request = &shape.resources};
   change.leaving = (Leaves(task) ? 1 : 0) - (Leaves(old) ? 1 : 0);
-  change.nonpreemptible_leaving = job.preemptible ? 0 : change.leaving;
+  change.nonpreemptible_leaving = PreemptibleTask(job, key.task) ? 0 : change.leaving;
   job.leaving += change.leaving;
   if (change.leaving != 0) ChangeQueues(job.queue, change);
 }
@@ -264,10 +265,9 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   if (reserves.any && !(reserved == reserves)) Reserve(reserves.node, key, shape, reserves.devices);
   job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
-  QueueChange change;
-  change.request = &shape.resources;
+  QueueChange change{.request = &shape.resources};
   change.allocated = (IsUse(task.state) ? 1 : 0) - (IsUse(old.state) ? 1 : 0);
-  change.nonpreemptible = job.preemptible ? 0 : change.allocated;
+  change.nonpreemptible = PreemptibleTask(job, key.task) ? 0 : change.allocated;
   change.nominated = (Reserves(task.state) ? 1 : 0) - (Reserves(old.state) ? 1 : 0);
   if (!Ended(job.status.state)) {
     const auto waits = [](TaskState state) { return state == TaskState::kPending ? 1 : 0; };

@@ -7,7 +7,8 @@ namespace {
 
 bool SaysWhere(const GroupSpec& group) {
   return group.strategy != Strategy::kDefault || group.topology.Any() ||
-         group.partition_topology.Any() || !group.near_groups.empty() || !group.apart_from.empty();
+         group.partition_topology.Any() || !group.near_groups.empty() ||
+         !group.apart_from.empty() || group.spread.Any();
 }
 
 }  // namespace

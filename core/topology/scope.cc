@@ -15,6 +15,11 @@ NodeId PlaceOf(const Task& task) {
   return stays || Reserves(task.state) ? task.node : NodeId{};
 }
 
+// The root is one tier above the highest.
+int32_t AtMost(const TopologyTree* tree, int32_t tier) {
+  return tree != nullptr && tier > tree->tiers().back() ? kRootTier : tier;
+}
+
 bool IsPatient(const TopologyConstraint& says) {
   return says.mode == TopologyMode::kSoft && says.patience > absl::ZeroDuration();
 }
@@ -90,7 +95,7 @@ ScopeRule RuleOf(const ClusterState& state, TopologyTrees& trees, const Topology
   rule.mode = insist && IsPatient(says) ? TopologyMode::kHard : says.mode;
   if (rule.mode == TopologyMode::kNone) return rule;
   rule.tree = trees.Of(state, says.kind);
-  if (says.highest_tier > 0) rule.highest = says.highest_tier;
+  if (says.highest_tier > 0) rule.highest = AtMost(rule.tree, says.highest_tier);
   if (says.highest_tier > 0 || says.highest_tier_name.empty() || rule.tree == nullptr) return rule;
   const std::optional<int32_t> tier = rule.tree->TierOf(says.highest_tier_name);
   rule.unknown_tier = !tier.has_value();

@@ -87,6 +87,7 @@ DomainIndex TopologyTree::Common(DomainIndex a, DomainIndex b) const {
 }
 
 std::optional<DomainIndex> TopologyTree::DomainAt(NodeId node, int32_t tier) const {
+  if (!tiers_.empty() && tier > tiers_.back()) return kRootDomain;
   DomainIndex at = LowestOf(node);
   if (at == kRootDomain || At(at).tier > tier) return std::nullopt;
   while (At(at).parent != kRootDomain && At(At(at).parent).tier <= tier) at = At(at).parent;

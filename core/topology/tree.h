@@ -8,7 +8,8 @@
 //
 // Order: the nodes that joined a domain itself first, by name, then its child domains, by name. It
 // is the order of ranks, and the same after a load as after a fold. Index 0 is the implicit root,
-// above every tier: it holds what is in no HyperNode of the kind.
+// above every tier: it holds what is in no HyperNode of the kind. Who asks for a tier above the
+// highest that there is means the root.
 //
 // A cache of what the state says at one topology_version(). No thread safety.
 #ifndef BERTH_CORE_TOPOLOGY_TREE_H_
@@ -79,7 +80,8 @@ class TopologyTree {
   }
   // The lowest domain that holds both.
   DomainIndex Common(DomainIndex a, DomainIndex b) const;
-  // The highest domain of at most that tier that holds the node; nullopt if there is none.
+  // The highest domain of at most that tier that holds the node, the root above the highest tier;
+  // nullopt if there is none.
   std::optional<DomainIndex> DomainAt(NodeId node, int32_t tier) const;
   std::optional<DomainIndex> Find(HyperNodeId id) const;
 

@@ -13,6 +13,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "server/convert_job.h"
 #include "server/convert_values.h"
+#include "server/job_conditions.h"
 #include "server/live.h"
 #include "server/loop.h"
 #include "server/read_view.h"
@@ -59,6 +60,15 @@ struct ServiceContext {
   const Live<JobDefaults>* defaults = nullptr;
   // Why nothing is placed now; "" if things are. Not while the state is read.
   std::function<std::string()> placing_waits = [] { return std::string(); };
+
+  // Restarts of the job in the last minute, if they are many (RestartWatch::Often).
+  std::function<int32_t(JobId, Time)> restarts_often = [](JobId, Time) { return 0; };
+
+  // The job as it is now, with its conditions.
+  void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
+    RenderJob(state, job, now, out);
+    RenderConditions(state, job, restarts_often(job.id, now), out->mutable_status());
+  }
 
   // Jobs whose turn has not come are told why no job's turn comes.
   void TellOfHold(const std::string& waits, v1::Job* job) const {

@@ -185,7 +185,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   const absl::Status found = view.Step([&](const ClusterState& state) {
     const Job* job = state.FindJob(request->name());
     if (job == nullptr) return NoSuchJob(request->name());
-    RenderJob(state, *job, context_.clock->Now(), response);
+    context_.Render(state, *job, context_.clock->Now(), response);
     context_.TellOfHold(waits, response);
     return absl::OkStatus();
   });

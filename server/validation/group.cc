@@ -17,6 +17,8 @@
 namespace berth {
 namespace {
 
+constexpr int32_t kGreatestSkew = 10'000;
+
 void CheckCommand(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
   if (group.command().empty()) {
     findings.Invalid({path, "command"}, "required: the program and its arguments");
@@ -92,15 +94,17 @@ void CheckImage(const FieldPath& path, const std::string& image, Findings& findi
                                       Quoted(image)));
 }
 
-void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+void CheckPartition(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                    Findings& findings) {
   const v1::Partition& partition = group.partition();
+  const int32_t minimum = MinAvailableOf(spec, group);
   if (partition.has_topology()) CheckTopology({path, "topology"}, partition.topology(), findings);
   if (partition.size() < 1) {
     findings.Invalid({path, "size"}, absl::StrCat("must be at least 1, is ", partition.size()));
     return;
   }
-  for (const auto& [what, tasks] : {std::pair("replicas", ReplicasOf(group)),
-                                    std::pair("min_available", MinAvailableOf(group))}) {
+  for (const auto& [what, tasks] :
+       {std::pair("replicas", ReplicasOf(group)), std::pair("min_available", minimum)}) {
     if (tasks % partition.size() == 0) continue;
     findings.Invalid({path, "size"}, absl::StrCat("must divide ", what, ", which is ", tasks,
                                                   "; is ", partition.size()));
@@ -110,8 +114,49 @@ void CheckPartition(const FieldPath& path, const v1::TaskGroup& group, Findings&
     findings.Invalid({path, "min_partitions"},
                      absl::StrCat("must be 0..", ReplicasOf(group) / partition.size(),
                                   " (replicas / size), is ", wanted));
-  } else if (wanted != 0 && wanted * partition.size() != MinAvailableOf(group)) {
+  } else if (wanted != 0 && wanted * partition.size() != minimum) {
     findings.Unbuilt({path, "min_partitions"}, "min_partitions other than min_available / size");
+  }
+}
+
+void CheckSpread(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                 Findings& findings) {
+  if (spec.has_topology() || group.has_topology() || group.partition().has_topology()) {
+    return findings.Unbuilt(path, "spread of a group that a topology constraint holds together");
+  }
+  CheckRange({path, "tier"}, group.spread().tier(), 0, kMaxHyperNodeTier, findings);
+  CheckRange({path, "max_skew"}, group.spread().max_skew(), 1, kGreatestSkew, findings);
+}
+
+// It says on which device of a node a share of one goes.
+void CheckSharesDevices(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  const auto& devices = group.resources().devices();
+  const bool shares = std::any_of(devices.begin(), devices.end(), AsksForShare);
+  if (group.device_strategy() == v1::STRATEGY_UNSPECIFIED || shares) return;
+  findings.Invalid(path, "says on which device a share goes; the group asks for no share of one");
+}
+
+// A gang is stopped as a whole, so only what it does without may go alone.
+void CheckPreemptible(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                      Findings& findings) {
+  if (!group.preemptible() && (!spec.has_preemptible() || spec.preemptible())) {
+    findings.Unbuilt(path,
+                     "false in a job that may be preemptible (say preemptible: false of the "
+                     "job, and true of groups with min_available 0)");
+  }
+  if (!group.preemptible() || spec.preemptible()) return;
+  int64_t of_groups = 0;
+  for (const v1::TaskGroup& one : spec.groups()) of_groups += MinAvailableOf(spec, one);
+  const int64_t wanted = std::max<int64_t>(spec.min_available(), std::max<int64_t>(of_groups, 1));
+  if (MinAvailableOf(spec, group) > 0) {
+    findings.Invalid(path,
+                     "true in a job that is not preemptible needs min_available 0: a gang is "
+                     "stopped as a whole");
+  } else if (wanted > of_groups) {
+    findings.Invalid(path, absl::StrCat("true in a job that is not preemptible: but the job starts "
+                                        "with ",
+                                        wanted, " tasks, more than the ", of_groups,
+                                        " of its groups' minimums"));
   }
 }
 
@@ -227,15 +272,23 @@ void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings
   }
 }
 
-void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config::v1::Limits& limits,
-                ResourceTotals& totals, Findings& findings) {
+void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings) {
+  CheckEnum(path, strategy, findings);
+  if (strategy != v1::COLOCATE) return;
+  findings.Invalid(path,
+                   "BINPACK or SPREAD: COLOCATE is of nodes, and the devices of one are together");
+}
+
+void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                const config::v1::Limits& limits, ResourceTotals& totals, Findings& findings) {
   CheckDnsLabel({path, "name"}, group.name(), findings);
   const int32_t replicas = ReplicasOf(group);
   CheckRange({path, "replicas"}, replicas, 1, limits.tasks_per_job(), findings);
   if (replicas > 0 && (group.min_available() < 0 || group.min_available() > replicas)) {
-    findings.Invalid({path, "min_available"},
-                     absl::StrCat("must be 1..", replicas, " (replicas), or 0 for all, is ",
-                                  group.min_available()));
+    findings.Invalid({path, "min_available"}, absl::StrCat("must be 0..", replicas,
+                                                           " (replicas); 0: the job starts without "
+                                                           "it, is ",
+                                                           group.min_available()));
   }
   CheckRequest({path, "resources"}, group.resources(), replicas, totals, findings);
   CheckCommand(path, group, findings);
@@ -245,7 +298,11 @@ void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config:
   CheckSelector({path, "node_selector"}, group.node_selector(), findings);
   CheckTolerations(path, group, findings);
   CheckEnum({path, "strategy"}, group.strategy(), findings);
-  if (group.has_partition()) CheckPartition({path, "partition"}, group, findings);
+  if (group.has_partition()) CheckPartition({path, "partition"}, spec, group, findings);
+  if (group.has_spread()) CheckSpread({path, "spread"}, spec, group, findings);
+  CheckDeviceStrategy({path, "device_strategy"}, group.device_strategy(), findings);
+  CheckSharesDevices({path, "device_strategy"}, group, findings);
+  if (group.has_preemptible()) CheckPreemptible({path, "preemptible"}, spec, group, findings);
   if (group.has_topology()) CheckTopology({path, "topology"}, group.topology(), findings);
   CheckCommunication(path, group, findings);
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);

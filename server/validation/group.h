@@ -9,9 +9,13 @@
 
 namespace berth {
 
-// One group by itself. Adds what its tasks ask for to `totals`, which must not outlive the group.
-void CheckGroup(const FieldPath& path, const v1::TaskGroup& group, const config::v1::Limits& limits,
-                ResourceTotals& totals, Findings& findings);
+// One group of the job by itself. Adds what its tasks ask for to `totals`, which must not outlive
+// the group.
+void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                const config::v1::Limits& limits, ResourceTotals& totals, Findings& findings);
+
+// BINPACK, SPREAD or nothing.
+void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings);
 
 // What the groups of one job must be to each other: unique names, dependencies and nearness that
 // are known and have no cycle.

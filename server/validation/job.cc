@@ -96,7 +96,7 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
   int64_t least = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
     tasks += ReplicasOf(group);
-    least += MinAvailableOf(group);
+    least += MinAvailableOf(spec, group);
   }
   if (tasks > limits.tasks_per_job()) {
     findings.Invalid({path, "groups"},
@@ -114,6 +114,22 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
                          ", the sum of the groups' min_available, or 0 for that, is ", wanted));
 }
 
+// Groups that wait for others come later: the job starts with at most their minimums counted in.
+void CheckReach(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  int64_t reach = 0, tasks = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    const int32_t replicas = ReplicasOf(group);
+    tasks += replicas;
+    reach += group.depends_on().empty() ? replicas : MinAvailableOf(spec, group);
+  }
+  if (spec.min_available() <= reach || spec.min_available() > tasks) return;
+  findings.Invalid({path, "min_available"},
+                   absl::StrCat("at most ", reach,
+                                ": groups that depend on others give only their min_available "
+                                "to the gang, is ",
+                                spec.min_available()));
+}
+
 void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
                  Findings& findings) {
   if (spec.groups().empty() || spec.groups_size() > kMaxGroups) {
@@ -123,10 +139,11 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   }
   ResourceTotals totals;
   for (int i = 0; i < spec.groups_size(); ++i) {
-    CheckGroup({path, "groups", i}, spec.groups(i), limits, totals, findings);
+    CheckGroup({path, "groups", i}, spec, spec.groups(i), limits, totals, findings);
   }
   CheckTotals({path, "groups"}, totals, findings);
   CheckGang(path, spec, limits, findings);
+  CheckReach(path, spec, findings);
   CheckGroupGraph(path, spec, findings);
 }
 
@@ -162,6 +179,8 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckDependencies(path, job, findings);
   CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
   CheckEnum({path, "strategy"}, spec.strategy(), findings);
+  CheckEnum({path, "preemption_policy"}, spec.preemption_policy(), findings);
+  CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
   CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);
   if (spec.has_checkpoint()) {
     CheckCheckpoint({path, "checkpoint"}, spec.checkpoint(), limits, findings);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/convert_queue.h"
+#include "server/validation/group.h"
 #include "server/validation/job.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -24,6 +25,7 @@ void CheckShares(const FieldPath& path, const v1::QueueSpec& spec, Findings& fin
   CheckEnum({path, "order"}, spec.order(), findings);
   CheckEnum({path, "user_fairness"}, spec.user_fairness(), findings);
   CheckEnum({path, "strategy"}, spec.strategy(), findings);
+  CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
 }
 
 // None of the share is above the limit, where there is one.
@@ -55,11 +57,12 @@ void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& 
 }
 
 constexpr absl::string_view kUpdatable[] = {
-    "spec.limit",     "spec.deserved",         "spec.guarantee",
-    "spec.weight",    "spec.priority",         "spec.reclaimable",
-    "spec.order",     "spec.user_fairness",    "spec.strategy",
-    "spec.max_jobs",  "spec.max_running_jobs", "spec.labels",
-    "spec.max_tasks", "spec.defaults"};
+    "spec.limit",          "spec.deserved",         "spec.guarantee",
+    "spec.weight",         "spec.priority",         "spec.reclaimable",
+    "spec.order",          "spec.user_fairness",    "spec.strategy",
+    "spec.max_jobs",       "spec.max_running_jobs", "spec.labels",
+    "spec.max_tasks",      "spec.defaults",         "spec.surplus_only",
+    "spec.device_strategy"};
 
 bool Updatable(absl::string_view path) {
   return std::find(std::begin(kUpdatable), std::end(kUpdatable), path) != std::end(kUpdatable);

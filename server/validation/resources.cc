@@ -48,10 +48,6 @@ bool IsInSteps(double value) {
   return std::isfinite(thousandths) && std::abs(thousandths - std::round(thousandths)) < 1e-6;
 }
 
-bool AsksForShare(const v1::DeviceRequest& device) {
-  return device.share() != 0 || device.cores() != 0 || AsksByMemory(device);
-}
-
 void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
   if (device.oversubscribe() && (device.share() == 0 && device.cores() == 0)) {
     findings.Invalid({path, "oversubscribe"},
@@ -171,6 +167,10 @@ bool IsResourceName(absl::string_view name) { return !IsFixedKind(name) && IsLab
 bool AsksByMemory(const v1::DeviceRequest& device) {
   return device.memory_bytes() > 0 && device.count() == 0 && device.share() == 0 &&
          device.cores() == 0 && device.mig().empty();
+}
+
+bool AsksForShare(const v1::DeviceRequest& device) {
+  return device.share() != 0 || device.cores() != 0 || AsksByMemory(device);
 }
 
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,

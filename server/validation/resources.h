@@ -28,6 +28,8 @@ bool IsResourceName(absl::string_view name);
 
 // Neither devices nor a part of one are asked for, only memory: so much of one's.
 bool AsksByMemory(const v1::DeviceRequest& device);
+// It asks for a part of one device, however that is said.
+bool AsksForShare(const v1::DeviceRequest& device);
 
 // What one task asks for. Adds `tasks` times the request to `totals`, which must not outlive the
 // request.

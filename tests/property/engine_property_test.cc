@@ -1,4 +1,5 @@
 // Properties of planning on random small clusters. Seeds are fixed: a failure repeats.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -134,12 +135,16 @@ void CheckGangs(const ClusterState& state) {
     // one (its message tells); late groups come on their own.
     if (job.status.state != JobState::kBinding || !job.status.message.empty()) return;
     if (state.unsettled().contains(id)) return;
+    int all = 0;
+    bool chained = false;
     for (uint32_t g = 0; g < job.groups.size(); ++g) {
-      if (!job.groups[g].depends_on.empty()) continue;
       const int present = Members(job, g) + job.tallies[g].In(TaskState::kSucceeded) +
                           job.tallies[g].In(TaskState::kFailed);
-      REQUIRE(present >= job.groups[g].min_available);
+      all += present;
+      chained |= !job.groups[g].depends_on.empty();
+      if (job.groups[g].depends_on.empty()) REQUIRE(present >= job.groups[g].min_available);
     }
+    if (!chained) REQUIRE(all >= job.min_available);
   });
 }
 
@@ -315,18 +320,26 @@ JobShape RandomJob(const TestCluster& cluster, Dice& dice) {
   JobShape shape{.queue = queues[dice.Below(3)], .priority = dice.Below(3)};
   shape.groups.clear();
   const int groups = dice.Between(1, 3);
+  int minimum = 0, replicas = 0;
+  bool chained = false;
   for (int g = 0; g < groups; ++g) {
     GroupShape group{.name = absl::StrCat("g", g), .replicas = dice.Between(1, 3)};
     group.gpus = dice.Below(2);
-    if (dice.Chance(30)) group.min_available = 1;
+    if (dice.Chance(30)) group.min_available = dice.Chance(30) ? 0 : 1;
     group.policies = RandomPolicies(dice);
     if (g > 0 && dice.Chance(30)) {
       group.depends_on = {{static_cast<uint32_t>(dice.Below(g)), dice.Chance(50)
                                                                      ? GroupCondition::kRunning
                                                                      : GroupCondition::kCompleted}};
     }
+    minimum += group.min_available < 0 ? group.replicas : group.min_available;
+    replicas += group.replicas;
+    chained |= !group.depends_on.empty();
     shape.groups.push_back(group);
   }
+  shape.min_available = std::max(minimum, 1);
+  if (!chained && dice.Chance(30))
+    shape.min_available = dice.Between(shape.min_available, replicas);
   shape.policies = RandomPolicies(dice);
   shape.max_retries = dice.Below(4);
   shape.on_node_loss = static_cast<NodeLossPolicy>(dice.Below(3));

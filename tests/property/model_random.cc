@@ -1,5 +1,6 @@
 #include "tests/property/model_random.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -207,7 +208,8 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
       request.oversubscribe = !request.by_memory && Chance(2);
       if (request.by_memory) request.min_memory_bytes = 1 + Up(40);
     }
-    if (Chance(2)) groups.back().min_available = 1 + Up(groups.back().replicas);
+    if (Chance(2)) groups.back().min_available = Up(groups.back().replicas + 1);
+    if (Chance(4)) groups.back().spread = {.tier = 0, .max_skew = 1 + Up(3)};
     if (Chance(5)) groups.back().shape.extended = {{"license", 1}};
     if (g > 0 && Chance(3)) {
       groups.back().depends_on = {
@@ -223,6 +225,14 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   spec.on_node_loss = static_cast<NodeLossPolicy>(Up(3));
   spec.suspended = Chance(8);
   spec.preemptible = Chance(2);
+  spec.preempts = !Chance(4);
+  int32_t minimum = 0;
+  for (const GroupSpec& group : spec.groups) minimum += group.min_available;
+  spec.min_available = std::max(minimum, 1);
+  for (GroupSpec& group : spec.groups) {
+    const bool may = spec.preemptible || (group.min_available == 0 && minimum > 0);
+    group.preemptible = may && Chance(2);
+  }
   spec.strategy = static_cast<Strategy>(Up(4));
   spec.user = "u" + std::to_string(Up(3));
   if (Chance(4)) spec.deadline = world_.now + absl::Seconds(Up(50));

@@ -114,12 +114,13 @@ TEST_CASE("queue create and update send what is given") {
         "spec.max_running_jobs");
   CHECK(cli.Run({"queue", "update", "q", "--deserved", "gpu=32", "--guarantee", "none=", "--weight",
                  "0", "--priority", "-2", "--reclaimable", "false", "--order", "fifo-strict",
-                 "--user-fairness", "drf", "--strategy", "spread"}) == 0);
+                 "--user-fairness", "drf", "--strategy", "spread", "--surplus-only", "true",
+                 "--device-strategy", "binpack"}) == 0);
   const auto update = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[1];
   const v1::QueueSpec& changed = update.queue().spec();
   CHECK(absl::StrJoin(update.update_mask().paths(), " ") ==
         "spec.deserved spec.guarantee spec.weight spec.priority spec.reclaimable spec.order "
-        "spec.user_fairness spec.strategy");
+        "spec.user_fairness spec.strategy spec.device_strategy spec.surplus_only");
   CHECK(changed.deserved().counts().at("gpu") == 32);
   CHECK(changed.guarantee().counts().empty());
   CHECK(changed.has_weight());
@@ -129,6 +130,8 @@ TEST_CASE("queue create and update send what is given") {
   CHECK(changed.order() == v1::QueueSpec::FIFO_STRICT);
   CHECK(changed.user_fairness() == v1::QueueSpec::DRF);
   CHECK(changed.strategy() == v1::SPREAD);
+  CHECK(changed.device_strategy() == v1::BINPACK);
+  CHECK(changed.surplus_only());
   CHECK(cli.Run({"queue", "update", "q", "--order", "random"}) == 4);
   CHECK(cli.Run({"queue", "update", "q"}) == 2);
   CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);

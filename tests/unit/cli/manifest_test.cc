@@ -96,7 +96,8 @@ TEST_CASE("errors of all documents are told together") {
         "preemptible, walltime, "
         "startAfter, deadline, ttlAfterFinished, topology, minAvailable, groups, policies, "
         "maxRetries, retryBackoff, "
-        "dependencies, checkpoint, onNodeLoss, strategy, killGrace, killSignal, labels, "
+        "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
+        "killGrace, killSignal, labels, "
         "annotations, suspended, "
         "prepareTimeout, user, runAs\n"
         "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");

@@ -454,5 +454,22 @@ TEST_CASE("registered policies take part, unknown and repeated names are errors"
         "node_selector, resources/devices, taints)");
 }
 
+TEST_CASE("an order in which an action would never do anything is refused") {
+  const auto refused = [](std::vector<std::string> actions) {
+    PolicyConfig config;
+    config.actions = std::move(actions);
+    return std::string(Policies::Create(config).status().message());
+  };
+  CHECK(refused({"preempt"}) ==
+        "action \"preempt\" would never do anything: it makes room for jobs that an action before "
+        "it found to lack room; put \"allocate\" or \"backfill\" before it");
+  CHECK(refused({"reclaim", "allocate"}).find("\"reclaim\" would never") != std::string::npos);
+  CHECK(refused({"expire_gangs", "consolidate", "preempt"}).find("\"consolidate\" would never") !=
+        std::string::npos);
+  CHECK(refused({"allocate", "reclaim", "backfill"}).empty());
+  CHECK(refused({"backfill", "preempt", "expire_gangs"}).empty());
+  CHECK(refused({"expire_gangs", "allocate"}).empty());
+}
+
 }  // namespace
 }  // namespace berth

@@ -46,6 +46,79 @@ TEST_CASE_METHOD(Fixture, "a gang asks for its minimums at once, then for one at
   CHECK(Needs(id) == "nothing");
 }
 
+std::vector<std::string> Texts(const std::vector<JobNeeds>& all) {
+  std::vector<std::string> texts;
+  for (const JobNeeds& needs : all) texts.push_back(Text(needs));
+  return texts;
+}
+
+TEST_CASE_METHOD(Fixture, "what any group may give is divided in all ways, the first groups first",
+                 "[model]") {
+  using Ways = std::vector<std::string>;
+  const JobId id = Submit(spec);
+  CHECK(Texts(DivisionsOf(job(id))) == Ways{"gang 0:3 1:1", "gang 0:2 1:2"});
+  spec.name = "k";
+  spec.groups[0].min_available = spec.groups[1].min_available = 0;
+  spec.min_available = 3;
+  const JobId any = Submit(spec);
+  CHECK(Texts(DivisionsOf(job(any))) ==
+        Ways{"gang 0:3", "gang 0:2 1:1", "gang 0:1 1:2", "gang 1:3"});
+  CHECK(Texts(FirstDivisionsOf(spec)) == Texts(DivisionsOf(job(any))));
+  Place(any, {5});
+  CHECK(Texts(DivisionsOf(job(any))) == Ways{"gang 0:2", "gang 0:1 1:1", "gang 1:2"});
+}
+
+TEST_CASE_METHOD(Fixture, "of many ways some are tried, both ends among them", "[model]") {
+  JobSpec large = JobOf("l", q, {GroupOfGpus("a", 500, 0), GroupOfGpus("b", 500, 0)});
+  for (GroupSpec& group : large.groups) group.min_available = 0;
+  large.min_available = 400;
+  const JobId id = Submit(large);
+  const std::vector<JobNeeds> all = DivisionsOf(job(id));
+  CHECK(all.size() > kMostDivisions / 2);
+  CHECK(all.size() <= kMostDivisions);
+  CHECK(Text(all.front()) == "gang 0:400");
+  CHECK(Text(all.back()) == "gang 1:400");
+  for (const JobNeeds& needs : all) {
+    int32_t tasks = 0;
+    for (const GroupNeed& need : needs.groups) tasks += need.count;
+    CHECK(tasks == 400);
+  }
+  const std::vector<JobNeeds> few = FewDivisionsOf(job(id));
+  REQUIRE(few.size() == kFewDivisions);
+  CHECK(Text(few.front()) == "gang 0:400");
+  CHECK(Text(few.back()) == "gang 1:400");
+}
+
+TEST_CASE_METHOD(Fixture, "of many small groups each is tried as the first", "[model]") {
+  std::vector<GroupSpec> groups;
+  for (int g = 0; g < 64; ++g) {
+    groups.push_back(GroupOfGpus("g" + std::to_string(g), 1, 0));
+    groups.back().min_available = 0;
+  }
+  JobSpec many = JobOf("m", q, groups);
+  many.min_available = 32;
+  const JobId id = Submit(many);
+  const std::vector<JobNeeds> all = DivisionsOf(job(id));
+  REQUIRE(all.size() == kMostDivisions);
+  CHECK(Text(all.front()) == Needs(id));
+  for (const JobNeeds& needs : all) CHECK(needs.groups.size() == 32);
+}
+
+TEST_CASE_METHOD(Fixture, "a gang of any tasks waits for those that are still being stopped",
+                 "[model]") {
+  for (GroupSpec& group : spec.groups) group.min_available = 0;
+  const JobId id = Submit(spec);  // any 4 of 7
+  Place(id, {0, 1, 2, 4, 5, 6});
+  REQUIRE(SetState(id, JobState::kRunning).ok());
+  REQUIRE(Try(TasksReleased{.job = id, .tasks = {0, 1, 2, 4, 5, 6}, .requeue = true}).ok());
+  REQUIRE(SetState(id, JobState::kPending).ok());
+  CHECK(Needs(id) == "nothing");  // only one task waits yet
+  for (uint32_t t : {0u, 1u}) REQUIRE(Report(id, t, ReportState::kExited, 143).ok());
+  CHECK(Needs(id) == "nothing");
+  REQUIRE(Report(id, 2, ReportState::kExited, 143).ok());
+  CHECK(Needs(id) == "gang 0:4");
+}
+
 TEST_CASE_METHOD(Fixture, "a member that is lost to a running gang is asked for again", "[model]") {
   const JobId id = Submit(spec);
   Place(id, {0, 1, 2, 4});

@@ -48,7 +48,9 @@ TEST_CASE("a tree lists domains and nodes depth first, by name") {
   CHECK(tree.DomainAt(a, 2) == 2);
   CHECK(tree.DomainAt(a, 3) == 1);
   CHECK_FALSE(tree.DomainAt(deep, 2).has_value());
-  CHECK_FALSE(tree.DomainAt(loose, 9).has_value());
+  CHECK_FALSE(tree.DomainAt(loose, 3).has_value());
+  CHECK(tree.DomainAt(loose, 4) == kRootDomain);  // implied, one tier above the highest
+  CHECK(tree.DomainAt(a, 9) == kRootDomain);
   CHECK(tree.Holds(1, a));
   CHECK_FALSE(tree.Holds(3, a));
   CHECK_FALSE(tree.Holds(1, loose));

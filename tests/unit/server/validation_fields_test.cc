@@ -46,6 +46,7 @@ const std::map<std::string, int>& OtherNumbers() {
       {"berth.v1.LifecyclePolicy.event", v1::LifecyclePolicy::DEVICE_UNHEALTHY},
       {"berth.v1.LifecyclePolicy.action", v1::LifecyclePolicy::RESTART_GROUP},
       {"berth.v1.JobSpec.strategy", v1::SPREAD},
+      {"berth.v1.JobSpec.preemption_policy", v1::NEVER},
       {"berth.v1.TaskGroup.strategy", v1::SPREAD},
       {"berth.v1.QueueSpec.strategy", v1::SPREAD},
       {"berth.v1.QueueSpec.order", v1::QueueSpec::FIFO_STRICT},
@@ -112,6 +113,7 @@ v1::Job FullJob() {
   dependency->set_job("earlier");
   dependency->set_condition(v1::JobDependency::AFTER_OK);
   spec.set_on_node_loss(v1::KEEP);
+  spec.set_preemptible(true);
   FillTopology(*spec.mutable_topology());
   spec.mutable_groups(0)->mutable_partition()->set_size(2);
   FillTopology(*spec.mutable_groups(0)->mutable_partition()->mutable_topology());
@@ -255,6 +257,13 @@ void Change(Message* message, const Leaf& leaf) {
         device->set_count(0);
         device->set_share(0.25);
       }
+    }
+    // It is of shares.
+    auto* group = dynamic_cast<v1::TaskGroup*>(message);
+    if (group != nullptr && field->name() == "device_strategy") {
+      v1::DeviceRequest* part = group->mutable_resources()->add_devices();
+      part->set_kind("npu");
+      part->set_share(0.5);
     }
     // A tier by name or by number.
     auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);

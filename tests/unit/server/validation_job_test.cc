@@ -111,12 +111,14 @@ const std::vector<Case>& InvalidCases() {
          Group(j).set_replicas(4);
          Group(j).set_min_available(5);
        },
-       "spec.groups[0].min_available", "must be 1..4 (replicas), or 0 for all, is 5"},
+       "spec.groups[0].min_available",
+       "must be 0..4 (replicas); 0: the job starts without it, is 5"},
       {"gang above the job", [](v1::Job& j) { Spec(j).set_min_available(2); }, "spec.min_available",
        "a gang of 2 is larger than the job's 1 tasks; at most 1"},
       {"gang below its groups",
        [](v1::Job& j) {
          Group(j).set_replicas(4);
+         Group(j).set_min_available(4);
          Spec(j).set_min_available(3);
        },
        "spec.min_available",

@@ -387,7 +387,7 @@ TEST_CASE("ids of deleted objects are not given out again after a restart") {
 
 TEST_CASE("unknown fields of a record come back with its next write") {
   MemoryStore store;
-  RandomCluster cluster(3);
+  RandomCluster cluster(4);
   Run(cluster, store, 20);
   const std::string added = std::string("\xa2\x06\x03") + "new";  // field 100
   const std::string key = NodeKey(NodeId{1});

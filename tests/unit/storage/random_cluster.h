@@ -4,6 +4,7 @@
 #ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
 #define BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -278,9 +279,14 @@ class RandomCluster {
       group.has_image = random_.Coin();
       group.topology = SomeTopology();
       if (group.partition_size > 0) group.partition_topology = SomeTopology();
+      if (random_.Below(4) == 0) group.min_available = 0;
+      const bool in_domain = group.topology.Any() || group.partition_topology.Any();
+      if (!in_domain && random_.Coin()) group.spread = {.tier = 0, .max_skew = 1};
+      group.device_strategy = random_.Any(Strategy::kSpread);
       spec.min_available += group.min_available;
       spec.groups.push_back(group);
     }
+    spec.min_available = std::max(spec.min_available, 1);
     if (const Job* other = Pick(state_.jobs()); other != nullptr && random_.Below(4) == 0) {
       spec.dependencies = {{.job = other->id}};
     }
@@ -289,8 +295,14 @@ class RandomCluster {
     spec.suspended = random_.Below(8) == 0;
     if (random_.Coin()) spec.walltime = absl::Minutes(5);
     spec.preemptible = random_.Coin();
+    spec.preempts = random_.Coin();
     spec.strategy = random_.Any(Strategy::kColocate);
+    spec.device_strategy = random_.Any(Strategy::kSpread);
     spec.topology = SomeTopology();
+    for (GroupSpec& group : spec.groups) {
+      group.preemptible = spec.preemptible && random_.Coin();
+      if (spec.topology.Any()) group.spread = {};
+    }
     spec.user = absl::StrCat("u", random_.Below(3));
     if (random_.Coin()) spec.checkpoint_interval = absl::Minutes(10);
     if (random_.Coin()) spec.deadline = now_ + absl::Minutes(random_.Below(60));

@@ -107,9 +107,11 @@ class RandomValues {
             .weight = Coin() ? 1 : Int32(),
             .priority = Int32(),
             .reclaimable = Coin(),
+            .surplus_only = Coin(),
             .order = Any(QueueOrder::kFifoStrict),
             .user_fairness = Any(UserFairness::kDrf),
             .strategy = Any(Strategy::kColocate),
+            .device_strategy = Any(Strategy::kSpread),
             .max_jobs = Int32(),
             .max_running_jobs = Int32(),
             .max_tasks = Int32(),
@@ -259,7 +261,10 @@ class RandomValues {
             .topology = AnyTopology(),
             .partition_topology = AnyTopology(),
             .communication = Int32(),
-            .has_image = Coin()};
+            .has_image = Coin(),
+            .preemptible = Coin(),
+            .device_strategy = Any(Strategy::kSpread),
+            .spread = {.tier = Int32(), .max_skew = Int32()}};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -278,7 +283,9 @@ class RandomValues {
     spec.on_node_loss = Any(NodeLossPolicy::kReplaceNow);
     spec.suspended = Coin();
     spec.preemptible = Coin();
+    spec.preempts = Coin();
     spec.strategy = Any(Strategy::kColocate);
+    spec.device_strategy = Any(Strategy::kSpread);
     spec.topology = AnyTopology();
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();

@@ -1,0 +1,170 @@
+// What jobs say of their gangs: minimums, who may be stopped, spreads, strategies for devices.
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/convert_job.h"
+#include "server/validation/job.h"
+#include "support/errors.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+absl::Status ValidateOne(const v1::Job& job) {
+  v1::SubmitJobsRequest request;
+  *request.add_jobs() = job;
+  Findings findings;
+  CheckSubmit(request, DefaultLimits(), findings);
+  return findings.ToStatus();
+}
+
+struct Case {
+  std::string what;
+  std::function<void(v1::Job&)> spoil;
+  std::string field;  // below jobs[0]
+  std::string words;
+};
+
+v1::JobSpec& Spec(v1::Job& job) { return *job.mutable_spec(); }
+v1::TaskGroup& Group(v1::Job& job) { return *Spec(job).mutable_groups(0); }
+
+}  // namespace
+
+TEST_CASE("what cannot be of a gang is refused with its path") {
+  const std::vector<Case> cases = {
+      {"a strategy for devices that is of nodes",
+       [](v1::Job& j) { Spec(j).set_device_strategy(v1::COLOCATE); }, "spec.device_strategy",
+       "BINPACK or SPREAD: COLOCATE is of nodes, and the devices of one are together"},
+      {"a strategy for devices without a share of one",
+       [](v1::Job& j) { Group(j).set_device_strategy(v1::SPREAD); },
+       "spec.groups[0].device_strategy",
+       "says on which device a share goes; the group asks for no share of one"},
+      {"a spread without a skew", [](v1::Job& j) { Group(j).mutable_spread()->set_tier(1); },
+       "spec.groups[0].spread.max_skew", "must be 1..10000, is 0"},
+      {"a spread over a tier that cannot be",
+       [](v1::Job& j) {
+         Group(j).mutable_spread()->set_tier(101);
+         Group(j).mutable_spread()->set_max_skew(1);
+       },
+       "spec.groups[0].spread.tier", "must be 0..100, is 101"},
+      {"a policy of preemption that is none",
+       [](v1::Job& j) { Spec(j).set_preemption_policy(static_cast<v1::PreemptionPolicy>(7)); },
+       "spec.preemption_policy", "7 is not a value of berth.v1.PreemptionPolicy"},
+      {"a preemptible group that the gang needs",
+       [](v1::Job& j) { Group(j).set_preemptible(true); }, "spec.groups[0].preemptible",
+       "true in a job that is not preemptible needs min_available 0: a gang is stopped as a whole"},
+      {"a gang that needs tasks of a group that waits for another",
+       [](v1::Job& j) {
+         Group(j).set_replicas(4);
+         Group(j).set_min_available(2);
+         *Spec(j).add_groups() = Group(j);
+         Spec(j).mutable_groups(1)->set_name("second");
+         v1::GroupDependency* wait = Spec(j).mutable_groups(1)->add_depends_on();
+         wait->set_group(Group(j).name());
+         wait->set_condition(v1::GroupDependency::RUNNING);
+         Spec(j).set_min_available(7);
+       },
+       "spec.min_available",
+       "at most 6: groups that depend on others give only their min_available to the gang, is 7"},
+      {"a preemptible group that the job needs",
+       [](v1::Job& j) {
+         Group(j).set_replicas(4);
+         Group(j).set_min_available(0);
+         Group(j).set_preemptible(true);
+         Spec(j).set_min_available(2);
+       },
+       "spec.groups[0].preemptible",
+       "true in a job that is not preemptible: but the job starts with 2 tasks, more than the 0 of "
+       "its "
+       "groups' minimums"},
+  };
+  for (const Case& one : cases) {
+    v1::Job job = SmallJob("j");
+    one.spoil(job);
+    const absl::Status status = ValidateOne(job);
+    INFO(one.what << ": " << status);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(status.message().find("jobs[0]." + one.field + ": " + one.words) == 0);
+  }
+}
+
+TEST_CASE("a job that asks for fewer tasks than it has asks for any of them") {
+  v1::Job job = SmallJob("j");
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.mutable_groups(0)->set_replicas(3);
+  *spec.add_groups() = spec.groups(0);
+  spec.mutable_groups(1)->set_name("second");
+  const auto minimums = [&] {
+    const JobSpec hot = JobSpecFrom(spec, {});
+    return std::vector<int32_t>{hot.min_available, hot.groups[0].min_available,
+                                hot.groups[1].min_available};
+  };
+  CHECK(minimums() == std::vector<int32_t>{6, 3, 3});
+  spec.set_min_available(6);
+  CHECK(minimums() == std::vector<int32_t>{6, 3, 3});
+  spec.set_min_available(4);
+  CHECK(minimums() == std::vector<int32_t>{4, 0, 0});
+  spec.mutable_groups(0)->set_min_available(1);
+  CHECK(minimums() == std::vector<int32_t>{4, 1, 3});
+  spec.set_min_available(3);
+  CHECK(minimums() == std::vector<int32_t>{3, 1, 0});
+  spec.clear_min_available();
+  CHECK(minimums() == std::vector<int32_t>{4, 1, 3});
+  spec.mutable_groups(0)->set_min_available(0);
+  spec.mutable_groups(1)->set_min_available(0);
+  CHECK(minimums() == std::vector<int32_t>{1, 0, 0});
+  CHECK(ValidateOne(job).ok());
+}
+
+TEST_CASE("what is not built of preemptible groups and of spreads is refused by name") {
+  v1::Job job = SmallJob("j");
+  v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
+  group.set_preemptible(false);
+  CHECK(absl::IsUnimplemented(ValidateOne(job)));
+  job.mutable_spec()->set_preemptible(false);
+  CHECK(ValidateOne(job).ok());
+  group.mutable_spread()->set_max_skew(1);
+  CHECK(ValidateOne(job).ok());
+  group.mutable_topology()->set_mode(v1::TopologyConstraint::SOFT);
+  const absl::Status status = ValidateOne(job);
+  CHECK(absl::IsUnimplemented(status));
+  CHECK(status.message().find("groups[0].spread: spread of a group that a topology constraint") !=
+        std::string::npos);
+}
+
+TEST_CASE("what is said of a gang reaches the core") {
+  v1::Job job = SmallJob("j");
+  v1::JobSpec& spec = *job.mutable_spec();
+  CHECK(JobSpecFrom(spec, {}).preempts);
+  spec.set_preemption_policy(v1::PREEMPT_LOWER_PRIORITY);
+  CHECK(JobSpecFrom(spec, {}).preempts);
+  spec.set_preemption_policy(v1::NEVER);
+  spec.set_device_strategy(v1::BINPACK);
+  v1::TaskGroup& group = *spec.mutable_groups(0);
+  group.set_device_strategy(v1::SPREAD);
+  group.set_min_available(0);
+  group.set_preemptible(true);
+  group.mutable_spread()->set_tier(2);
+  group.mutable_spread()->set_max_skew(3);
+  v1::DeviceRequest* part = group.mutable_resources()->add_devices();
+  part->set_kind("gpu");
+  part->set_share(0.5);
+  CHECK(absl::IsInvalidArgument(ValidateOne(job)));  // nothing but the helper: min_available is 1
+  *spec.add_groups() = SmallJob("k").spec().groups(0);
+  spec.mutable_groups(1)->set_name("second");
+  const absl::Status status = ValidateOne(job);
+  INFO(status);
+  CHECK(status.ok());
+  const JobSpec hot = JobSpecFrom(spec, {});
+  CHECK_FALSE(hot.preempts);
+  CHECK(hot.device_strategy == Strategy::kBinpack);
+  CHECK(hot.groups[0].device_strategy == Strategy::kSpread);
+  CHECK(hot.groups[0].preemptible);
+  CHECK(hot.groups[0].spread == Spread{.tier = 2, .max_skew = 3});
+  CHECK_FALSE(hot.groups[1].preemptible);
+  CHECK_FALSE(hot.groups[1].spread.Any());
+}
+
+}  // namespace berth::testing
