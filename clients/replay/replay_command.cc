@@ -36,7 +36,7 @@ absl::StatusOr<std::string> FormatOf(const ReplayArguments& arguments) {
       absl::StrCat(arguments.trace, ": neither .swf, .csv nor .jsonl: say --format"));
 }
 
-absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
+absl::StatusOr<Workload> ReadAny(const ReplayArguments& arguments) {
   const absl::StatusOr<std::string> format = FormatOf(arguments);
   if (!format.ok()) return format.status();
   absl::StatusOr<std::string> text = ReadTraceFile(arguments.trace);
@@ -66,6 +66,13 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
     return absl::InvalidArgumentError("--columns: class is for --network");
   }
   return ReadCsv(*text, arguments.trace, *columns);
+}
+
+absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
+  absl::StatusOr<Workload> workload = ReadAny(arguments);
+  if (!workload.ok()) return workload;
+  if (auto status = CheckAnyJob(*workload, arguments.trace); !status.ok()) return status;
+  return workload;
 }
 
 // Keeps jobs skip, skip + 1, ..., so many.

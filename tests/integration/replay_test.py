@@ -210,10 +210,16 @@ class Replay(unittest.TestCase):
         self.assertLess(failed["goodput"]["gpu"], failed["utilisation"]["gpu"])
 
     def test_mistakes_have_a_place(self):
+        cluster = self.write("one.yaml", "nodes: [{name: n, cpu: 1}]\n")
         for arguments, words in [
                 ((self.folder / "none.swf",), "none.swf: No such file"),
                 ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: a record has 18 fields, this one 3"),
                 ((self.write("jobs.csv", "a,b\n"), "--columns", "submit=a,run=b"), "CSV and histories need --cluster"),
+                ((self.write("head.csv", "a,b\n"), "--columns", "submit=a,run=b", "--cluster", cluster), "head.csv: no jobs in it"),
+                ((self.write("left.swf", "; MaxProcs: 4\n" + record(1, 0, 0, 1, 5)),),
+                 "left.swf: nothing to replay: of 1 records each is left out (no run time: 1)"),
+                ((self.write("few.csv", "a,b\n1,2\n3\n"), "--columns", "submit=a,run=b", "--cluster", cluster),
+                 "few.csv:3: a row of 1 fields, where the first line names 2"),
                 ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are taken'),
                 ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
             with self.subTest(words):
