@@ -18,6 +18,10 @@ namespace {
 // Of this process, which has one thread: others on the machine do not count.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+double PercentOf(int64_t part, int64_t all) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(all);
+}
+
 class Cluster {
  public:
   Cluster(const Trace& trace, const RunOptions& options)
@@ -43,8 +47,18 @@ class Cluster {
   }
 
   RunResult& result() { return result_; }
-  double Percent() const {
-    return 100.0 * static_cast<double>(given_) / static_cast<double>(trace_.devices * kWholeDevice);
+  double Percent() const { return PercentOf(given_, trace_.devices * kWholeDevice); }
+  void At100() {
+    int64_t cpu = 0, cpu_left = 0, memory = 0, memory_left = 0;
+    for (size_t i = 0; i < trace_.nodes.size(); ++i) {
+      cpu += trace_.nodes[i].room.cpu_millis;
+      memory += trace_.nodes[i].memory_mib;
+      cpu_left += board_.rooms()[i].cpu_millis;
+      memory_left += memory_[i];
+    }
+    result_.at_100 = Percent();
+    result_.cpu_at_100 = PercentOf(cpu - cpu_left, cpu);
+    result_.memory_at_100 = PercentOf(memory - memory_left, memory);
   }
 
  private:
@@ -115,7 +129,7 @@ RunResult Run(const Trace& trace, const RunOptions& options) {
     demand += pod.request.amount();
     if (!reached && demand >= trace.devices * kWholeDevice) {
       reached = true;
-      cluster.result().at_100 = cluster.Percent();
+      cluster.At100();
     }
   }
   cluster.result().at_130 = cluster.Percent();
