@@ -136,6 +136,23 @@ class Replay(unittest.TestCase):
         waits = rows_of(folder / "wait-easy.csv")
         self.assertEqual([(row["wait_seconds"], row["percent"]) for row in waits],
                          [("0", "50"), ("40", "75"), ("90", "100")])
+        self.assertEqual([row["above_percent"] for row in waits], ["50", "25", "0"])
+
+    def test_plots_show_the_many_that_are_alike_and_the_few_that_are_not(self):
+        # 2,950 jobs that have the machine alone, then 50 at once.
+        jobs = [(i + 1, 10 * i, 10, 10, 10) for i in range(2950)] + [(2951 + i, 40_000, 10, 10, 10) for i in range(50)]
+        log = self.folder / "many.swf"
+        log.write_text("; MaxProcs: 10\n" + "".join(record(*job) for job in jobs))
+        folder = self.folder / "plots"
+        self.replay(log, "--config", self.easy, "--plots", folder)
+        waits = [(float(row["wait_seconds"]), float(row["percent"]), float(row["above_percent"]))
+                 for row in rows_of(folder / "wait-easy.csv")]
+        self.assertEqual(waits[0][0], 0)
+        self.assertAlmostEqual(waits[0][1], 100 * 2951 / 3000, delta=1e-6)
+        self.assertEqual(waits[-1], (490, 100, 0))
+        self.assertEqual(len(waits), 50)  # each of the last ones, as all are within the last fiftieth
+        for name in "wait", "slowdown":
+            self.assertGreater(colours((folder / f"{name}.png").read_bytes()), 3)
 
     def test_plots_without_gnuplot(self):
         done = subprocess.run([str(BIN / "berth-sim"), "replay", str(self.log), "--plots", str(self.folder / "p")],
