@@ -9,6 +9,7 @@
 #include "clients/replay/compare.h"
 #include "clients/replay/replay_command.h"
 #include "clients/replay/replay_result.h"
+#include "clients/replay/watch.h"
 #include "clients/sim/output.h"
 #include "clients/sim/scenario_file.h"
 #include "clients/sim/scenario_runner.h"
@@ -120,11 +121,17 @@ int Verify(const std::string& directory, const std::string& format) {
   return result->has_difference() ? kDiffers : 0;
 }
 
+// As a shell tells of a process that a signal ended.
+int Interrupted() {
+  std::cerr << "interrupted: only what was finished by then is told\n";
+  return 128 + replay::ErrorWatch::signal();
+}
+
 int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   const absl::StatusOr<sim::v1::FillResult> result = replay::RunFill(arguments);
   if (!result.ok()) return Broken(result.status());
   std::cout << replay::Printed(*result, format);
-  return 0;
+  return result->interrupted() ? Interrupted() : 0;
 }
 
 int Compare(const std::vector<std::string>& files, const std::string& format, replay::TableOf of) {
@@ -171,7 +178,7 @@ int Replay(const ReplayCommand& command) {
   const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
   if (!result.ok()) return Broken(result.status());
   std::cout << replay::Printed(*result, command.format, OwnersOf(command.by));
-  return 0;
+  return result->interrupted() ? Interrupted() : 0;
 }
 
 // What is replayed.
@@ -254,7 +261,9 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
-                      "Write what became of each job there, as CSV (of the first config)");
+                      "Write what became of each job there, and where it ran, as CSV (of the "
+                      "first config)");
+  to->app->add_flag("--quiet", to->arguments.quiet, "Tell no progress on standard error");
   to->app->add_option("--plots", to->arguments.plots,
                       "Draw pictures into that folder, as PNG and SVG, with their data");
   AddCopies(to);
