@@ -22,16 +22,17 @@ constexpr Word kWords[] = {{"cpu", &Mix::cpu},           {"memory", &Mix::memory
 
 // How much of the two the nodes have that could hold it otherwise, at most.
 void Clamp(const Trace& trace, Pod* pod) {
-  Request without_cpu = pod->request;
-  without_cpu.cpu_millis = 0;
+  Request devices_alone = pod->request;
+  devices_alone.cpu_millis = 0;
+  devices_alone.memory_mib = 0;
   int64_t cpu = 0, memory = 0;
   for (const Node& node : trace.nodes) {
-    if (!Fits(without_cpu, node.room)) continue;
+    if (!Fits(devices_alone, node.room)) continue;
     cpu = std::max(cpu, node.room.cpu_millis);
-    memory = std::max(memory, node.memory_mib);
+    memory = std::max(memory, node.room.memory_mib);
   }
   pod->request.cpu_millis = std::min(pod->request.cpu_millis, cpu);
-  pod->memory_mib = std::min(pod->memory_mib, memory);
+  pod->request.memory_mib = std::min(pod->request.memory_mib, memory);
 }
 
 double TimesOf(const Pod& pod, const Mix& mix) {
@@ -97,7 +98,7 @@ Trace Changed(Trace trace, const Mix& mix) {
   double due = 0;
   for (Pod pod : trace.pods) {
     pod.request.cpu_millis = Scaled(pod.request.cpu_millis, mix.cpu);
-    pod.memory_mib = Scaled(pod.memory_mib, mix.memory);
+    pod.request.memory_mib = Scaled(pod.request.memory_mib, mix.memory);
     Clamp(trace, &pod);
     for (due += TimesOf(pod, mix); due >= 1; --due) pods.push_back(pod);
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sharing/host_resource.h"
 #include "core/sharing/mix_learner.h"
 #include "core/sharing/score_board.h"
 #include "pricing/prices.h"
@@ -26,11 +27,9 @@ class Cluster {
  public:
   Cluster(const Trace& trace, const RunOptions& options)
       : trace_(trace), options_(options), board_(PlacementScorer(options.policy, {})) {
-    for (size_t i = 0; i < trace.nodes.size(); ++i) {
-      board_.Set(i, trace.nodes[i].room);
-      memory_.push_back(trace.nodes[i].memory_mib);
-    }
-    kinds_ = KindsOf(board_.rooms());
+    for (const Node& node : trace.nodes) rooms_.push_back(node.room);
+    empty_ = rooms_;
+    CountRooms();
     for (const Request& request : Sample(trace, options.known, options.seed)) {
       learner_.Observe(request);
     }
@@ -50,11 +49,11 @@ class Cluster {
   double Percent() const { return PercentOf(given_, trace_.devices * kWholeDevice); }
   void At100() {
     int64_t cpu = 0, cpu_left = 0, memory = 0, memory_left = 0;
-    for (size_t i = 0; i < trace_.nodes.size(); ++i) {
-      cpu += trace_.nodes[i].room.cpu_millis;
-      memory += trace_.nodes[i].memory_mib;
-      cpu_left += board_.rooms()[i].cpu_millis;
-      memory_left += memory_[i];
+    for (size_t i = 0; i < rooms_.size(); ++i) {
+      cpu += empty_[i].cpu_millis;
+      memory += empty_[i].memory_mib;
+      cpu_left += rooms_[i].cpu_millis;
+      memory_left += rooms_[i].memory_mib;
     }
     result_.at_100 = Percent();
     result_.cpu_at_100 = PercentOf(cpu - cpu_left, cpu);
@@ -64,15 +63,15 @@ class Cluster {
  private:
   void Place(const Pod& pod) {
     ++result_.arrived;
-    const auto place =
-        board_.Best(pod.request, [&](size_t node) { return memory_[node] >= pod.memory_mib; });
+    const auto place = board_.Best(Counted(pod.request, mix_.mib_per_core),
+                                   [&](size_t node) { return Fits(pod.request, rooms_[node]); });
     const uint64_t chosen = place.has_value() ? place->node + 1 : 0;
     result_.digest = (result_.digest ^ chosen) * 0x100000001b3u + 1;
     if (!place.has_value()) return;
     ++result_.placed;
     given_ += pod.request.amount();
-    memory_[place->node] -= pod.memory_mib;
-    board_.Set(place->node, After(board_.rooms()[place->node], pod.request, place->from));
+    rooms_[place->node] = After(rooms_[place->node], pod.request, place->from);
+    board_.Set(place->node, Counted(rooms_[place->node], mix_.mib_per_core));
   }
 
   void LearnIfDue() {
@@ -80,18 +79,27 @@ class Cluster {
         options_.policy != SharingPolicy::kSpread && options_.policy != SharingPolicy::kBinpack;
     if (!by_mix || !learner_.Due()) return;
     ++result_.mixes;
-    mix_ = learner_.Give(trace_.models);
-    Use(options_.policy == SharingPolicy::kBidPrice ? Priced(kinds_, mix_) : mix_);
+    DeviceDemand demand = CountedFor(options_.policy, {learner_.Give(trace_.models), empty_});
+    mix_ = std::move(demand.mix);
+    CountRooms();
+    Use(options_.policy == SharingPolicy::kBidPrice ? Priced({mix_, demand.rooms}) : mix_);
+  }
+
+  // As the mix does.
+  void CountRooms() {
+    for (size_t i = 0; i < rooms_.size(); ++i) {
+      board_.Set(i, Counted(rooms_[i], mix_.mib_per_core));
+    }
   }
 
   void Reprice() {
     if (mix_.types.empty()) return;
-    Use(Priced(KindsOf(board_.rooms()), mix_));
+    Use(Priced({mix_, board_.rooms()}));
   }
 
-  RequestMix Priced(const std::vector<RoomKind>& kinds, const RequestMix& mix) {
+  RequestMix Priced(const DeviceDemand& demand) {
     const double start = CpuSeconds();
-    auto priced = PricedMix(kinds, mix, PriceOptions{});
+    auto priced = PricedFor(demand, PriceOptions{});
     if (!priced.ok()) {
       std::fprintf(stderr, "%s\n", priced.status().ToString().c_str());
       std::exit(1);
@@ -109,8 +117,7 @@ class Cluster {
   const Trace& trace_;
   const RunOptions& options_;
   ScoreBoard board_;
-  std::vector<RoomKind> kinds_;
-  std::vector<int64_t> memory_;  // by node
+  std::vector<NodeRoom> rooms_, empty_;  // as they are, now and at first; the board's are counted
   MixLearner learner_;
   RequestMix mix_;
   int64_t given_ = 0;
