@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "pricing/rehearsal.h"
 #include "support/random.h"
 
 namespace berth {
@@ -129,6 +130,20 @@ std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms) {
     kinds = KindsBy(rooms, step);
   }
   return kinds;
+}
+
+absl::StatusOr<RequestMix> PricedFor(const DeviceDemand& demand, const PriceOptions& options) {
+  const Clock::time_point deadline = Clock::now() + options.time_limit;
+  absl::StatusOr<RequestMix> priced = PricedMix(KindsOf(demand.rooms), demand.mix, options);
+  if (!priced.ok() || !HostRunsOut(demand)) return priced;
+  const auto stop = [&] {
+    return (options.cancelled != nullptr && options.cancelled->load()) || Clock::now() > deadline;
+  };
+  priced->score = BestScore({*priced, demand.rooms}, stop);
+  if (options.cancelled != nullptr && options.cancelled->load()) {
+    return absl::CancelledError("stopped");
+  }
+  return priced;
 }
 
 }  // namespace berth

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/sharing/host_resource.h"
 #include "core/sharing/request_mix.h"
 #include "pricing/configuration_lp.h"
 
@@ -31,12 +32,16 @@ struct PriceOptions {
   std::chrono::milliseconds time_limit = std::chrono::seconds(60);
 };
 
-// The mix with values, for nodes with these rooms: all that they have, or, to price what is left
-// now, what they have free. A room's devices may be in parts. CANCELLED; DEADLINE_EXCEEDED;
-// INVALID_ARGUMENT if the mix may not be (CheckMix);
+// The mix with values, for nodes with these rooms, counted as in the mix (mib_per_core): all that
+// they have, or, to price what is left now, what they have free. A room's devices may be in parts.
+// CANCELLED; DEADLINE_EXCEEDED; INVALID_ARGUMENT if the mix may not be (CheckMix);
 // FAILED_PRECONDITION if it asks for no devices, or the rooms have none; others from the solver.
 absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, RequestMix mix,
                                      const PriceOptions& options);
+
+// The counted mix with values, and with the score by which it fills the rooms best where CPU or
+// memory runs out before devices do (pricing/rehearsal.h). Errors as above.
+absl::StatusOr<RequestMix> PricedFor(const DeviceDemand& demand, const PriceOptions& options);
 
 inline constexpr size_t kMaxRoomKinds = 256;
 

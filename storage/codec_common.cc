@@ -116,13 +116,17 @@ void SetRequestMix(const RequestMix& mix, pb::RequestMix* out) {
   }
   out->set_cpu_millis_per_device(mix.cpu_millis_per_device);
   out->set_priced(mix.priced);
+  out->set_mib_per_core(mix.mib_per_core);
+  out->set_score(static_cast<uint32_t>(mix.score));
 }
 
 RequestMix GetRequestMix(const pb::RequestMix& message) {
   RequestMix mix{.models = GetStrings(message.models()),
                  .types = {},
                  .cpu_millis_per_device = message.cpu_millis_per_device(),
-                 .priced = message.priced()};
+                 .priced = message.priced(),
+                 .mib_per_core = message.mib_per_core(),
+                 .score = static_cast<MixScore>(std::min<uint32_t>(message.score(), UINT8_MAX))};
   mix.types.reserve(static_cast<size_t>(message.types_size()));
   for (const pb::RequestType& type : message.types()) {
     mix.types.push_back({.request = {.devices = type.devices(),

@@ -1,6 +1,7 @@
 #include "support/nearest.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,16 @@ namespace berth {
 namespace {
 constexpr size_t kMaxWord = 64;  // longer words are compared by their beginnings
 constexpr size_t kMaxListed = 40;
+
+int CommonBeginning(absl::string_view a, absl::string_view b) {
+  size_t same = 0;
+  while (same < std::min(a.size(), b.size()) &&
+         absl::ascii_tolower(static_cast<unsigned char>(a[same])) ==
+             absl::ascii_tolower(static_cast<unsigned char>(b[same]))) {
+    ++same;
+  }
+  return static_cast<int>(same);
+}
 }  // namespace
 
 // Optimal string alignment (Damerau 1964), row by row: row[j] is the distance between a[0..i) and
@@ -36,12 +47,14 @@ int EditDistance(absl::string_view first, absl::string_view second) {
 }
 
 std::string NearestWord(absl::string_view word, const std::vector<std::string>& known) {
-  int best = std::max(1, static_cast<int>(std::min(word.size(), kMaxWord) / 3)) + 1;
+  const int most = std::max(1, static_cast<int>(std::min(word.size(), kMaxWord) / 3));
+  std::pair<int, int> best = {most + 1, 0};  // the distance; less what both begin with
   std::string nearest;
   for (const std::string& candidate : known) {
-    const int distance = EditDistance(word, candidate);
-    if (distance >= best) continue;
-    best = distance;
+    const std::pair<int, int> found = {EditDistance(word, candidate),
+                                       -CommonBeginning(word, candidate)};
+    if (found.first > most || found >= best) continue;
+    best = found;
     nearest = candidate;
   }
   return nearest;

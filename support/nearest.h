@@ -13,7 +13,8 @@ namespace berth {
 int EditDistance(absl::string_view a, absl::string_view b);
 
 // The nearest of `known`, or "" when none is near: at most a third of the word may differ, and one
-// letter always may.
+// letter always may. Of those that are as near, the one that begins most like it: "gpu" is nearer
+// to "gpus" than to "cpu".
 std::string NearestWord(absl::string_view word, const std::vector<std::string>& known);
 
 // "unknown key \"replica\"; did you mean \"replicas\"?", or all the known ones when none is near.

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "support/utf8.h"
 
 namespace berth {
@@ -71,6 +73,11 @@ std::string Visible(absl::string_view text) {
   }
   out.append(text.data(), text.size());
   return out;
+}
+
+std::string VisibleLines(absl::string_view text) {
+  return absl::StrJoin(absl::StrSplit(text, '\n'), "\n",
+                       [](std::string* out, absl::string_view line) { *out += Visible(line); });
 }
 
 std::string Shortened(absl::string_view text, size_t max_bytes) {

@@ -17,6 +17,8 @@ size_t FirstInvisible(absl::string_view text);
 
 // With "\n", "\t", "\x1b", "\u202e" in place of each of them.
 std::string Visible(absl::string_view text);
+// The same of each line; the ends of lines stay as they are.
+std::string VisibleLines(absl::string_view text);
 
 // At most max_bytes (at least 3) of the text: the end of a longer one is "...". No character of
 // UTF-8 is cut.

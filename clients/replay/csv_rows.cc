@@ -2,6 +2,9 @@
 
 #include <csv.h>
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -19,9 +22,16 @@ class Rows {
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
       return absl::InternalError("libcsv does not start");
     }
-    const size_t read = csv_parse(&parser, text.data(), text.size(), &OnField, &OnRow, this);
-    bool well = read == text.size();
-    if (well) well = csv_fini(&parser, &OnField, &OnRow, this) == 0;
+    bool well = true;
+    for (int64_t line = 1; well && status_.ok() && !text.empty(); ++line) {
+      const absl::string_view piece = text.substr(0, text.find('\n'));
+      const size_t size = std::min(piece.size() + 1, text.size());
+      if (!within_) line_ = line;
+      within_ = within_ || !absl::StripAsciiWhitespace(piece).empty();
+      well = csv_parse(&parser, text.data(), size, &OnField, &OnRow, this) == size;
+      text.remove_prefix(size);
+    }
+    if (well && status_.ok()) well = csv_fini(&parser, &OnField, &OnRow, this) == 0;
     const int error = csv_error(&parser);
     csv_free(&parser);
     if (!status_.ok() || well) return status_;
@@ -37,12 +47,13 @@ class Rows {
     auto& rows = *static_cast<Rows*>(self);
     if (rows.status_.ok()) rows.status_ = rows.take_(rows.row_, rows.line_);
     rows.row_.clear();
-    ++rows.line_;
+    rows.within_ = false;
   }
 
   Take take_;
   CsvRow row_;
-  int64_t line_ = 1;
+  int64_t line_ = 1;     // of the row's beginning
+  bool within_ = false;  // a row: quotes may go on over several lines
   absl::Status status_;
 };
 

@@ -15,8 +15,9 @@ namespace berth::replay {
 
 using CsvRow = std::vector<std::string>;
 
-// Calls `take` with each row and the number of its line; stops at the first error. INVALID_ARGUMENT
-// with FILE:LINE if quotes do not match; the errors of `take` as they are.
+// Calls `take` with each row and the number of the line on which it begins; stops at the first
+// error. Empty lines are no rows. INVALID_ARGUMENT with FILE:LINE if quotes do not match; the
+// errors of `take` as they are.
 absl::Status ForEachRow(absl::string_view text, const std::string& file,
                         absl::FunctionRef<absl::Status(const CsvRow& row, int64_t line)> take);
 

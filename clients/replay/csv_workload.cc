@@ -35,19 +35,22 @@ class Reader {
 
   absl::StatusOr<Workload> Read(absl::string_view text) {
     const auto take = [this](const Row& row, int64_t line) {
-      if (line == 1) return Header(row);
-      const absl::Status status = Record(row, line);
+      if (columns_in_file_ == 0) return Header(row, line);
+      const absl::Status status = Record(row);
       if (status.ok()) return status;
       return absl::InvalidArgumentError(absl::StrCat(file_, ":", line, ": ", status.message()));
     };
     if (auto status = ForEachRow(text, file_, take); !status.ok()) return status;
-    if (at_.empty()) return absl::InvalidArgumentError(absl::StrCat(file_, ": no first line"));
+    if (columns_in_file_ == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(file_, ": no first line"));
+    }
     SortBySubmit(&workload_);
     return std::move(workload_);
   }
 
  private:
-  absl::Status Header(const Row& row) {
+  absl::Status Header(const Row& row, int64_t line) {
+    columns_in_file_ = row.size();
     if (columns_.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file_, ": --columns must say what its columns are: it has ",
@@ -57,7 +60,7 @@ class Reader {
       const auto found = std::find(row.begin(), row.end(), column);
       if (found == row.end()) {
         return absl::InvalidArgumentError(
-            absl::StrCat(file_, ":1: ", UnknownWord("no column", column, row)));
+            absl::StrCat(file_, ":", line, ": ", UnknownWord("no column", column, row)));
       }
       at_[field] = static_cast<size_t>(found - row.begin());
     }
@@ -67,7 +70,7 @@ class Reader {
   // Nullopt: the file has no such column, or nothing there.
   std::optional<std::string> Text(const Row& row, const char* field) const {
     const auto at = at_.find(field);
-    if (at == at_.end() || at->second >= row.size() || row[at->second].empty()) return std::nullopt;
+    if (at == at_.end() || row[at->second].empty()) return std::nullopt;
     return row[at->second];
   }
 
@@ -149,9 +152,13 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status Record(const Row& row, int64_t line) {
+  absl::Status Record(const Row& row) {
+    if (row.size() != columns_in_file_) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a row of ", row.size(), " fields, where the first line names ", columns_in_file_));
+    }
     TraceJob job;
-    job.name = Text(row, "name").value_or(NameOfRecord(line - 1));
+    job.name = Text(row, "name").value_or(NameOfRecord(++records_));
     job.user = Text(row, "user").value_or("");
     job.queue = Text(row, "queue").value_or("");
     job.training = Text(row, "class").value_or("");
@@ -187,6 +194,8 @@ class Reader {
   const std::string& file_;
   const ColumnMap& columns_;
   std::map<std::string, size_t> at_;  // by field
+  size_t columns_in_file_ = 0;        // 0: its first line has not come
+  int64_t records_ = 0;
   Workload workload_;
 };
 

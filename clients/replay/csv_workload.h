@@ -19,7 +19,8 @@ using ColumnMap = std::map<std::string, std::string>;
 // `timed`: submit and run must be among them.
 absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed = true);
 
-// INVALID_ARGUMENT: a column that the file has not, or FILE:LINE of a value that cannot be read.
+// INVALID_ARGUMENT: a column that the file has not, or FILE:LINE of a row with more or fewer fields
+// than the first line, or of a value that cannot be read.
 absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,
                                  const ColumnMap& columns);
 

@@ -19,14 +19,6 @@ constexpr int kMaxCyclesAtOnce = 100;
 
 using Clock = std::chrono::steady_clock;
 
-int64_t AskedOf(const TraceJob& job) {
-  for (const DeviceRequest& request : job.shape.devices) {
-    if (request.kind != kSharedKind) continue;
-    return request.share > 0 ? request.share : request.count * kWhole;
-  }
-  return 0;
-}
-
 class Filling {
  public:
   Filling(const Workload& workload, const FillOptions& options, Policies policies)
@@ -132,7 +124,12 @@ absl::Status Filling::Arrive(size_t index) {
     return absl::Status(status.code(), absl::StrCat(from.name, ": ", status.message()));
   if (status = Settle(); !status.ok()) return status;
   ++run_.arrived;
-  if (cluster_.state().jobs().At(id).occupying == 0) {
+  run_.arrivals.push_back({.job = index, .place = {}});
+  const Job& job = cluster_.state().jobs().At(id);
+  if (job.occupying > 0) {
+    const Task& task = job.tasks[0];
+    run_.arrivals.back().place = {.any = true, .node = task.node, .devices = task.devices};
+  } else {
     ++run_.dropped;
     status = cluster_.Happen(JobCancelled{.id = id});
     if (status.ok()) status = Settle();
@@ -149,7 +146,12 @@ absl::StatusOr<FillRun> Filling::Run() {
   if (auto status = LearnBefore(); !status.ok()) return status;
   int64_t asked = 0;
   bool passed = false;
-  for (const size_t index : Order()) {
+  const std::vector<size_t> order = Order();
+  for (const size_t index : order) {
+    if (options_.watch != nullptr) {
+      options_.watch->Progress(run_.arrived, static_cast<int64_t>(order.size()));
+      if (run_.interrupted = options_.watch->stopped(); run_.interrupted) break;
+    }
     if (auto status = Arrive(index); !status.ok()) return status;
     const TraceJob& job = workload_.jobs[index];
     if (auto status = mix_.Come(job.shape, job.tasks); !status.ok()) return status;
@@ -160,10 +162,20 @@ absl::StatusOr<FillRun> Filling::Run() {
   }
   run_.at_end = InUnits(InUse(), capacity_);
   run_.mixes = mix_.given();
+  run_.seed = options_.seed;
+  run_.names = PlaceNames(cluster_.state());
   return run_;
 }
 
 }  // namespace
+
+int64_t AskedOf(const TraceJob& job) {
+  for (const DeviceRequest& request : job.shape.devices) {
+    if (request.kind != kSharedKind) continue;
+    return request.share > 0 ? request.share : request.count * kWhole;
+  }
+  return 0;
+}
 
 absl::StatusOr<FillRun> Fill(const Workload& workload, const sim::v1::Scenario& cluster,
                              const FillOptions& options) {

@@ -8,21 +8,34 @@
 #ifndef BERTH_CLIENTS_REPLAY_FILL_H_
 #define BERTH_CLIENTS_REPLAY_FILL_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/scenario.pb.h"
+#include "clients/replay/places.h"
+#include "clients/replay/watch.h"
 #include "clients/replay/workload.h"
 
 namespace berth::replay {
 
 struct FillOptions {
-  double demand = 1.3;  // GPUs asked for, of those that there are
-  uint64_t seed = 1;    // of the order
-  int64_t known = 0;    // so many jobs, drawn from the workload, have been seen before
+  double demand = 1.3;     // GPUs asked for, of those that there are
+  uint64_t seed = 1;       // of the order
+  int64_t known = 0;       // so many jobs, drawn from the workload, have been seen before
+  Watch* watch = nullptr;  // as in ReplayOptions
 };
 
 struct FillRun {
+  uint64_t seed = 1;
+  bool interrupted = false;  // before its end
+  struct Arrival {
+    size_t job = 0;   // in Workload::jobs
+    TaskPlace place;  // none: it was dropped
+  };
+  std::vector<Arrival> arrivals = {};
+  PlaceNames names = {};
   double at_capacity = 0;  // share of the GPUs in use when as many were asked for as there are
   double at_end = 0;
   int64_t arrived = 0;
@@ -30,6 +43,9 @@ struct FillRun {
   int64_t mixes = 0;   // RequestMixChanged
   double seconds = 0;  // deciding and applying, without prices
 };
+
+// Thousandths of GPUs that its one task asks for.
+int64_t AskedOf(const TraceJob& job);
 
 // INVALID_ARGUMENT: as Replay; a workload or a cluster without GPUs; a job of more than one task.
 absl::StatusOr<FillRun> Fill(const Workload& workload, const sim::v1::Scenario& cluster,

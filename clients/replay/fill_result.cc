@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "clients/replay/csv_rows.h"
 #include "clients/replay/replay_result.h"
 #include "clients/sim/output.h"
 #include "support/visible_message.h"
@@ -20,6 +22,7 @@ sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string&
     return (100 * run.at_capacity - at) * (100 * run.at_capacity - at);
   });
   sums.set_name(name);
+  sums.set_orders(static_cast<int64_t>(runs.size()));
   sums.set_at_capacity(at);
   sums.set_deviation(std::sqrt(squares));
   sums.set_at_end(mean([](const FillRun& run) { return 100 * run.at_end; }));
@@ -27,6 +30,21 @@ sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string&
   sums.set_mixes(mean([](const FillRun& run) { return run.mixes; }));
   sums.set_seconds(mean([](const FillRun& run) { return run.seconds; }));
   return sums;
+}
+
+std::string FillJobsCsv(const Workload& workload, const std::vector<FillRun>& runs) {
+  std::string text = "seed,arrival,name,cpu_millis,memory,gpu_milli,node,devices\n";
+  for (const FillRun& run : runs) {
+    for (size_t i = 0; i < run.arrivals.size(); ++i) {
+      const TraceJob& job = workload.jobs[run.arrivals[i].job];
+      const std::vector<TaskPlace> place = {run.arrivals[i].place};
+      absl::StrAppend(&text, run.seed, ",", i + 1, ",", CsvField(job.name), ",",
+                      job.shape.cpu_millis, ",", job.shape.memory_bytes, ",", AskedOf(job), ",",
+                      CsvField(run.names.Nodes(place)), ",", CsvField(run.names.Devices(place)),
+                      "\n");
+    }
+  }
+  return text;
 }
 
 namespace {

@@ -14,9 +14,10 @@ absl::Status MixFeed::Come(const TaskShape& shape, int64_t tasks) {
 
 absl::Status MixFeed::Give() {
   if (!learns()) return absl::OkStatus();
-  RequestMix mix = watch_.Give();
+  const DeviceDemand demand = CountedFor(policy_, watch_.Give(cluster_.state()));
+  RequestMix mix = demand.mix;
   if (policy_ == SharingPolicy::kBidPrice) {
-    auto priced = PricedMix(KindsOf(watch_.EmptyRooms(cluster_.state())), mix, {});
+    auto priced = PricedFor(demand, {});
     const bool nothing = absl::IsFailedPrecondition(priced.status());  // asked for yet
     if (!priced.ok() && !nothing) return priced.status();
     if (priced.ok()) mix = *std::move(priced);

@@ -36,8 +36,9 @@ absl::StatusOr<Outage> OutageFrom(const CsvRow& row) {
 
 absl::StatusOr<std::vector<Outage>> ReadOutages(absl::string_view text, const std::string& file) {
   std::vector<std::pair<Outage, int64_t>> found;  // with their lines
+  bool first = true;
   const auto take = [&](const CsvRow& row, int64_t line) {
-    if (line == 1) {
+    if (std::exchange(first, false)) {
       if (row == CsvRow{"node", "down", "up"}) return absl::OkStatus();
       return Wrong(file, line, "the first line is node,down,up");
     }

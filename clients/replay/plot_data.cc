@@ -56,17 +56,24 @@ std::string Number(const std::optional<double>& value) {
   return value.has_value() ? absl::StrFormat("%.6g", *value) : "";
 }
 
-// As a distribution: at most some hundreds of points, and the ends.
+// As a distribution. Of values that differ little in rank, less than a thousandth of all, only some
+// are kept; a value that many have always is, with all of them, and so are those of the last
+// fiftieth.
 std::string Cumulative(const char* name, std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  std::string text = absl::StrCat(name, ",percent\n");
+  std::string text = absl::StrCat(name, ",percent,above_percent\n");
   const size_t count = values.size();
+  size_t told = 0;  // so many are at or below the last value that is kept
   for (size_t i = 0; i < count; ++i) {
     const bool last_of_equals = i + 1 == count || values[i + 1] > values[i];
-    const bool kept = i % (count / 1000 + 1) == 0 || i + 1 == count || i > count - count / 50;
-    if (!last_of_equals || !kept) continue;
-    const double percent = 100 * static_cast<double>(i + 1) / static_cast<double>(count);
-    absl::StrAppendFormat(&text, "%.6g,%.6g\n", values[i], percent);
+    const bool far = i + 1 - told >= count / 1000 + 1;
+    if (!last_of_equals || !(told == 0 || far || i + 1 + count / 50 >= count)) continue;
+    told = i + 1;
+    const auto percent = [&](size_t part) {
+      return 100 * static_cast<double>(part) / static_cast<double>(count);
+    };
+    absl::StrAppendFormat(&text, "%.6g,%.8g,%.6g\n", values[i], percent(told),
+                          percent(count - told));
   }
   return text;
 }

@@ -34,7 +34,8 @@ inline constexpr size_t kMaxShownRows = 64;
 // jobs.
 std::string UtilisationCsv(const Record& record, const TimeAxis& axis);
 
-// value, and the per cent of jobs at or below it; waits in seconds, slowdowns as they are.
+// value, and the per cent of jobs at or below it, and above it; waits in seconds, slowdowns as they
+// are. Values are of jobs that ended.
 std::string WaitCsv(const Workload& workload, const ReplayRun& run);
 std::string SlowdownCsv(const Workload& workload, const ReplayRun& run);
 

@@ -24,9 +24,11 @@ std::string Text(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}, {"\n", " "}}), "'");
 }
 
+const char* ColourOf(size_t i) { return kColours[i % kColours.size()]; }
+
 // A line's colour, and its dashes once all colours have been used.
 std::string Style(size_t i) {
-  return absl::StrFormat("lw 2 lc rgb '%s' dt %d", kColours[i % kColours.size()],
+  return absl::StrFormat("lw 2 lc rgb '%s' dt %d", ColourOf(i),
                          static_cast<int>(i / kColours.size()) + 1);
 }
 
@@ -122,28 +124,51 @@ class Plotter {
     return Draw("utilisation", 1200, 760, body + "unset multiplot\n");
   }
 
+  // The least that can be seen above 0 per cent: one job of the largest run.
+  double LeastPercent() const {
+    size_t jobs = 1;
+    for (const PlottedRun& one : runs_) jobs = std::max(jobs, one.run.outcomes.size());
+    return 100 / static_cast<double>(jobs);
+  }
+
+  // Jobs at or below each value, and under it those above, on a logarithmic axis: where nearly all
+  // are alike, only there the rest can be seen. A dot stands where a curve begins, as many may be
+  // there.
   absl::Status Distribution(const std::string& name, const std::string& label,
-                            const std::string& range, const std::string& least) const {
-    std::string body = absl::StrCat("set key bottom right\nset logscale x\nset xlabel ",
-                                    Text(label), "\nset format x '%.0s%c'\nset xrange ", range,
-                                    "\nset ylabel 'jobs at or below (%)'\nset yrange [0:101]\n");
-    body += PlotEach(name, [&](const PlottedRun& one, size_t i) {
-      return absl::StrCat("using ($1<", least, "?", least, ":$1):2 skip 1 with steps ", Style(i),
-                          " title ", Text(one.name));
-    });
-    return Draw(name, 1000, 620, body);
+                            const std::string& least) const {
+    const std::string at = absl::StrCat("using ($1<", least, "?", least, ":$1):");
+    const double floor = LeastPercent() / 2;
+    std::string body =
+        absl::StrCat("set multiplot layout 2,1\nset lmargin 12\nset rmargin 3\nset logscale x\n",
+                     "set format x '%.0s%c'\nset xrange [", least, ":10<*]\nset key bottom right\n",
+                     "set ylabel 'jobs at or below (%)'\nset yrange [0:101]\n");
+    const auto panel = [&](const std::string& y, bool titles) {
+      body += PlotEach(name, [&](const PlottedRun& one, size_t i) {
+        return absl::StrCat(
+            at, y, " skip 1 with steps ", Style(i), " ",
+            titles ? "title " + Text(one.name) : "notitle", ", \\\n  ", Text(File(name, one)), " ",
+            at, y, " skip 1 every ::0::0 with points pt 7 lc rgb '", ColourOf(i), "' notitle");
+      });
+    };
+    panel("2", true);
+    absl::StrAppendFormat(&body,
+                          "set xlabel %s\nset logscale y\nset format y '%%g'\n"
+                          "set ylabel 'jobs above (%%)'\nset yrange [%.3g:101]\n",
+                          Text(label), floor);
+    panel(absl::StrFormat("($3>0?$3:%.3g)", floor), false);
+    return Draw(name, 1000, 900, body + "unset multiplot\n");
   }
 
   absl::Status Waits() const {
     const auto csv = [&](const PlottedRun& one) { return WaitCsv(workload_, one.run); };
     if (auto status = WriteEach("wait", csv); !status.ok()) return status;
-    return Distribution("wait", "wait (seconds; 1 stands for less as well)", "[1:10<*]", "1");
+    return Distribution("wait", "wait (seconds; 1 stands for less as well)", "1");
   }
 
   absl::Status Slowdowns() const {
     const auto csv = [&](const PlottedRun& one) { return SlowdownCsv(workload_, one.run); };
     if (auto status = WriteEach("slowdown", csv); !status.ok()) return status;
-    return Distribution("slowdown", "bounded slowdown (10 s)", "[1:10<*]", "1");
+    return Distribution("slowdown", "bounded slowdown (10 s)", "1");
   }
 
   // A panel for each run, one under the other.

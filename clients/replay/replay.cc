@@ -52,6 +52,7 @@ class World {
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
   Time TimeOf(Duration elapsed) const { return begin_ + (elapsed - offset_); }
   void NameTiers();
+  bool Stopped() const;
 
   const Workload& workload_;
   const ReplayOptions& options_;
@@ -83,6 +84,7 @@ absl::Status World::Build(const sim::v1::Scenario& cluster) {
   queue_of_ = *std::move(names);
   if (auto status = CheckOutages(); !status.ok()) return status;
   run_.capacity = cluster_.state().capacity();
+  if (options_.places) run_.names = PlaceNames(cluster_.state());
   meter_.emplace(workload_, queue_of_, cluster_.state(), options_.record, &run_);
   cluster_.SetObserver([this](const EventBody& event) { meter_->After(event); });
   return absl::OkStatus();
@@ -200,9 +202,16 @@ absl::Status World::Turn(const NodeTurn& turn) {
 // It has started once all its tasks have a place.
 void World::Tell(const TasksBound& bound) {
   const Job& job = cluster_.state().jobs().At(bound.job);
+  Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
+  if (options_.places) {
+    outcome.last_start = Elapsed();
+    outcome.places.resize(job.tasks.size());
+    for (const Placement& place : bound.placements) {
+      outcome.places[place.task] = {.any = true, .node = place.node, .devices = place.devices};
+    }
+  }
   const size_t members = static_cast<size_t>(TallyOf(job).Members()) + bound.placements.size();
   if (members < job.tasks.size()) return;
-  Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
   outcome.first_start = std::min(outcome.first_start, Elapsed());
 }
 
@@ -261,10 +270,19 @@ void World::NameTiers() {
   }
 }
 
+// Tells who looks on, and asks.
+bool World::Stopped() const {
+  if (options_.watch == nullptr) return false;
+  options_.watch->Progress(static_cast<int64_t>(next_job_ - live_),
+                           static_cast<int64_t>(workload_.jobs.size()));
+  return options_.watch->stopped();
+}
+
 absl::StatusOr<ReplayRun> World::Run() {
   const std::vector<TraceJob>& jobs = workload_.jobs;
   offset_ = jobs.empty() ? absl::ZeroDuration() : jobs.front().submit;
   while (next_job_ < jobs.size() || live_ > 0) {
+    if (run_.interrupted = Stopped(); run_.interrupted) break;
     if (auto status = Arrive(); !status.ok()) return status;
     if (auto status = Settle(); !status.ok()) return status;
     const Time arrival = NextArrival();

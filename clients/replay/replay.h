@@ -14,9 +14,11 @@
 #include "clients/replay/job_template.h"
 #include "clients/replay/network_tier.h"
 #include "clients/replay/outages.h"
+#include "clients/replay/places.h"
 #include "clients/replay/progress.h"
 #include "clients/replay/record.h"
 #include "clients/replay/share_meter.h"
+#include "clients/replay/watch.h"
 #include "clients/replay/workload.h"
 
 namespace berth::replay {
@@ -31,6 +33,9 @@ struct Outcome {
   int32_t failures = 0;       // times that a node of it failed
   int64_t evicted_tasks = 0;  // in all preemptions
   bool over = false;          // it has ended, as the meter has seen
+  // With ReplayOptions::places: when a task of it last got a place, and the last place of each.
+  Duration last_start = absl::InfiniteDuration();
+  std::vector<TaskPlace> places = {};
 };
 
 // A queue, a user, or all: what their jobs held and lost.
@@ -51,9 +56,11 @@ struct ReplayRun {
   std::optional<double> queue_fairness, user_fairness;  // ShareMeter::Fairness
   std::optional<double> fragmentation;                  // RoomMeter::Fragmentation
   std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
+  bool interrupted = false;  // before its end: only outcomes of jobs that have ended are whole
   int64_t cycles = 0;
   int64_t mixes = 0;  // times that planning was told which requests come (mix_feed.h)
   Record record;      // empty unless asked for
+  PlaceNames names;   // likewise
 };
 
 // A cluster for `workload`: one node of so many cores.
@@ -64,6 +71,10 @@ struct ReplayOptions {
   Progress* progress = nullptr;  // null: jobs run as long as the workload says. Outlives the call
   std::vector<Outage> outages;   // by time
   bool record = false;
+  bool places = false;  // note where tasks run
+  // Null: nobody looks on. If it says stop, the replay ends there (ReplayRun::interrupted).
+  // Outlives the call.
+  Watch* watch = nullptr;
 };
 
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it

@@ -20,6 +20,7 @@
 #include "clients/replay/replay_result.h"
 #include "clients/replay/swf.h"
 #include "clients/replay/trace_file.h"
+#include "clients/replay/watch.h"
 #include "clients/sim/scenario_file.h"
 
 namespace berth::replay {
@@ -36,7 +37,7 @@ absl::StatusOr<std::string> FormatOf(const ReplayArguments& arguments) {
       absl::StrCat(arguments.trace, ": neither .swf, .csv nor .jsonl: say --format"));
 }
 
-absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
+absl::StatusOr<Workload> ReadAny(const ReplayArguments& arguments) {
   const absl::StatusOr<std::string> format = FormatOf(arguments);
   if (!format.ok()) return format.status();
   absl::StatusOr<std::string> text = ReadTraceFile(arguments.trace);
@@ -66,6 +67,13 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
     return absl::InvalidArgumentError("--columns: class is for --network");
   }
   return ReadCsv(*text, arguments.trace, *columns);
+}
+
+absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
+  absl::StatusOr<Workload> workload = ReadAny(arguments);
+  if (!workload.ok()) return workload;
+  if (auto status = CheckAnyJob(*workload, arguments.trace); !status.ok()) return status;
+  return workload;
 }
 
 // Keeps jobs skip, skip + 1, ..., so many.
@@ -169,6 +177,7 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
 absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
   ReplayOptions options;
   options.record = !arguments.plots.empty();
+  options.places = !arguments.jobs.empty();
   if (options.record) {  // before hours have gone by
     if (auto status = FindGnuplot(); !status.ok()) return status;
   }
@@ -227,20 +236,31 @@ absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Mode
   return ran;
 }
 
-// The mean over a copy for each seed.
-absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Workload& workload, const Case& one,
-                                                   const Model& model, const ReplayOptions& options,
-                                                   const ReplayArguments& arguments) {
-  std::vector<uint64_t> seeds = arguments.seeds;
+// What is asked for, and who looks on.
+struct Work {
+  const ReplayArguments& arguments;
+  const Workload& workload;
+  ErrorWatch& watch;
+};
+
+// The mean over a copy for each seed, of those that are finished; of no copies if none is.
+absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Work& work, const Case& one,
+                                                   const Model& model,
+                                                   const ReplayOptions& options) {
+  std::vector<uint64_t> seeds = work.arguments.seeds;
   if (seeds.empty()) seeds = {1};
   std::vector<sim::v1::PolicyResult> results;
   for (const uint64_t seed : seeds) {
-    const Workload copy = Jittered(workload, arguments.jitter, seed);
+    work.watch.Begin(absl::StrCat(one.name, ", seed ", seed));
+    const Workload copy = Jittered(work.workload, work.arguments.jitter, seed);
     absl::StatusOr<Ran> ran = RunOne(copy, one, model, options);
     if (!ran.ok()) return ran.status();
+    if (ran->run.interrupted) break;
     results.push_back(std::move(ran->figures));
   }
-  return MeanOf(results);
+  sim::v1::PolicyResult mean = results.empty() ? sim::v1::PolicyResult() : MeanOf(results);
+  mean.set_copies(static_cast<int64_t>(results.size()));
+  return mean;
 }
 
 absl::Status CheckJitter(const ReplayArguments& arguments) {
@@ -259,6 +279,76 @@ absl::Status CheckJitter(const ReplayArguments& arguments) {
     return absl::InvalidArgumentError("--jitter is a whole number of seconds");
   }
   return absl::OkStatus();
+}
+
+absl::Status PlotAll(const Work& work, std::vector<PlottedRun> plotted) {
+  if (plotted.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const PlottedRun& one : plotted) names.push_back(one.name);
+  const std::vector<std::string> slugs = SlugsOf(names);
+  for (size_t i = 0; i < slugs.size(); ++i) plotted[i].slug = slugs[i];
+  return Plot(work.workload, plotted, work.arguments.plots);
+}
+
+// One configuration after the other, into the result; stops where it is told to.
+absl::Status ReplayAll(const Work& work, const std::vector<Case>& cases, const Model& model,
+                       const ReplayOptions& options, sim::v1::ReplayResult* result) {
+  std::vector<PlottedRun> plotted;
+  bool first = true;
+  for (const Case& one : cases) {
+    if (work.watch.stopped()) break;
+    if (work.arguments.jitter > absl::ZeroDuration()) {
+      const auto mean = ReplayCopies(work, one, model, options);
+      if (!mean.ok()) return mean.status();
+      if (mean->copies() > 0) *result->add_policies() = *mean;
+      continue;
+    }
+    work.watch.Begin(one.name);
+    absl::StatusOr<Ran> ran = RunOne(work.workload, one, model, options);
+    if (!ran.ok()) return ran.status();
+    if (std::exchange(first, false) && !work.arguments.jobs.empty()) {
+      const std::string jobs = JobsCsv(work.workload, ran->run);
+      if (auto status = WriteFile(work.arguments.jobs, jobs); !status.ok()) return status;
+    }
+    if (ran->run.interrupted) break;
+    *result->add_policies() = std::move(ran->figures);
+    if (options.record) {
+      plotted.push_back({.name = one.name, .slug = {}, .run = std::move(ran->run)});
+    }
+  }
+  return options.record ? PlotAll(work, std::move(plotted)) : absl::OkStatus();
+}
+
+// Of each seed, as many as are finished, and what was begun of the next.
+struct Fillings {
+  std::vector<FillRun> finished;
+  std::optional<FillRun> begun;
+};
+
+absl::StatusOr<Fillings> FillOrders(const Work& work, const Case& one,
+                                    const std::vector<uint64_t>& seeds) {
+  Fillings fillings;
+  for (const uint64_t seed : seeds) {
+    work.watch.Begin(absl::StrCat(one.name, ", seed ", seed));
+    auto run = Fill(work.workload, one.cluster.scenario,
+                    {.demand = work.arguments.fill,
+                     .seed = seed,
+                     .known = work.arguments.known,
+                     .watch = &work.watch});
+    if (!run.ok()) return Blamed(one, run.status());
+    if (run->interrupted) {
+      fillings.begun = *std::move(run);
+      break;
+    }
+    fillings.finished.push_back(*std::move(run));
+  }
+  return fillings;
+}
+
+absl::Status WriteFillJobs(const Work& work, const Fillings& fillings) {
+  std::vector<FillRun> runs = fillings.finished;
+  if (fillings.begun.has_value()) runs.push_back(*fillings.begun);
+  return WriteFile(work.arguments.jobs, FillJobsCsv(work.workload, runs));
 }
 
 }  // namespace
@@ -283,38 +373,21 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   if (!model.ok()) return model.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
-  const absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
+  absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
   if (!options.ok()) return options.status();
+  ErrorWatch watch(arguments.quiet);
+  options->watch = &watch;
   sim::v1::ReplayResult result;
   result.set_workload(arguments.trace);
   result.set_jobs(static_cast<int64_t>(workload->jobs.size()));
   result.mutable_left_out()->insert(workload->left_out.begin(), workload->left_out.end());
   const std::map<std::string, int64_t> counts = CountsOf(*workload);
   result.mutable_counted()->insert(counts.begin(), counts.end());
-  std::vector<PlottedRun> plotted;
-  for (const Case& one : *cases) {
-    if (arguments.jitter > absl::ZeroDuration()) {
-      const auto mean = ReplayCopies(*workload, one, *model, *options, arguments);
-      if (!mean.ok()) return mean.status();
-      *result.add_policies() = *mean;
-      continue;
-    }
-    absl::StatusOr<Ran> ran = RunOne(*workload, one, *model, *options);
-    if (!ran.ok()) return ran.status();
-    *result.add_policies() = std::move(ran->figures);
-    if (!arguments.jobs.empty() && result.policies_size() == 1) {
-      const absl::Status status = WriteFile(arguments.jobs, JobsCsv(*workload, ran->run));
-      if (!status.ok()) return status;
-    }
-    if (options->record)
-      plotted.push_back({.name = one.name, .slug = {}, .run = std::move(ran->run)});
+  if (auto status = ReplayAll({arguments, *workload, watch}, *cases, *model, *options, &result);
+      !status.ok()) {
+    return status;
   }
-  if (!options->record) return result;
-  std::vector<std::string> names;
-  for (const PlottedRun& one : plotted) names.push_back(one.name);
-  const std::vector<std::string> slugs = SlugsOf(names);
-  for (size_t i = 0; i < slugs.size(); ++i) plotted[i].slug = slugs[i];
-  if (auto status = Plot(*workload, plotted, arguments.plots); !status.ok()) return status;
+  result.set_interrupted(watch.stopped());
   return result;
 }
 
@@ -322,10 +395,10 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   absl::StatusOr<Workload> workload = ReadWorkload(arguments);
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
-  if (arguments.cluster.empty() || !arguments.jobs.empty() || !arguments.plots.empty() ||
-      !arguments.outages.empty() || !arguments.network.empty()) {
+  if (arguments.cluster.empty() || !arguments.plots.empty() || !arguments.outages.empty() ||
+      !arguments.network.empty()) {
     return absl::InvalidArgumentError(
-        "--fill needs --cluster, and takes no --jobs, --plots, --outages and --network");
+        "--fill needs --cluster, and takes no --plots, --outages and --network");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
@@ -337,19 +410,23 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   result.mutable_seeds()->Assign(seeds.begin(), seeds.end());
   result.set_demand(arguments.fill);
   result.set_known(arguments.known);
+  ErrorWatch watch(arguments.quiet);
+  const Work work = {arguments, *workload, watch};
   for (const Case& one : *cases) {
     if (one.templated) {
       return absl::InvalidArgumentError(absl::StrCat(one.name, ": --fill takes no \"jobs\""));
     }
-    std::vector<FillRun> runs;
-    for (const uint64_t seed : seeds) {
-      const auto run = Fill(*workload, one.cluster.scenario,
-                            {.demand = arguments.fill, .seed = seed, .known = arguments.known});
-      if (!run.ok()) return Blamed(one, run.status());
-      runs.push_back(*run);
+    if (watch.stopped()) break;
+    const absl::StatusOr<Fillings> fillings = FillOrders(work, one, seeds);
+    if (!fillings.ok()) return fillings.status();
+    if (&one == &cases->front() && !arguments.jobs.empty()) {
+      if (auto status = WriteFillJobs(work, *fillings); !status.ok()) return status;
     }
-    *result.add_policies() = Figures(runs, one.name);
+    if (!fillings->finished.empty()) {
+      *result.add_policies() = Figures(fillings->finished, one.name);
+    }
   }
+  result.set_interrupted(watch.stopped());
   return result;
 }
 

@@ -31,12 +31,15 @@ struct ReplayArguments {
   std::vector<uint64_t> seeds;  // with fill or jitter
   Duration jitter;              // of submit times, in each of a replay's copies: one per seed
   int64_t known = 0;            // likewise
+  bool quiet = false;           // no progress on standard error
 };
 
 // Of SharingParameters, in small letters: "bid_price", ...
 std::vector<std::string> PolicyNames();
 
 // The errors of reading, each with the file's name; INVALID_ARGUMENT for what does not go together.
+// Progress is told on standard error. SIGINT or SIGTERM stops the work: what is finished by then is
+// in the result, which says that it was interrupted, and in the files.
 absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments);
 absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments);
 

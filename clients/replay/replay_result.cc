@@ -172,7 +172,8 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
 
 std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
   std::string text =
-      "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n";
+      "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures,last_start,"
+      "nodes,devices\n";
   for (size_t i = 0; i < workload.jobs.size(); ++i) {
     const TraceJob& job = workload.jobs[i];
     const Outcome& outcome = run.outcomes[i];
@@ -187,7 +188,12 @@ std::string JobsCsv(const Workload& workload, const ReplayRun& run) {
     }
     const std::string tier = outcome.tier == kNoTier ? "" : run.tiers.at(outcome.tier);
     absl::StrAppend(&text, ",", CsvField(job.queue), ",", CsvField(job.user), ",", TasksOf(job),
-                    ",", CsvField(tier), ",", outcome.preemptions, ",", outcome.failures, "\n");
+                    ",", CsvField(tier), ",", outcome.preemptions, ",", outcome.failures, ",");
+    if (outcome.last_start != absl::InfiniteDuration()) {
+      absl::StrAppendFormat(&text, "%.15g", Seconds(outcome.last_start));
+    }
+    absl::StrAppend(&text, ",", CsvField(run.names.Nodes(outcome.places)), ",",
+                    CsvField(run.names.Devices(outcome.places)), "\n");
   }
   return text;
 }

@@ -26,13 +26,16 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
                               const std::string& name);
 
 // A line per job, in the order of the workload, with a first line that names the columns: name,
-// submit, wait, run, end, slowdown, queue, user, tasks, tier, preemptions, failures; what never
-// started has empty fields.
+// submit, wait, run, end, slowdown, queue, user, tasks, tier, preemptions, failures, last_start,
+// nodes, devices; what never started has empty fields.
 std::string JobsCsv(const Workload& workload, const ReplayRun& run);
 
 // As "json", "yaml" or "table".
 sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string& name);
 std::string Printed(const sim::v1::FillResult& result, absl::string_view format);
+// A line per job that came, of each run in turn: seed, arrival, name, cpu_millis, memory (bytes),
+// gpu_milli, node, devices; one that was dropped has no node.
+std::string FillJobsCsv(const Workload& workload, const std::vector<FillRun>& runs);
 
 // The owners of which tables tell one by one.
 enum class TableOf : uint8_t { kAll, kQueues, kUsers };

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "core/engine/demand_watch.h"
+#include "core/sharing/host_resource.h"
 
 namespace berth::replay {
 namespace {
 
+constexpr int64_t kByCpu = 0;  // FGD's figure knows no memory
 constexpr double kThousandths = 1e3, kMillionths = 1e6;
 
 // The models that requests name, each once, as many as a mix can hold.
@@ -28,7 +30,7 @@ std::vector<std::string> ModelsOf(const Workload& workload) {
 RequestMix GpuMix(const Workload& workload, const std::vector<std::string>& models) {
   absl::flat_hash_map<Request, int64_t> counts;
   for (const TraceJob& job : workload.jobs) {
-    const Request request = RequestOf(job.shape, models);
+    const Request request = Counted(RequestOf(job.shape, models), kByCpu);
     if (request.amount() > 0) counts[request] += job.tasks;
   }
   std::vector<RequestType> types;
@@ -46,8 +48,8 @@ RoomMeter::RoomMeter(const Workload& workload) : models_(ModelsOf(workload)) {
 
 RoomMeter::Part RoomMeter::PartOf(const Node& node) {
   if (node.status.state != NodeState::kReady) return {};
-  const int64_t cpu = node.capacity[kCpu] - node.allocated[kCpu];
-  const NodeRoom room = RoomOf(node, cpu, node.devices_used, models_);
+  const NodeRoom room =
+      Counted(RoomOf(node, node.capacity - node.allocated, node.devices_used, models_), kByCpu);
   Part part{.free = room.amount()};
   for (const Device& device : node.spec.devices) part.devices += device.kind == kSharedKind;
   if (part.free == 0) return part;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/engine/demand_watch.h"
 
 namespace berth::replay {
@@ -43,6 +44,20 @@ void SortBySubmit(Workload* workload) {
   // Logs mostly are in order, and jobs are long to move.
   if (std::is_sorted(jobs.begin(), jobs.end(), earlier)) return;
   std::stable_sort(jobs.begin(), jobs.end(), earlier);
+}
+
+absl::Status CheckAnyJob(const Workload& workload, const std::string& file) {
+  if (!workload.jobs.empty()) return absl::OkStatus();
+  if (workload.left_out.empty()) return absl::InvalidArgumentError(file + ": no jobs in it");
+  int64_t records = 0;
+  std::vector<std::string> reasons;
+  for (const auto& [reason, count] : workload.left_out) {
+    records += count;
+    reasons.push_back(absl::StrCat(reason, ": ", count));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(file, ": nothing to replay: of ", records,
+                                                 " records each is left out (",
+                                                 absl::StrJoin(reasons, ", "), ")"));
 }
 
 std::map<std::string, int64_t> CountsOf(const Workload& workload) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/model/job.h"
 
 namespace berth::replay {
@@ -63,6 +64,10 @@ void SetLoad(double load, Workload* workload);
 
 // Puts the jobs in order.
 void SortBySubmit(Workload* workload);
+
+// INVALID_ARGUMENT if there is nothing to replay: the file has no record, or each is left out; it
+// tells why.
+absl::Status CheckAnyJob(const Workload& workload, const std::string& file);
 
 // Jobs of which the workload tells something that the replay passes over, by what it is.
 std::map<std::string, int64_t> CountsOf(const Workload& workload);

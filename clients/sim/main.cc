@@ -9,6 +9,7 @@
 #include "clients/replay/compare.h"
 #include "clients/replay/replay_command.h"
 #include "clients/replay/replay_result.h"
+#include "clients/replay/watch.h"
 #include "clients/sim/output.h"
 #include "clients/sim/scenario_file.h"
 #include "clients/sim/scenario_runner.h"
@@ -20,12 +21,19 @@
 #include "support/command_line.h"
 #include "support/number_check.h"
 #include "support/quantity.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
 
 constexpr int kDiffers = 1;  // from what was expected
 constexpr int kBroken = 2;   // cannot be read or run
+
+// What went wrong, which may quote files of others; the exit code.
+int Broken(const absl::Status& status) {
+  std::cerr << VisibleLines(status.message()) << "\n";
+  return kBroken;
+}
 
 struct RunArguments {
   std::vector<std::string> files;
@@ -56,7 +64,8 @@ bool AsItShould(const ScenarioDocument& one, const std::vector<std::string>& wro
 void Report(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
   const std::string& pending = one.scenario.pending();
   const char* word = AsItShould(one, wrong) ? (pending.empty() ? "ok   " : "pend ") : "FAIL ";
-  std::cout << word << one.scenario.name() << (pending.empty() ? "" : ": ") << pending << "\n";
+  std::cout << word << Visible(one.scenario.name()) << (pending.empty() ? "" : ": ")
+            << Visible(pending) << "\n";
   if (wrong.empty() && !pending.empty()) std::cout << "  is not pending any more\n";
   for (const std::string& line : wrong) std::cout << (pending.empty() ? "" : "  ") << line << "\n";
 }
@@ -64,10 +73,10 @@ void Report(const ScenarioDocument& one, const std::vector<std::string>& wrong) 
 // What came of one document; the exit code.
 int Check(const ScenarioDocument& one, const absl::StatusOr<ScenarioRun>& run) {
   std::vector<std::string> wrong;
-  if (!run.ok()) wrong.push_back(std::string(run.status().message()));
+  if (!run.ok()) wrong.push_back(VisibleLines(run.status().message()));
   for (int i = 0; run.ok() && i < run->result.mismatches_size(); ++i) {
     const absl::Status line = absl::InvalidArgumentError(run->result.mismatches(i));
-    wrong.push_back(std::string(Located(one, line).message()));
+    wrong.push_back(Visible(Located(one, line).message()));
   }
   Report(one, wrong);
   if (AsItShould(one, wrong)) return 0;
@@ -79,16 +88,12 @@ int Print(const RunArguments& arguments, const absl::StatusOr<ScenarioRun>& run)
     std::cout << Printed(run->result, arguments.format);
     return 0;
   }
-  std::cerr << run.status().message() << "\n";
-  return kBroken;
+  return Broken(run.status());
 }
 
 int RunFile(const RunArguments& arguments, const std::string& file) {
   const auto documents = ReadScenarioFile(file);
-  if (!documents.ok()) {
-    std::cerr << documents.status().message() << "\n";
-    return kBroken;
-  }
+  if (!documents.ok()) return Broken(documents.status());
   int code = 0;
   Updates updates;
   for (const ScenarioDocument& one : *documents) {
@@ -100,42 +105,38 @@ int RunFile(const RunArguments& arguments, const std::string& file) {
   if (!arguments.update) return code;
   const absl::Status status = updates.Write(file);
   if (status.ok()) return code == kDiffers ? 0 : code;
-  std::cerr << status.message() << "\n";
-  return kBroken;
+  return Broken(status);
 }
 
 int Verify(const std::string& directory, const std::string& format) {
   const auto offline = OfflineStore::Open(directory);
   if (!offline.ok()) {
-    std::cerr << offline.status().message() << "\n";
+    Broken(offline.status());
     if (absl::IsDataLoss(offline.status())) std::cerr << HowToRestore(directory) << "\n";
     return kBroken;
   }
   const absl::StatusOr<sim::v1::VerifyResult> result = VerifyLog((*offline)->store());
-  if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
-    return kBroken;
-  }
+  if (!result.ok()) return Broken(result.status());
   std::cout << PrintedVerify(*result, format);
   return result->has_difference() ? kDiffers : 0;
 }
 
+// As a shell tells of a process that a signal ended.
+int Interrupted() {
+  std::cerr << "interrupted: only what was finished by then is told\n";
+  return 128 + replay::ErrorWatch::signal();
+}
+
 int Fill(const replay::ReplayArguments& arguments, const std::string& format) {
   const absl::StatusOr<sim::v1::FillResult> result = replay::RunFill(arguments);
-  if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
-    return kBroken;
-  }
+  if (!result.ok()) return Broken(result.status());
   std::cout << replay::Printed(*result, format);
-  return 0;
+  return result->interrupted() ? Interrupted() : 0;
 }
 
 int Compare(const std::vector<std::string>& files, const std::string& format, replay::TableOf of) {
   const auto comparisons = replay::Compare(files[0], files[1]);
-  if (!comparisons.ok()) {
-    std::cerr << comparisons.status().message() << "\n";
-    return kBroken;
-  }
+  if (!comparisons.ok()) return Broken(comparisons.status());
   std::cout << replay::Printed(*comparisons, format, of);
   return 0;
 }
@@ -175,12 +176,9 @@ int Replay(const ReplayCommand& command) {
   }
   if (arguments.fill > 0) return Fill(arguments, command.format);
   const absl::StatusOr<sim::v1::ReplayResult> result = replay::RunReplay(arguments);
-  if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
-    return kBroken;
-  }
+  if (!result.ok()) return Broken(result.status());
   std::cout << replay::Printed(*result, command.format, OwnersOf(command.by));
-  return 0;
+  return result->interrupted() ? Interrupted() : 0;
 }
 
 // What is replayed.
@@ -263,7 +261,9 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
   to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
-                      "Write what became of each job there, as CSV (of the first config)");
+                      "Write what became of each job there, and where it ran, as CSV (of the "
+                      "first config)");
+  to->app->add_flag("--quiet", to->arguments.quiet, "Tell no progress on standard error");
   to->app->add_option("--plots", to->arguments.plots,
                       "Draw pictures into that folder, as PNG and SVG, with their data");
   AddCopies(to);
@@ -316,18 +316,14 @@ void AddWhatif(CLI::App& app, WhatifCommand* to) {
 }
 
 int RunWhatif(const WhatifCommand& command) {
-  const auto told = [](const absl::Status& status) {
-    std::cerr << status.message() << "\n";
-    return kBroken;
-  };
   const absl::StatusOr<std::unique_ptr<Snapshot>> snapshot = ReadSnapshot(command.snapshot);
-  if (!snapshot.ok()) return told(snapshot.status());
+  if (!snapshot.ok()) return Broken(snapshot.status());
   const ForecastOptions options{.horizon = absl::Hours(command.horizon_hours),
                                 .walltime_part = command.walltime_part,
                                 .without_walltime = absl::Hours(command.without_walltime_hours),
                                 .predicted = command.run_times == "predicted"};
   absl::StatusOr<sim::v1::WhatifResult> result = Whatif(**snapshot, command.changes, options);
-  if (!result.ok()) return told(result.status());
+  if (!result.ok()) return Broken(result.status());
   result->set_snapshot(command.snapshot);
   std::cout << PrintedWhatif(*result, command.format);
   return 0;

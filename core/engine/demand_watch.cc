@@ -1,6 +1,7 @@
 #include "core/engine/demand_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace berth {
 namespace {
@@ -11,6 +12,12 @@ static_assert(kMaxRoomDevices == kMaxDevicesPerNode);
 
 constexpr int64_t kMostAtOnce = 1000;  // of one group: equal tasks beyond say nothing new
 
+// Rounded up, asked for and free alike: what fits still does.
+int64_t MibOf(int64_t bytes) {
+  constexpr int64_t kMib = 1 << 20;
+  return std::clamp<int64_t>(bytes / kMib + (bytes % kMib > 0 ? 1 : 0), 0, kMaxRoomMemoryMib);
+}
+
 int32_t IndexIn(const std::vector<std::string>& names, absl::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? -1 : static_cast<int32_t>(found - names.begin());
@@ -19,7 +26,8 @@ int32_t IndexIn(const std::vector<std::string>& names, absl::string_view name) {
 }  // namespace
 
 Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models) {
-  Request request{.cpu_millis = std::min(shape.cpu_millis, kMaxRoomCpuMillis)};
+  Request request{.cpu_millis = std::min(shape.cpu_millis, kMaxRoomCpuMillis),
+                  .memory_mib = MibOf(shape.memory_bytes)};
   for (const DeviceRequest& one : shape.devices) {
     if (one.kind != kSharedKind) continue;
     request.share = std::min<int32_t>(one.share, kWholeDevice - 1);
@@ -36,7 +44,7 @@ Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models
   return request;
 }
 
-NodeRoom RoomOf(const Node& node, int64_t cpu_millis, const DeviceUse& taken,
+NodeRoom RoomOf(const Node& node, const Resources& free, const DeviceUse& taken,
                 const std::vector<std::string>& models) {
   std::vector<int16_t> left;
   int32_t model = -1;
@@ -46,12 +54,15 @@ NodeRoom RoomOf(const Node& node, int64_t cpu_millis, const DeviceUse& taken,
     if (left.empty()) model = IndexIn(models, device.model);
     if (left.size() < kMaxRoomDevices) left.push_back(static_cast<int16_t>(taken.FreeOf(i)));
   }
-  return RoomOf(std::clamp<int64_t>(cpu_millis, 0, kMaxRoomCpuMillis), model, left);
+  NodeRoom room = RoomOf(std::clamp<int64_t>(free[kCpu], 0, kMaxRoomCpuMillis), model, left);
+  room.memory_mib = MibOf(free[kMemory]);
+  return room;
 }
 
 DemandWatch::DemandWatch(const RequestMix& known) : models_(known.models) {
   for (const RequestType& type : known.types) {
-    for (int64_t i = std::min(type.weight, kMixMemory); i > 0; --i) learner_.Observe(type.request);
+    const Request request = Uncounted(type.request, known.mib_per_core);
+    for (int64_t i = std::min(type.weight, kMixMemory); i > 0; --i) learner_.Observe(request);
   }
 }
 
@@ -74,9 +85,13 @@ std::vector<NodeRoom> DemandWatch::EmptyRooms(const ClusterState& state) const {
   std::vector<NodeRoom> rooms;
   state.nodes().ForEach([&](NodeId, const Node& node) {
     if (node.status.state != NodeState::kReady) return;
-    rooms.push_back(RoomOf(node, node.capacity[kCpu], {}, models_));
+    rooms.push_back(RoomOf(node, node.capacity, {}, models_));
   });
   return rooms;
+}
+
+DeviceDemand DemandWatch::Give(const ClusterState& state) {
+  return {.mix = learner_.Give(models_), .rooms = EmptyRooms(state)};
 }
 
 }  // namespace berth

@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/model/cluster_state.h"
+#include "core/sharing/host_resource.h"
 #include "core/sharing/mix_learner.h"
 #include "core/sharing/node_room.h"
 #include "core/sharing/request_mix.h"
@@ -23,26 +24,28 @@ inline constexpr absl::string_view kSharedKind = "gpu";
 // filters tell.
 Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models);
 
-// What the node has free of the shared kind, or would have if nothing ran there.
-NodeRoom RoomOf(const Node& node, int64_t cpu_millis, const DeviceUse& taken,
+// What the node has free of the shared kind, or would have if nothing ran there. `free`: CPU and
+// memory.
+NodeRoom RoomOf(const Node& node, const Resources& free, const DeviceUse& taken,
                 const std::vector<std::string>& models);
 
 class DemandWatch {
  public:
   DemandWatch() = default;
-  // Goes on from what was known.
+  // Goes on from what was known. Of memory and CPU only what was counted is: it stays the one that
+  // counts until what comes says otherwise.
   explicit DemandWatch(const RequestMix& known);
 
   // So many tasks of the shape have come.
   void Observe(const TaskShape& shape, int64_t tasks);
   bool Due() const { return learner_.Due(); }
-  // Without values. The next one is due later.
-  RequestMix Give() { return learner_.Give(models_); }
-  // What the ready nodes would have if nothing ran there, by id.
-  std::vector<NodeRoom> EmptyRooms(const ClusterState& state) const;
+  // Without values, as it came, and the ready nodes, by id, as if nothing ran there
+  // (core/sharing/host_resource.h). The next one is due later.
+  DeviceDemand Give(const ClusterState& state);
 
  private:
   void Learn(const std::vector<std::string>& models);
+  std::vector<NodeRoom> EmptyRooms(const ClusterState& state) const;
 
   std::vector<std::string> models_;  // at most kMaxMixModels; grows at the end
   MixLearner learner_;

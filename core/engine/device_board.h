@@ -43,6 +43,7 @@ class DeviceBoard {
   uint64_t mix_version_ = 0;
   uint64_t position_ = 0;            // in the log of changed nodes
   std::vector<std::string> models_;  // of the mix
+  int64_t mib_per_core_ = 0;         // likewise
   std::vector<NodeId> changed_;
 };
 

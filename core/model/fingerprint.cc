@@ -151,6 +151,8 @@ void AddMix(Hasher& h, const RequestMix& mix) {
     h.Add(type.request.devices).Add(type.request.share).Add(type.request.cpu_millis);
     h.Add(type.request.models).Add(type.weight).Add(type.value);
   }
+  if (mix.mib_per_core != 0) h.Add(mix.mib_per_core);
+  if (mix.score != MixScore::kPrices) h.Add(mix.score);
 }
 
 void AddNode(Hasher& h, const Interner& interner, const Node& node) {

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "core/model/job_timer.h"
 
-#include "core/model/state_editor.h"
+#include <algorithm>
 
 namespace berth {
 namespace {
@@ -19,16 +19,24 @@ class Earliest {
   Time first_ = absl::InfiniteFuture();
 };
 
-void ConsiderPrepareTimeouts(const Job& job, Earliest& earliest) {
-  if (TallyOf(job).In(TaskState::kBound) == 0) return;
-  for (const Task& task : job.tasks) {
-    if (task.state == TaskState::kBound) earliest.Consider(task.since + job.prepare_timeout);
+// From the last task on: tasks mostly report in order, so that the last ones are bound longest.
+void ConsiderPrepareTimeouts(const Job& job, Time after, Time due_before, Earliest& earliest) {
+  auto left = TallyOf(job).In(TaskState::kBound);
+  for (size_t i = job.tasks.size(); i > 0 && left > 0; --i) {
+    const Task& task = job.tasks[i - 1];
+    if (task.state != TaskState::kBound) continue;
+    --left;
+    const Time due = task.since + job.prepare_timeout;
+    earliest.Consider(due);
+    if (due == due_before && due > after) return;
   }
 }
 
 }  // namespace
 
-Time NextDue(const Job& job, Time after) {
+Time NextDue(const Job& job, Time after) { return NextDue(job, after, absl::InfiniteFuture()); }
+
+Time NextDue(const Job& job, Time after, Time due_before) {
   Earliest earliest(after);
   const JobStatus& status = job.status;
   if (Ended(status.state)) {
@@ -40,7 +48,7 @@ Time NextDue(const Job& job, Time after) {
   earliest.Consider(status.refusals.until);
   if (status.state == JobState::kRunning) earliest.Consider(status.start + job.walltime);
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
-  ConsiderPrepareTimeouts(job, earliest);
+  ConsiderPrepareTimeouts(job, after, due_before, earliest);
   return earliest.first();
 }
 

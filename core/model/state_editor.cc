@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/job_timer.h"
 #include "core/model/queue_change.h"
 #include "core/model/transitions.h"
 
@@ -571,9 +572,9 @@ void StateEditor::KeepClasses(ClassId first) {
 }
 
 void StateEditor::RefreshTimer(Job& job) {
-  const Time due = NextDue(job, state_.passed_time_);
-  if (!job.has_timer && due == absl::InfiniteFuture()) return;
-  if (job.has_timer && state_.timer_of_.at(job.id) == due) return;
+  const Time before = job.has_timer ? state_.timer_of_.at(job.id) : Time(absl::InfiniteFuture());
+  const Time due = NextDue(job, state_.passed_time_, before);
+  if (due == before) return;
   DropTimer(job);
   if (due == absl::InfiniteFuture()) return;
   state_.timers_.insert({due, job.id});

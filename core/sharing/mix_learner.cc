@@ -3,12 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/numeric/bits.h"
+
 namespace berth {
 namespace {
 
 constexpr size_t kExactTypes = kMaxMixTypes / 4 * 3;
 constexpr int64_t kCoarseCpuMillis = 8000;
 constexpr int32_t kCoarseShare = 100;
+
+// As few amounts of memory as can be told apart.
+Request WithCoarseMemory(Request request) {
+  if (request.memory_mib == 0) return request;
+  const auto up = absl::bit_ceil(static_cast<uint64_t>(request.memory_mib));
+  request.memory_mib = std::min(static_cast<int64_t>(up), kMaxRoomMemoryMib);
+  return request;
+}
 
 // Most frequent first.
 bool Before(const RequestType& a, const RequestType& b) {
@@ -19,7 +29,10 @@ Request Coarser(Request request) {
   const auto up = [](auto amount, auto unit) { return (amount + unit - 1) / unit * unit; };
   request.cpu_millis = up(request.cpu_millis, kCoarseCpuMillis);
   request.share = up(request.share, kCoarseShare);
-  if (request.share == kWholeDevice) request = {1, 0, request.cpu_millis, request.models};
+  if (request.share == kWholeDevice) {
+    request.devices = 1;
+    request.share = 0;
+  }
   return request;
 }
 
@@ -41,6 +54,10 @@ RequestMix MixLearner::Give(std::vector<std::string> models) {
   while (Due()) next_ += std::min(next_, kMixEvery);
   std::vector<RequestType> types;
   for (const auto& [request, count] : counts_) types.push_back({request, count});
+  if (types.size() > kMaxMixTypes) {
+    for (RequestType& type : types) type.request = WithCoarseMemory(type.request);
+    types = MixOf({}, std::move(types)).types;
+  }
   if (types.size() > kMaxMixTypes) {
     std::sort(types.begin(), types.end(), Before);
     for (size_t i = kExactTypes; i < types.size(); ++i)

@@ -27,9 +27,10 @@ class MixLearner {
   // The mix of what is counted: at most kMaxMixTypes types, without values. The next one is due
   // later.
   //
-  // If there are more types, the most frequent three quarters of what is allowed stay as they are.
-  // The rest become coarser: CPU is rounded up to 8 CPUs, shares to a tenth of a device. What is
-  // then still too much, of the rarest, is left out.
+  // If there are more types, memory is rounded up to a power of two. If there still are, the most
+  // frequent three quarters of what is allowed stay as they are. The rest become coarser: CPU is
+  // rounded up to 8 CPUs, shares to a tenth of a device. What is then still too much, of the
+  // rarest, is left out.
   RequestMix Give(std::vector<std::string> models);
 
  private:

@@ -31,6 +31,7 @@ NodeRoom RoomOf(int64_t cpu_millis, int32_t model, absl::Span<const int16_t> lef
 
 bool Fits(const Request& request, const NodeRoom& room) {
   if (request.cpu_millis > room.cpu_millis || request.devices > room.whole) return false;
+  if (request.memory_mib > room.memory_mib) return false;
   if (request.amount() > 0 && !request.AllowsModel(room.model)) return false;
   return request.share == 0 || room.whole > 0 ||
          (!room.parts.empty() && room.parts.back() >= request.share);
@@ -39,6 +40,7 @@ bool Fits(const Request& request, const NodeRoom& room) {
 NodeRoom After(const NodeRoom& room, const Request& request, int16_t from) {
   NodeRoom after = room;
   after.cpu_millis -= request.cpu_millis;
+  after.memory_mib -= request.memory_mib;
   after.whole -= request.devices;
   if (request.share == 0) return after;
   if (from == kWholeDevice) {

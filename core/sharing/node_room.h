@@ -19,8 +19,9 @@ namespace berth {
 
 struct NodeRoom {
   int64_t cpu_millis = 0;
-  int32_t model = -1;  // index in RequestMix::models; -1: none of them
-  int32_t whole = 0;   // devices that are free altogether
+  int64_t memory_mib = 0;  // 0 where it does not count (core/sharing/host_resource.h)
+  int32_t model = -1;      // index in RequestMix::models; -1: none of them
+  int32_t whole = 0;       // devices that are free altogether
   // What is left of the others, in thousandths: ascending, without those of which nothing is left.
   absl::InlinedVector<int16_t, 8> parts;
 
@@ -29,12 +30,12 @@ struct NodeRoom {
   bool operator==(const NodeRoom&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const NodeRoom& v) {
-    return H::combine(std::move(h), v.cpu_millis, v.model, v.whole, v.parts);
+    return H::combine(std::move(h), v.cpu_millis, v.memory_mib, v.model, v.whole, v.parts);
   }
 };
 
-// `left` by device, each from 0 to kWholeDevice; at most kMaxRoomDevices. CPU from 0 to
-// kMaxRoomCpuMillis.
+// Without memory. `left` by device, each from 0 to kWholeDevice; at most kMaxRoomDevices. CPU from
+// 0 to kMaxRoomCpuMillis.
 NodeRoom RoomOf(int64_t cpu_millis, int32_t model, absl::Span<const int16_t> left);
 
 // There is a place for it: for a share, on a device with at least so much left.

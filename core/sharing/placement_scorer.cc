@@ -10,16 +10,8 @@ constexpr size_t kMaxKnownLosses = 1 << 20;
 constexpr int64_t kMicrosPerThousandth = 1000;
 constexpr int64_t kCpuMillisLikeOneDevice = 16'000;  // for binpack and spread
 
-// What counts how much, in hundredths; the step in hundredths of millionths of a device.
-struct Weights {
-  int64_t value;
-  int64_t fragmentation;
-  int64_t stranding;
-  int64_t step;
-};
-constexpr int64_t kOneDevice = 100'000'000;  // in the unit of these sums
-constexpr Weights kFragmentationWeights = {0, 100, 5, kOneDevice / 25};
-constexpr Weights kBidPriceWeights = {100, 10, 2, kOneDevice / 25};
+constexpr int64_t kOneDevice = 100'000'000;  // in the unit of weighed sums
+constexpr int64_t kStep = kOneDevice / 25;
 
 // To the nearest, halves upward.
 int64_t RoundedQuotient(int64_t amount, int64_t step) {
@@ -28,7 +20,13 @@ int64_t RoundedQuotient(int64_t amount, int64_t step) {
 }
 
 SharingPolicy Effective(SharingPolicy policy, const RequestMix& mix) {
-  if (policy == SharingPolicy::kBidPrice && !mix.priced) policy = SharingPolicy::kFragmentation;
+  if (policy == SharingPolicy::kBidPrice) {
+    if (!mix.priced || mix.score == MixScore::kFragmentation) {
+      policy = SharingPolicy::kFragmentation;
+    } else if (mix.score == MixScore::kFgd) {
+      policy = SharingPolicy::kFgd;
+    }
+  }
   const bool by_mix = policy != SharingPolicy::kSpread && policy != SharingPolicy::kBinpack;
   return by_mix && mix.types.empty() ? SharingPolicy::kBinpack : policy;
 }
@@ -45,7 +43,13 @@ PlacementScorer::PlacementScorer(SharingPolicy policy, RequestMix mix)
     : policy_(Effective(policy, mix)),
       mix_(std::move(mix)),
       fragmentation_(mix_),
-      value_(Valued(mix_)) {}
+      value_(Valued(mix_)),
+      weights_(WeightsOf(policy_, mix_.score)) {}
+
+PlacementScorer::Weights PlacementScorer::WeightsOf(SharingPolicy policy, MixScore score) {
+  if (policy != SharingPolicy::kBidPrice) return {0, 100, 5, kStep};
+  return {100, score == MixScore::kPricesAndFragmentation ? 30 : 10, 2, kStep};
+}
 
 int64_t PlacementScorer::Loss(const NodeRoom& room) {
   const auto it = losses_.find(room);
@@ -56,14 +60,15 @@ int64_t PlacementScorer::Loss(const NodeRoom& room) {
   return loss;
 }
 
+int64_t PlacementScorer::Weighed(const NodeRoom& room) {
+  const int64_t value = weights_.value == 0 ? 0 : value_.Of(room) * kMicrosPerThousandth;
+  return weights_.fragmentation * fragmentation_.Of(room) +
+         weights_.stranding * Stranding(room, mix_.cpu_millis_per_device) - weights_.value * value;
+}
+
 int64_t PlacementScorer::ComputeLoss(const NodeRoom& room) {
   const auto left = [&] {
     return room.amount() * (kCpuMillisLikeOneDevice / kWholeDevice) + room.cpu_millis;
-  };
-  const auto weighed = [&](const Weights& weights) {
-    const int64_t value = weights.value == 0 ? 0 : value_.Of(room) * kMicrosPerThousandth;
-    return weights.fragmentation * fragmentation_.Of(room) +
-           weights.stranding * Stranding(room, mix_.cpu_millis_per_device) - weights.value * value;
   };
   switch (policy_) {
     case SharingPolicy::kSpread:
@@ -73,9 +78,8 @@ int64_t PlacementScorer::ComputeLoss(const NodeRoom& room) {
     case SharingPolicy::kFgd:
       return fragmentation_.Of(room);
     case SharingPolicy::kFragmentation:
-      return weighed(kFragmentationWeights);
     case SharingPolicy::kBidPrice:
-      return weighed(kBidPriceWeights);
+      return Weighed(room);
   }
   return 0;
 }
@@ -90,10 +94,9 @@ int64_t PlacementScorer::Cost(const Request& request, const NodeRoom& before, in
     case SharingPolicy::kFgd:
       return -FragmentationGain(Loss(before), after);
     case SharingPolicy::kFragmentation:
-      return RoundedQuotient(after - Loss(before), kFragmentationWeights.step);
     case SharingPolicy::kBidPrice:
-      const int64_t earned = kBidPriceWeights.value * value * kMicrosPerThousandth;
-      return RoundedQuotient(after - Loss(before) - earned, kBidPriceWeights.step);
+      const int64_t earned = weights_.value * value * kMicrosPerThousandth;
+      return RoundedQuotient(after - Loss(before) - earned, weights_.step);
   }
   return 0;
 }

@@ -9,7 +9,9 @@
 //   fgd            Fragmentation alone, by FGD's own score; for comparison
 //   bid_price      what can still be earned with the room (RoomValue of the mix's values), negated,
 //                  + 10 % of Fragmentation + 2 % of Stranding. A request earns its value, so the
-//                  cost is the regret: what the placement spoils beyond what it earns.
+//                  cost is the regret: what the placement spoils beyond what it earns. Where the
+//                  mix says so (RequestMix::score), with 30 % of Fragmentation, or as one of the
+//                  two above.
 //
 //   shares of 500 earn 100, of 300 they earn 20. One of 300 on a device with 500 left spoils 100
 //   and earns 20, so its regret is 80; on a device with 300 left it spoils what it earns: 0
@@ -56,10 +58,22 @@ class PlacementScorer {
   int64_t ComputeLoss(const NodeRoom& room);
   int64_t Cost(const Request& request, const NodeRoom& before, int16_t from, int64_t value);
 
+  int64_t Weighed(const NodeRoom& room);
+
   SharingPolicy policy_;
   RequestMix mix_;
   Fragmentation fragmentation_;
   RoomValue value_;
+  // What counts how much, in hundredths, and the step, in hundredths of millionths of a device; of
+  // fragmentation and bid_price.
+  struct Weights {
+    int64_t value = 0;
+    int64_t fragmentation = 0;
+    int64_t stranding = 0;
+    int64_t step = 1;
+  };
+  static Weights WeightsOf(SharingPolicy policy, MixScore score);
+  Weights weights_;
   absl::flat_hash_map<NodeRoom, int64_t> losses_;  // never walked through
 };
 

@@ -14,7 +14,7 @@ bool WellFormed(const Request& request, size_t models) {
   const bool whole = request.share == 0 && request.devices >= 0;
   return (share || whole) && request.share < kWholeDevice && request.devices <= kMaxRoomDevices &&
          request.cpu_millis >= 0 && request.cpu_millis <= kMaxRoomCpuMillis &&
-         (models == kMaxMixModels || request.models >> models == 0);
+         request.memory_mib == 0 && (models == kMaxMixModels || request.models >> models == 0);
 }
 
 absl::Status CheckType(const RequestMix& mix, size_t i) {
@@ -57,6 +57,12 @@ absl::Status CheckMix(const RequestMix& mix) {
   if (mix.TotalWeight() > kMaxMixWeight) return absl::InvalidArgumentError("too much weight");
   if (mix.cpu_millis_per_device < 0 || mix.cpu_millis_per_device > kMaxRoomCpuMillis) {
     return absl::InvalidArgumentError("cpu_millis_per_device out of range");
+  }
+  if (static_cast<size_t>(mix.score) >= kMixScores) {
+    return absl::InvalidArgumentError("an unknown score");
+  }
+  if (mix.mib_per_core < 0 || mix.mib_per_core > kMaxRoomMemoryMib) {
+    return absl::InvalidArgumentError("mib_per_core out of range");
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@ inline constexpr size_t kMaxMixTypes = 512;
 inline constexpr size_t kMaxMixModels = 64;
 inline constexpr int64_t kMaxMixWeight = 1'000'000'000;  // of all types together
 inline constexpr int64_t kMaxRoomCpuMillis = 1'000'000'000;
+inline constexpr int64_t kMaxRoomMemoryMib = 1'000'000'000;
 
 // What one task asks of one node, as far as sharing is concerned: whole devices, or a share of one,
 // or neither (CPU alone).
@@ -31,7 +32,8 @@ struct Request {
   int32_t devices = 0;  // whole ones
   int32_t share = 0;    // thousandths of one device, below kWholeDevice; `devices` is then 0
   int64_t cpu_millis = 0;
-  uint64_t models = 0;  // bit i: RequestMix::models[i] will do; 0: any device will
+  uint64_t models = 0;     // bit i: RequestMix::models[i] will do; 0: any device will
+  int64_t memory_mib = 0;  // 0 in a mix: what counts beside devices is all in cpu_millis
 
   // In thousandths of a device.
   int64_t amount() const { return devices * kWholeDevice + share; }
@@ -41,7 +43,7 @@ struct Request {
   auto operator<=>(const Request&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Request& v) {
-    return H::combine(std::move(h), v.devices, v.share, v.cpu_millis, v.models);
+    return H::combine(std::move(h), v.devices, v.share, v.cpu_millis, v.models, v.memory_mib);
   }
 };
 
@@ -51,6 +53,15 @@ struct RequestType {
   int64_t value = 0;   // see RequestMix::priced; 0 or more
   bool operator==(const RequestType&) const = default;
 };
+
+// What bid_price goes by with a mix that is priced (core/sharing/placement_scorer.h).
+enum class MixScore : uint8_t {
+  kPrices,                  // prices, and a tenth of fragmentation
+  kPricesAndFragmentation,  // three tenths of it
+  kFragmentation,           // as the policy of that name
+  kFgd,                     // likewise
+};
+inline constexpr size_t kMixScores = 4;
 
 struct RequestMix {
   std::vector<std::string> models;  // names of device models, by their index here; each once
@@ -62,6 +73,12 @@ struct RequestMix {
   // in thousandths of a device. That is its own size, less what it is worth to have one more of its
   // kind to place (0 for a kind that there is plenty of; nearly all for one that fills gaps).
   bool priced = false;
+  // What cpu_millis are, here and in types (core/sharing/host_resource.h): 0: of CPU; else of
+  // memory, of which so many MiB count as one CPU.
+  int64_t mib_per_core = 0;
+  // By which score bid_price fills the cluster best, as far as that was tried
+  // (pricing/rehearsal.h).
+  MixScore score = MixScore::kPrices;
 
   int64_t TotalWeight() const;
   // Of this request; null if it is none of the types.

@@ -18,10 +18,9 @@ Effect MixKeeper::OnTurnApplied(const ClusterState& state, absl::Span<const Even
     }
   }
   if (state.shareable_nodes() == 0 || !watch_.Due() || busy_.exchange(true)) return nullptr;
-  auto due =
-      std::make_shared<const Due>(Due{.mix = watch_.Give(), .rooms = watch_.EmptyRooms(state)});
-  return [this, due = std::move(due)]() mutable {
-    Post([this, due = std::move(due)](Turn& turn) { Give(turn, due); });
+  auto learned = std::make_shared<const DeviceDemand>(watch_.Give(state));
+  return [this, learned = std::move(learned)]() mutable {
+    Post([this, learned = std::move(learned)](Turn& turn) { Give(turn, *learned); });
   };
 }
 
@@ -30,8 +29,9 @@ void MixKeeper::Post(Command command) {
   if (!posted.ok()) busy_ = false;  // the next one will do
 }
 
-void MixKeeper::Give(Turn& turn, std::shared_ptr<const Due> due) {
+void MixKeeper::Give(Turn& turn, const DeviceDemand& learned) {
   const SharingPolicy policy = turn.policies().sharing().policy;
+  auto due = std::make_shared<const DeviceDemand>(CountedFor(policy, learned));
   const bool learns = policy != SharingPolicy::kBinpack && policy != SharingPolicy::kSpread;
   const bool prices = policy == SharingPolicy::kBidPrice;
   if (learns && !(prices && turn.state().request_mix().priced)) {
@@ -45,8 +45,8 @@ void MixKeeper::Give(Turn& turn, std::shared_ptr<const Due> due) {
   turn.OnDurable([this, due = std::move(due)] { worker_->Run([this, due] { FindPrices(*due); }); });
 }
 
-void MixKeeper::FindPrices(const Due& due) {
-  auto priced = PricedMix(KindsOf(due.rooms), due.mix, {.cancelled = &stopped_});
+void MixKeeper::FindPrices(const DeviceDemand& due) {
+  auto priced = PricedFor(due, {.cancelled = &stopped_});
   if (!priced.ok()) {
     busy_ = false;
     const bool wrong = !stopped_ && !absl::IsFailedPrecondition(priced.status());

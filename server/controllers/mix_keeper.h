@@ -9,8 +9,6 @@
 #define BERTH_SERVER_CONTROLLERS_MIX_KEEPER_H_
 
 #include <atomic>
-#include <memory>
-#include <vector>
 
 #include "core/engine/demand_watch.h"
 #include "server/controllers/executor.h"
@@ -31,13 +29,9 @@ class MixKeeper final : public TurnObserver {
   void Stop() { stopped_ = true; }
 
  private:
-  struct Due {
-    RequestMix mix;
-    std::vector<NodeRoom> rooms;
-  };
   void Post(Command command);
-  void Give(Turn& turn, std::shared_ptr<const Due> due);
-  void FindPrices(const Due& due);
+  void Give(Turn& turn, const DeviceDemand& learned);
+  void FindPrices(const DeviceDemand& due);
 
   Loop* const loop_;
   Executor* const worker_;

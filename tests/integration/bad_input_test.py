@@ -357,5 +357,20 @@ class CommandLine(unittest.TestCase):
             done = subprocess.run([str(BIN / program), "--help"], capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_scenarios_of_others_move_no_cursor(self):
+        evil = "\\e[2J\\u202e"  # as YAML writes it
+        texts = [f'name: "a{evil}"\nnodes: [{{name: n, gpus: 1}}]\n'
+                 f'steps: [cycle]\npending: "b{evil}"\nexpect: {{queues: {{"q{evil}": {{}}}}}}\n',
+                 f'name: "c{evil}"\njobs: [{{name: "j{evil}", queue: "q{evil}"}}]\n',
+                 f'"k{evil}": 1\n']
+        for text in texts:
+            for arguments in ["run", "-", "--check"], ["run", "-"], ["run", "-", "-o", "table"]:
+                with self.subTest(text=text, arguments=arguments):
+                    done = subprocess.run([str(BIN / "berth-sim"), *arguments], input=text, capture_output=True, text=True,
+                                          timeout=60)
+                    told = done.stdout + done.stderr
+                    self.assertRegex(told, r"\\(x1b|u001b)\[2J" if arguments[-1] != "-" else ".")
+                    self.assertNotRegex(told, "[\x1b\u202e]")
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

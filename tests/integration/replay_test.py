@@ -6,9 +6,11 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 import zlib
@@ -81,6 +83,114 @@ class Replay(unittest.TestCase):
         # 3 goes around 2, and so does 4, for it leaves 2 its six processors.
         self.assertEqual([row["wait"] for row in rows], ["0", "90", "0", "40"])
 
+    def test_places_can_be_checked(self):
+        cluster = self.write("gpus.yaml", 'nodes: [{name: "n[0-1]", cpu: 8, gpus: 2}]\n')
+        log = self.write("gangs.csv", "t,r,n,g\n0,50,2,1\n0,40,1,2\n1,30,3,1\n2,20,1,0\n3,5,9,1\n")
+        out = self.folder / "jobs.csv"
+        self.replay(log, "--columns", "submit=t,run=r,tasks=n,gpus=g", "--cluster", cluster, "--jobs", out)
+        rows = rows_of(out)
+        held = []  # node, device, from, to
+        for row, tasks, gpus in zip(rows, (2, 1, 3, 1), (1, 2, 1, 0)):
+            nodes, devices = row["nodes"].split(), row["devices"].split()
+            self.assertEqual(len(nodes), tasks)
+            self.assertEqual([len(each.split("+")) for each in devices], [gpus] * tasks if gpus else [])
+            self.assertEqual(float(row["end"]) - float(row["last_start"]), float(row["run"]))
+            for node, each in zip(nodes, devices):
+                held += [(node, device, float(row["last_start"]), float(row["end"])) for device in each.split("+")]
+        self.assertEqual({(node, device) for node, device, _, _ in held},
+                         {(f"n{node}", f"gpu{device}") for node in range(2) for device in range(2)})
+        for one in held:
+            with self.subTest(one):
+                self.assertEqual([other for other in held if other[:2] == one[:2] and other[2] < one[3] and one[2] < other[3]],
+                                 [one])
+        self.assertEqual([rows[4][name] for name in ("nodes", "devices", "last_start")], ["", "", ""])
+
+    def test_places_of_a_filled_cluster(self):
+        cluster = self.write("gpus.yaml", 'nodes: [{name: "n[0-3]", cpu: 16, memory: 64Gi, gpus: 2}]\n')
+        log = self.write("pods.csv", "cpu,mem,g,m\n1000,1024,1,300\n2000,2048,1,500\n8000,4096,2,1000\n1000,1024,0,0\n")
+        out = self.folder / "jobs.csv"
+        columns = "cpu_millis=cpu,memory_mib=mem,gpus=g,gpu_milli=m"
+        result = self.replay(log, "--columns", columns, "--cluster", cluster, "--fill", "1.3", "--seeds", "1,2", "--jobs", out)
+        self.assertEqual(result["policies"][0]["orders"], 2)
+        for seed in "1", "2":
+            cpu, memory, gpus, given = {}, {}, {}, 0
+            rows = [row for row in rows_of(out) if row["seed"] == seed]
+            self.assertEqual([int(row["arrival"]) for row in rows], list(range(1, len(rows) + 1)))
+            for row in rows:
+                if not row["node"]:
+                    continue
+                node, devices = row["node"], row["devices"].split("+") if row["devices"] else []
+                cpu[node] = cpu.get(node, 0) + int(row["cpu_millis"])
+                memory[node] = memory.get(node, 0) + int(row["memory"])
+                self.assertEqual(len(devices), -(-int(row["gpu_milli"]) // 1000))
+                for device in devices:
+                    each = int(row["gpu_milli"]) // len(devices)
+                    gpus[node, device] = gpus.get((node, device), 0) + each
+                    given += each
+            self.assertLessEqual(max(cpu.values()), 16_000)
+            self.assertLessEqual(max(memory.values()), 64 << 30)
+            self.assertLessEqual(max(gpus.values()), 1000)
+            self.assertGreater(given, 4000)
+
+    def test_an_interrupted_replay_keeps_what_is_finished(self):
+        jobs = [(i + 1, i, 50, 1, 60) for i in range(200_000)]
+        log = self.folder / "long.swf"
+        log.write_text("; MaxProcs: 100\n" + "".join(record(*job) for job in jobs))
+        out = self.folder / "jobs.csv"
+        process = subprocess.Popen([str(BIN / "berth-sim"), "replay", str(log), "--config", self.easy, "--jobs", str(out),
+                                    "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        process.send_signal(signal.SIGTERM)
+        told, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+        self.assertIn("interrupted: only what was finished", errors)
+        result = json.loads(told)
+        self.assertTrue(result["interrupted"])
+        self.assertEqual(result.get("policies", []), [])
+        ended = [row for row in rows_of(out) if row["end"]]
+        self.assertTrue(0 < len(ended) < len(jobs))
+        self.assertEqual({row["wait"] for row in ended}, {"0"})
+
+    def test_copies_that_are_finished_are_kept(self):
+        jobs = [(i + 1, i, 50, 1, 60) for i in range(20_000)]
+        log = self.folder / "long.swf"
+        log.write_text("; MaxProcs: 100\n" + "".join(record(*job) for job in jobs))
+        process = subprocess.Popen([str(BIN / "berth-sim"), "replay", str(log), "--jitter", "5s", "-o", "json", "--seeds",
+                                    ",".join(str(seed) for seed in range(1, 500))],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        told, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
+        [policy] = json.loads(told)["policies"]
+        self.assertTrue(0 < policy["copies"] < 499)
+        self.assertEqual(policy["finished"], 20_000)
+
+    def test_progress(self):
+        jobs = [(i + 1, i, 50, 1, 60) for i in range(200_000)]
+        log = self.folder / "long.swf"
+        log.write_text("; MaxProcs: 100\n" + "".join(record(*job) for job in jobs))
+        for quiet in (), ("--quiet",):
+            with self.subTest(quiet=quiet):
+                master, slave = os.openpty()
+                process = subprocess.Popen([str(BIN / "berth-sim"), "replay", str(log), *quiet], stderr=slave,
+                                           stdout=subprocess.DEVNULL)
+                os.close(slave)
+                time.sleep(3)
+                process.kill()
+                process.wait()
+                told = b""
+                try:
+                    while piece := os.read(master, 4096):
+                        told += piece
+                except OSError:  # the terminal's other end is closed
+                    pass
+                os.close(master)
+                self.assertEqual(told == b"", bool(quiet), told)
+                if not quiet:
+                    self.assertRegex(told.decode(), r"default: \d+ of 200000 jobs")
+        self.assertEqual(self.run_it(self.log).stderr, "")
+
     def test_policies_side_by_side(self):
         strict = self.write("in-order.yaml", "config: {actions: [allocate]}\n")
         result = self.replay(self.log, "--config", self.easy, "--config", strict)
@@ -136,6 +246,23 @@ class Replay(unittest.TestCase):
         waits = rows_of(folder / "wait-easy.csv")
         self.assertEqual([(row["wait_seconds"], row["percent"]) for row in waits],
                          [("0", "50"), ("40", "75"), ("90", "100")])
+        self.assertEqual([row["above_percent"] for row in waits], ["50", "25", "0"])
+
+    def test_plots_show_the_many_that_are_alike_and_the_few_that_are_not(self):
+        # 2,950 jobs that have the machine alone, then 50 at once.
+        jobs = [(i + 1, 10 * i, 10, 10, 10) for i in range(2950)] + [(2951 + i, 40_000, 10, 10, 10) for i in range(50)]
+        log = self.folder / "many.swf"
+        log.write_text("; MaxProcs: 10\n" + "".join(record(*job) for job in jobs))
+        folder = self.folder / "plots"
+        self.replay(log, "--config", self.easy, "--plots", folder)
+        waits = [(float(row["wait_seconds"]), float(row["percent"]), float(row["above_percent"]))
+                 for row in rows_of(folder / "wait-easy.csv")]
+        self.assertEqual(waits[0][0], 0)
+        self.assertAlmostEqual(waits[0][1], 100 * 2951 / 3000, delta=1e-6)
+        self.assertEqual(waits[-1], (490, 100, 0))
+        self.assertEqual(len(waits), 50)  # each of the last ones, as all are within the last fiftieth
+        for name in "wait", "slowdown":
+            self.assertGreater(colours((folder / f"{name}.png").read_bytes()), 3)
 
     def test_plots_without_gnuplot(self):
         done = subprocess.run([str(BIN / "berth-sim"), "replay", str(self.log), "--plots", str(self.folder / "p")],
@@ -210,10 +337,16 @@ class Replay(unittest.TestCase):
         self.assertLess(failed["goodput"]["gpu"], failed["utilisation"]["gpu"])
 
     def test_mistakes_have_a_place(self):
+        cluster = self.write("one.yaml", "nodes: [{name: n, cpu: 1}]\n")
         for arguments, words in [
                 ((self.folder / "none.swf",), "none.swf: No such file"),
                 ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: a record has 18 fields, this one 3"),
                 ((self.write("jobs.csv", "a,b\n"), "--columns", "submit=a,run=b"), "CSV and histories need --cluster"),
+                ((self.write("head.csv", "a,b\n"), "--columns", "submit=a,run=b", "--cluster", cluster), "head.csv: no jobs in it"),
+                ((self.write("left.swf", "; MaxProcs: 4\n" + record(1, 0, 0, 1, 5)),),
+                 "left.swf: nothing to replay: of 1 records each is left out (no run time: 1)"),
+                ((self.write("few.csv", "a,b\n1,2\n3\n"), "--columns", "submit=a,run=b", "--cluster", cluster),
+                 "few.csv:3: a row of 1 fields, where the first line names 2"),
                 ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are taken'),
                 ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
             with self.subTest(words):

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sharing/host_resource.h"
 #include "core/sharing/mix_learner.h"
 #include "core/sharing/score_board.h"
 #include "pricing/prices.h"
@@ -18,15 +19,17 @@ namespace {
 // Of this process, which has one thread: others on the machine do not count.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+double PercentOf(int64_t part, int64_t all) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(all);
+}
+
 class Cluster {
  public:
   Cluster(const Trace& trace, const RunOptions& options)
       : trace_(trace), options_(options), board_(PlacementScorer(options.policy, {})) {
-    for (size_t i = 0; i < trace.nodes.size(); ++i) {
-      board_.Set(i, trace.nodes[i].room);
-      memory_.push_back(trace.nodes[i].memory_mib);
-    }
-    kinds_ = KindsOf(board_.rooms());
+    for (const Node& node : trace.nodes) rooms_.push_back(node.room);
+    empty_ = rooms_;
+    CountRooms();
     for (const Request& request : Sample(trace, options.known, options.seed)) {
       learner_.Observe(request);
     }
@@ -43,22 +46,32 @@ class Cluster {
   }
 
   RunResult& result() { return result_; }
-  double Percent() const {
-    return 100.0 * static_cast<double>(given_) / static_cast<double>(trace_.devices * kWholeDevice);
+  double Percent() const { return PercentOf(given_, trace_.devices * kWholeDevice); }
+  void At100() {
+    int64_t cpu = 0, cpu_left = 0, memory = 0, memory_left = 0;
+    for (size_t i = 0; i < rooms_.size(); ++i) {
+      cpu += empty_[i].cpu_millis;
+      memory += empty_[i].memory_mib;
+      cpu_left += rooms_[i].cpu_millis;
+      memory_left += rooms_[i].memory_mib;
+    }
+    result_.at_100 = Percent();
+    result_.cpu_at_100 = PercentOf(cpu - cpu_left, cpu);
+    result_.memory_at_100 = PercentOf(memory - memory_left, memory);
   }
 
  private:
   void Place(const Pod& pod) {
     ++result_.arrived;
-    const auto place =
-        board_.Best(pod.request, [&](size_t node) { return memory_[node] >= pod.memory_mib; });
+    const auto place = board_.Best(Counted(pod.request, mix_.mib_per_core),
+                                   [&](size_t node) { return Fits(pod.request, rooms_[node]); });
     const uint64_t chosen = place.has_value() ? place->node + 1 : 0;
     result_.digest = (result_.digest ^ chosen) * 0x100000001b3u + 1;
     if (!place.has_value()) return;
     ++result_.placed;
     given_ += pod.request.amount();
-    memory_[place->node] -= pod.memory_mib;
-    board_.Set(place->node, After(board_.rooms()[place->node], pod.request, place->from));
+    rooms_[place->node] = After(rooms_[place->node], pod.request, place->from);
+    board_.Set(place->node, Counted(rooms_[place->node], mix_.mib_per_core));
   }
 
   void LearnIfDue() {
@@ -66,18 +79,27 @@ class Cluster {
         options_.policy != SharingPolicy::kSpread && options_.policy != SharingPolicy::kBinpack;
     if (!by_mix || !learner_.Due()) return;
     ++result_.mixes;
-    mix_ = learner_.Give(trace_.models);
-    Use(options_.policy == SharingPolicy::kBidPrice ? Priced(kinds_, mix_) : mix_);
+    DeviceDemand demand = CountedFor(options_.policy, {learner_.Give(trace_.models), empty_});
+    mix_ = std::move(demand.mix);
+    CountRooms();
+    Use(options_.policy == SharingPolicy::kBidPrice ? Priced({mix_, demand.rooms}) : mix_);
+  }
+
+  // As the mix does.
+  void CountRooms() {
+    for (size_t i = 0; i < rooms_.size(); ++i) {
+      board_.Set(i, Counted(rooms_[i], mix_.mib_per_core));
+    }
   }
 
   void Reprice() {
     if (mix_.types.empty()) return;
-    Use(Priced(KindsOf(board_.rooms()), mix_));
+    Use(Priced({mix_, board_.rooms()}));
   }
 
-  RequestMix Priced(const std::vector<RoomKind>& kinds, const RequestMix& mix) {
+  RequestMix Priced(const DeviceDemand& demand) {
     const double start = CpuSeconds();
-    auto priced = PricedMix(kinds, mix, PriceOptions{});
+    auto priced = PricedFor(demand, PriceOptions{});
     if (!priced.ok()) {
       std::fprintf(stderr, "%s\n", priced.status().ToString().c_str());
       std::exit(1);
@@ -95,8 +117,7 @@ class Cluster {
   const Trace& trace_;
   const RunOptions& options_;
   ScoreBoard board_;
-  std::vector<RoomKind> kinds_;
-  std::vector<int64_t> memory_;  // by node
+  std::vector<NodeRoom> rooms_, empty_;  // as they are, now and at first; the board's are counted
   MixLearner learner_;
   RequestMix mix_;
   int64_t given_ = 0;
@@ -115,7 +136,7 @@ RunResult Run(const Trace& trace, const RunOptions& options) {
     demand += pod.request.amount();
     if (!reached && demand >= trace.devices * kWholeDevice) {
       reached = true;
-      cluster.result().at_100 = cluster.Percent();
+      cluster.At100();
     }
   }
   cluster.result().at_130 = cluster.Percent();

@@ -21,6 +21,7 @@ struct RunOptions {
 struct RunResult {
   double at_100 = 0;  // devices given out in per cent, when 100 % of the cluster had been asked for
   double at_130 = 0;  // at the end
+  double cpu_at_100 = 0, memory_at_100 = 0;  // in use, likewise
   int64_t placed = 0;
   int64_t arrived = 0;
   int mixes = 0;               // that were given out

@@ -62,7 +62,7 @@ size_t ModelIndex(std::vector<std::string>* models, const std::string& name) {
 Node NodeOf(const Row& row, Trace* trace) {
   Node node;
   node.room.cpu_millis = Number(row[1]);
-  node.memory_mib = Number(row[2]);
+  node.room.memory_mib = Number(row[2]);
   node.room.whole = static_cast<int32_t>(Number(row[3]));
   node.room.model = static_cast<int32_t>(ModelIndex(&trace->models, row[4]));
   return node;
@@ -71,7 +71,7 @@ Node NodeOf(const Row& row, Trace* trace) {
 Pod PodOf(const Row& row, Trace* trace) {
   Pod pod;
   pod.request.cpu_millis = Number(row[1]);
-  pod.memory_mib = Number(row[2]);
+  pod.request.memory_mib = Number(row[2]);
   const int64_t devices = Number(row[3]);
   const int64_t amount = devices == 0 ? 0 : Number(row[4]);
   const bool share = devices == 1 && amount < kWholeDevice;

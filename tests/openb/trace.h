@@ -15,12 +15,10 @@ namespace berth::openb {
 
 struct Node {
   NodeRoom room;
-  int64_t memory_mib = 0;
 };
 
 struct Pod {
   Request request;
-  int64_t memory_mib = 0;
 };
 
 struct Trace {

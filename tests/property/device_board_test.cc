@@ -31,6 +31,8 @@ RequestMix RandomMix(Dice& dice) {
   for (RequestType& type : mix.types) {
     if (mix.priced) type.value = dice.Below(static_cast<int>(type.request.amount()) + 1);
   }
+  if (dice.Chance(30)) mix.mib_per_core = 1 << dice.Between(0, 16);
+  mix.score = static_cast<MixScore>(dice.Below(static_cast<int>(kMixScores)));
   return mix;
 }
 

@@ -155,9 +155,13 @@ EventBody RandomEvents::TopologyEvent() {
       return HyperNodeDeleted{id};
     case 2:
       return NodesLeft{id, domain->nodes};
-    case 3:
-      return RequestMixChanged{
-          MixOf({"A"}, {{.request = {.devices = 1, .models = 1}, .weight = 1 + Up(5)}})};
+    case 3: {
+      RequestMix mix =
+          MixOf({"A"}, {{.request = {.devices = 1, .models = 1}, .weight = 1 + Up(5)}});
+      if (Chance(3)) mix.mib_per_core = 1 + Up(5000);
+      mix.score = static_cast<MixScore>(Up(static_cast<int>(kMixScores)));
+      return RequestMixChanged{std::move(mix)};
+    }
     default:
       break;
   }

@@ -303,7 +303,9 @@ TEST_CASE("of every replay: no overlap, no job lost, and sums that agree") {
       failures += outcome.failures;
     }
     // Measured without a record as with one.
-    const ReplayRun again = Must(workload, cluster, {.outages = options.outages});
+    ReplayOptions plain;
+    plain.outages = options.outages;
+    const ReplayRun again = Must(workload, cluster, plain);
     CHECK(Figures(workload, again, "p").DebugString() == Figures(workload, run, "p").DebugString());
   }
   CHECK(preemptions > 0);  // else this would say less than it seems

@@ -111,8 +111,10 @@ TEST_CASE("names of a log may repeat, and be anything") {
   const ReplayRun run = Must(workload, OneMachine(10));
   CHECK(Schedule(run) == "0-10 0-10");
   CHECK(JobsCsv(workload, run) ==
-        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n"
-        "\"An odd, name\",0,0,10,10,1,,,1,,0,0\n\"An odd, name\",0,0,10,10,1,,,1,,0,0\n");
+        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures,last_start,"
+        "nodes,"
+        "devices\n"
+        "\"An odd, name\",0,0,10,10,1,,,1,,0,0,,,\n\"An odd, name\",0,0,10,10,1,,,1,,0,0,,,\n");
 }
 
 TEST_CASE("queues: of the cluster, where it has some") {
@@ -171,9 +173,11 @@ TEST_CASE("figures") {
   CHECK(figures.makespan() == 101);
   CHECK(figures.utilisation().at("cpu") == 1);
   CHECK(JobsCsv(workload, run) ==
-        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures\n"
-        "job-1,5,0,100,105,1,,,1,,0,0\n"
-        "job-2,5,100,1,106,10.1,,,1,,0,0\n");
+        "name,submit,wait,run,end,slowdown,queue,user,tasks,tier,preemptions,failures,last_start,"
+        "nodes,"
+        "devices\n"
+        "job-1,5,0,100,105,1,,,1,,0,0,,,\n"
+        "job-2,5,100,1,106,10.1,,,1,,0,0,,,\n");
 }
 
 }  // namespace

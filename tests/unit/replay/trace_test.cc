@@ -167,6 +167,7 @@ TEST_CASE("CSV: what cannot be read is told with its line") {
   CHECK(CsvError("", "submit=a,run=b,gpu_models=c") ==
         "unknown field \"gpu_models\"; did you mean \"gpu_model\"?");
   CHECK(CsvError("", "submit=a,run=b,run=c") == "field run is said twice");
+  CHECK(CsvError("", "submit=a,run=b,gpu=c") == "unknown field \"gpu\"; did you mean \"gpus\"?");
   CHECK(CsvError("", "submit") == "\"submit\" is not FIELD=COLUMN");
   CHECK(CsvError("", "submit=a,run=b") == "jobs.csv: no first line");
   CHECK(CsvError("start,run\n", "submit=a,run=run") ==
@@ -184,6 +185,29 @@ TEST_CASE("CSV: what cannot be read is told with its line") {
         "jobs.csv:2: c: \"2\" is neither 0 nor 1");
   CHECK(CsvError("a,b\n1,\"1\n", "submit=a,run=b").substr(0, 11) == "jobs.csv:2:");
   CHECK(CsvError("a,b,c\n1,1,999\n", "submit=a,run=b,gpus=c") == "jobs.csv:2: a task of 999 GPUs");
+}
+
+TEST_CASE("CSV: every row has as many fields as the first line, and lines are counted") {
+  CHECK(CsvError("a,b\n1,1\n2\n", "submit=a,run=b") ==
+        "jobs.csv:3: a row of 1 fields, where the first line names 2");
+  CHECK(CsvError("a,b\n1,1,x\n", "submit=a,run=b") ==
+        "jobs.csv:2: a row of 3 fields, where the first line names 2");
+  // Empty lines are no rows; a row goes on where quotes do.
+  CHECK(CsvError("\na,b,c\r\n1,1,\"x\n\ny\"\r\n  \n1,x,3\n", "submit=a,run=b") ==
+        "jobs.csv:7: b: \"x\" is no time");
+  CHECK(CsvError("a,b,c\n1,1,\"x\n\ny\"\n2,2,\"x", "submit=a,run=b").substr(0, 11) ==
+        "jobs.csv:5:");
+}
+
+TEST_CASE("a log without anything to replay says so") {
+  Workload none;
+  CHECK(CheckAnyJob(none, "f").message() == "f: no jobs in it");
+  none.left_out = {{"no run time", 2}, {"no such number of tasks", 1}};
+  CHECK(CheckAnyJob(none, "f").message() ==
+        "f: nothing to replay: of 3 records each is left out (no run time: 2, no such number of "
+        "tasks: 1)");
+  none.jobs.emplace_back();
+  CHECK(CheckAnyJob(none, "f").ok());
 }
 
 TEST_CASE("a load lets the same jobs come faster, or slower") {

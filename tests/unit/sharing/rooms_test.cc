@@ -84,6 +84,11 @@ TEST_CASE("what a mix may not be") {
           mix.priced = true;
           mix.types[0].value = 501;
         }) == "types[0]: value out of range");
+  CHECK(message([](RequestMix& mix) { mix.types[0].request.memory_mib = 1; }) ==
+        "types[0]: no request that can be made");
+  CHECK(message([](RequestMix& mix) { mix.mib_per_core = -1; }) == "mib_per_core out of range");
+  CHECK(message([](RequestMix& mix) { mix.score = static_cast<MixScore>(kMixScores); }) ==
+        "an unknown score");
   CHECK(message([](RequestMix& mix) { mix.models = {"a", "a"}; }) == "a model twice");
   CHECK(message([](RequestMix& mix) { mix.types[1].weight = kMaxMixWeight; }) == "too much weight");
 }

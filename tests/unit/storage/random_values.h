@@ -472,6 +472,8 @@ class RandomValues {
   RequestMix AnyMix() {
     RequestMix mix{.models = Texts(), .types = {}, .cpu_millis_per_device = Int64()};
     mix.priced = Coin();
+    mix.mib_per_core = Int64();
+    mix.score = static_cast<MixScore>(Below(kMixScores));
     mix.types = List([this] {
       return RequestType{.request = {.devices = Int32(),
                                      .share = Int32(),

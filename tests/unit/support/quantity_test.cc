@@ -101,6 +101,8 @@ TEST_CASE("the nearest word") {
   CHECK(EditDistance("CPU", "cpu") == 0);
   CHECK(NearestWord("minAvailabel", {"replicas", "minAvailable"}) == "minAvailable");
   CHECK(NearestWord("x", {"cpu", "memory"}) == "");
+  CHECK(NearestWord("gpu", {"cpu", "gpus"}) == "gpus");
+  CHECK(NearestWord("GPU", {"gpus", "cpu"}) == "gpus");
   CHECK(UnknownWord("unknown key", "zzz", {"a", "b"}) == "unknown key \"zzz\"; known: a, b");
 }
 

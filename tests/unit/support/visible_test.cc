@@ -34,6 +34,11 @@ TEST_CASE("visible: shortened text keeps whole characters") {
   CHECK(Shortened(std::string(10'000, 'x'), 200).size() == 200);
 }
 
+TEST_CASE("visible: lines stay lines") {
+  CHECK(VisibleLines("a\x1b[2J\nb\tc\n") == "a\\x1b[2J\nb\\tc\n");
+  CHECK(VisibleLines("").empty());
+}
+
 TEST_CASE("visible: every string of a message, keys of maps too, and no bytes") {
   v1::Job job;
   job.set_name("a\nb");
