@@ -22,7 +22,7 @@ PREDICTED = """config:
   actions: [allocate, backfill]
   jobOrders: [shortest_first]
   prediction: {enabled: true}
-  shortestFirst: {age: 48h}
+  shortestFirst: {age: 48h, overtaking: 0}
   backfill: {refresh: 0s, fit: Predicted}
 """
 # A machine of 10 processors. Number, submit, run, processors, requested.
@@ -251,6 +251,20 @@ class Replay(unittest.TestCase):
         found = self.replay(log, "--config", self.write("predicted.yaml", PREDICTED))["policies"][0]
         self.assertLess(found["boundedSlowdown"]["mean"], 45.80)
         self.assertEqual(int(found["finished"]), 28481)
+
+    # By its default an order by length keeps the longest wait near EASY's, at little cost in slowdown.
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
+    def test_ageing_on_kth_sp2(self):
+        log = pathlib.Path(FIXTURES) / "traces/kth_sp2/KTH-SP2-1996-2.swf.gz"
+        config = ("config: {actions: [allocate, backfill], jobOrders: [shortest_first], prediction: {enabled: true}, "
+                  "backfill: {refresh: 0s, fit: PredictedUnlessAged}%s}\n")
+        ages = self.write("ages.yaml", config % "")
+        never = self.write("never.yaml", config % ", shortestFirst: {overtaking: 0}")
+        for load in ("0.7", "1", "1.2"):
+            found = self.replay(log, "--load", load, "--config", self.easy, "--config", ages, "--config", never)
+            easy, aged, unaged = found["policies"]
+            self.assertLess(aged["wait"]["max"], 1.3 * easy["wait"]["max"], load)
+            self.assertLess(aged["boundedSlowdown"]["mean"], 1.35 * unaged["boundedSlowdown"]["mean"], load)
 
     @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
     def test_easy_on_lublin_1(self):
