@@ -52,6 +52,13 @@ void FillShortestFirst(const ShortestFirstParameters& defaults, config::v1::Shor
   if (!order.has_requested_weight()) order.set_requested_weight(defaults.requested_weight);
   if (!order.has_expected_weight()) order.set_expected_weight(defaults.expected_weight);
   if (!order.has_age()) ToProto(defaults.age, order.mutable_age());
+  if (!order.has_overtaking()) order.set_overtaking(defaults.overtaking);
+}
+
+void FillLeastAttained(const LeastAttainedParameters& defaults, config::v1::LeastAttained& order) {
+  if (!order.has_promote_after()) order.set_promote_after(defaults.promote_after);
+  if (order.levels_size() > 0) return;
+  for (const Duration level : defaults.levels) ToProto(level, order.add_levels());
 }
 
 void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
@@ -85,6 +92,22 @@ void CheckShortestFirst(const FieldPath& path, const config::v1::ShortestFirst& 
   const int32_t rest = std::clamp(kMost - expected, 0, kMost);
   CheckRange({path, "requested_weight"}, order.requested_weight(), 0, rest, findings);
   CheckDuration({path, "age"}, order.age(), absl::ZeroDuration(), kMaxDuration, findings);
+  CheckRange({path, "overtaking"}, order.overtaking(), 0, kMost, findings);
+}
+
+void CheckLeastAttained(const FieldPath& path, const config::v1::LeastAttained& order,
+                        Findings& findings) {
+  constexpr int kMostLevels = 16;
+  CheckRange({path, "promote_after"}, order.promote_after(), 0, 1000, findings);
+  if (order.levels_size() > kMostLevels) {
+    return findings.Invalid({path, "levels"}, absl::StrCat("has ", order.levels_size(),
+                                                           " levels; at most ", kMostLevels));
+  }
+  absl::Duration least = absl::Milliseconds(1);
+  for (int i = 0; i < order.levels_size(); ++i) {
+    CheckDuration({path, "levels", i}, order.levels(i), least, kMaxDuration, findings);
+    least = DurationFrom(order.levels(i)) + absl::Milliseconds(1);
+  }
 }
 
 // What goes by predictions needs some.
@@ -110,6 +133,7 @@ void FillScheduling(Scheduling& scheduling) {
   if (!share.has_usage_weight()) share.set_usage_weight(defaults.fair_share.usage_weight);
   FillBackfill(defaults.backfill, *scheduling.mutable_backfill());
   FillShortestFirst(defaults.shortest_first, *scheduling.mutable_shortest_first());
+  FillLeastAttained(defaults.least_attained, *scheduling.mutable_least_attained());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
   config::v1::Topology& topology = *scheduling.mutable_topology();
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
@@ -137,6 +161,7 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckBackfill({path, "backfill"}, scheduling.backfill(), findings);
   CheckPredicted({path, "backfill"}, scheduling, findings);
   CheckShortestFirst({path, "shortest_first"}, scheduling.shortest_first(), findings);
+  CheckLeastAttained({path, "least_attained"}, scheduling.least_attained(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);

@@ -75,10 +75,9 @@ struct StoredQueue {
   std::vector<NamedAmount> usage;             // Queue::usage
   Time usage_charged = absl::InfinitePast();  // the root's: ClusterState::usage_charged
   uint64_t revision = 0;
+  int64_t line = 0, longest_line = 0;  // Queue's
 };
-std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
-                              const std::vector<NamedAmount>& usage, Time usage_charged,
-                              uint64_t revision);
+std::string EncodeQueueRecord(const StoredQueue& queue);
 absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
                                               std::string* unknown);
 
@@ -111,13 +110,16 @@ struct StoredJob {
   Time submit = absl::InfinitePast();
   uint64_t revision = 0;
   RunPrediction prediction;
+  LinePlace line;
 };
 std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
-                                const RunPrediction& prediction, absl::string_view cold);
+                                const RunPrediction& prediction, const LinePlace& line,
+                                absl::string_view cold);
 // The same from a message that is there already and has its sizes cached (ByteSizeLong was called):
 // saves the conversion.
 std::string EncodeJobSpecRecord(const store::v1::JobSpec& spec, Time submit, uint64_t revision,
-                                const RunPrediction& prediction, size_t cold_bytes);
+                                const RunPrediction& prediction, const LinePlace& line,
+                                size_t cold_bytes);
 // Ends a job_spec record with its cold part; nothing for an empty one.
 void AppendCold(absl::string_view cold, std::string* value);
 absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value);

@@ -80,6 +80,7 @@ struct Setter {
   void operator()(const JobSubmitted& event) const {
     pb::JobSubmitted* m = out->mutable_job_submitted();
     m->set_id(event.id.value);
+    m->set_in_line(event.in_line);
     SetJobSpec(event.spec, m->mutable_spec());
   }
   void operator()(const JobUpdated& event) const {
@@ -347,7 +348,8 @@ EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kJobSubmitted:
       return JobSubmitted{.id = JobId{m.job_submitted().id()},
-                          .spec = GetJobSpec(m.job_submitted().spec(), reader)};
+                          .spec = GetJobSpec(m.job_submitted().spec(), reader),
+                          .in_line = m.job_submitted().in_line()};
     case pb::LogEvent::kJobUpdated:
       return GetJobUpdated(m.job_updated(), reader);
     case pb::LogEvent::kJobCancelled:

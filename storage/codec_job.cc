@@ -326,8 +326,15 @@ RunPrediction GetPrediction(const pb::RunPrediction& message) {
 }  // namespace
 
 std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t revision,
-                                const RunPrediction& prediction, size_t cold_bytes) {
+                                const RunPrediction& prediction, const LinePlace& line,
+                                size_t cold_bytes) {
   thread_local pb::JobSpecRecord head;  // all but the spec
+  if (line == LinePlace{}) {
+    head.clear_line();
+  } else {
+    head.mutable_line()->set_work(line.work);
+    head.mutable_line()->set_before(line.before);
+  }
   if (prediction.Known()) {
     SetPrediction(prediction, head.mutable_prediction());
   } else {
@@ -355,12 +362,13 @@ std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t r
 }
 
 std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
-                                const RunPrediction& prediction, absl::string_view cold) {
+                                const RunPrediction& prediction, const LinePlace& line,
+                                absl::string_view cold) {
   thread_local pb::JobSpec message;
   message.Clear();
   codec::SetJobSpec(spec, &message);
   message.ByteSizeLong();
-  std::string value = EncodeJobSpecRecord(message, submit, revision, prediction, cold.size());
+  std::string value = EncodeJobSpecRecord(message, submit, revision, prediction, line, cold.size());
   AppendCold(cold, &value);
   return value;
 }
@@ -386,7 +394,8 @@ absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::strin
                 .submit = reader.GetTime(message.has_submit(), message.submit(),
                                          absl::InfinitePast(), "submit"),
                 .revision = message.revision(),
-                .prediction = GetPrediction(message.prediction())};
+                .prediction = GetPrediction(message.prediction()),
+                .line = {.work = message.line().work(), .before = message.line().before()}};
   status = codec::Verdict(reader, RecordKind::kJobSpec, key);
   if (!status.ok()) return status;
   return job;

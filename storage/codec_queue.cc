@@ -139,17 +139,17 @@ absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_vi
                            .run_ms = message.run()}};
 }
 
-std::string EncodeQueueRecord(const QueueSpec& spec, bool open,
-                              const std::vector<NamedAmount>& usage, Time usage_charged,
-                              uint64_t revision) {
+std::string EncodeQueueRecord(const StoredQueue& queue) {
   pb::QueueRecord message;
-  codec::SetQueueSpec(spec, message.mutable_spec());
-  message.set_closed(!open);
-  message.set_revision(revision);
-  codec::SetAmounts(usage, message.mutable_usage());
-  if (usage_charged != absl::InfinitePast()) {
-    codec::SetTime(usage_charged, message.mutable_usage_charged());
+  codec::SetQueueSpec(queue.spec, message.mutable_spec());
+  message.set_closed(!queue.open);
+  message.set_revision(queue.revision);
+  codec::SetAmounts(queue.usage, message.mutable_usage());
+  if (queue.usage_charged != absl::InfinitePast()) {
+    codec::SetTime(queue.usage_charged, message.mutable_usage_charged());
   }
+  message.set_line(queue.line);
+  message.set_longest_line(queue.longest_line);
   return message.SerializeAsString();
 }
 
@@ -168,7 +168,9 @@ absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::strin
       .usage = codec::GetAmounts(message.usage()),
       .usage_charged = reader.GetTime(message.has_usage_charged(), message.usage_charged(),
                                       absl::InfinitePast(), "usage_charged"),
-      .revision = message.revision()};
+      .revision = message.revision(),
+      .line = message.line(),
+      .longest_line = message.longest_line()};
   status = codec::Verdict(reader, RecordKind::kQueue, key);
   if (!status.ok()) return status;
   return queue;

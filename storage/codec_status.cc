@@ -1,4 +1,5 @@
 // What changes of jobs and tasks: their status records.
+#include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
@@ -106,6 +107,10 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_evictions(status.evictions);
   if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
   if (!(status.refusals == Refusals{})) SetRefusals(status.refusals, out->mutable_refusals());
+  if (status.attained != absl::ZeroDuration()) {
+    SetDuration(status.attained, out->mutable_attained());
+  }
+  out->set_line_from(status.line_from);
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -135,6 +140,11 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.evictions = m.evictions();
   if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);
   if (m.has_refusals()) status.refusals = GetRefusals(m.refusals(), reader);
+  status.attained =
+      reader.GetDuration(m.has_attained(), m.attained(), absl::ZeroDuration(), "attained");
+  status.line_from = m.line_from();
+  if (status.line_from < 0 || status.line_from > kMostLine) reader.Refuse("line_from out of range");
+  if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
         {.action = GetAction(action.action(), reader),
@@ -173,13 +183,19 @@ void SetReservation(const Reservation& reservation, pb::Reservation* out) {
   if (reservation.start != never) SetTime(reservation.start, out->mutable_start());
   if (reservation.end != never) SetTime(reservation.end, out->mutable_end());
   SetPlacements(reservation.places, out->mutable_places());
+  if (reservation.firm_from != reservation.start) {
+    SetTime(reservation.firm_from, out->mutable_firm_from());
+  }
 }
 
 Reservation GetReservation(const pb::Reservation& m, Reader& reader) {
   const Time never = absl::InfiniteFuture();
-  return {.start = reader.GetTime(m.has_start(), m.start(), never, "reservation start"),
+  const Time start = reader.GetTime(m.has_start(), m.start(), never, "reservation start");
+  return {.start = start,
           .end = reader.GetTime(m.has_end(), m.end(), never, "reservation end"),
-          .places = GetPlacements(m.places(), reader)};
+          .places = GetPlacements(m.places(), reader),
+          .firm_from =
+              reader.GetTime(m.has_firm_from(), m.firm_from(), start, "reservation firm_from")};
 }
 
 }  // namespace codec

@@ -98,6 +98,7 @@ class Loader {
     absl::Status loaded =
         editor_.LoadQueue(queue->id, std::move(queue->spec), queue->open, queue->revision);
     if (loaded.ok()) loaded = editor_.LoadQueueUsage(queue->id, std::move(queue->usage));
+    if (loaded.ok()) loaded = editor_.LoadQueueLine(queue->id, queue->line, queue->longest_line);
     if (queue->id == kRootQueue) editor_.LoadUsageCharged(queue->usage_charged);
     return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
@@ -125,7 +126,7 @@ class Loader {
     if (!job.ok()) return job.status();
     ++summary_.jobs;
     return AsDataLoss(
-        editor_.LoadJob(job->id, job->spec, job->submit, job->revision, job->prediction),
+        editor_.LoadJob(job->id, job->spec, job->submit, job->revision, job->prediction, job->line),
         RecordKind::kJobSpec, key);
   }
 

@@ -132,7 +132,7 @@ void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) 
   batch_.records.push_back(
       {RecordKind::kJobSpec, JobKey(event.id),
        EncodeJobSpecRecord(scratch_->submitted.job_submitted().spec(), job.submit, batch_.sequence,
-                           job.prediction, cold_bytes_)});
+                           job.prediction, job.line, cold_bytes_)});
 }
 
 void TurnRecorder::TakeBackJobs(JobId first) {
@@ -263,9 +263,15 @@ void TurnRecorder::PutQueue(QueueId id) {
   const Queue* queue = state_.queues().Find(id);
   if (queue == nullptr) return PutDelete(RecordKind::kQueue, QueueKey(id));
   PutValue(RecordKind::kQueue, QueueKey(id),
-           EncodeQueueRecord(queue->spec, queue->open, queue->usage,
-                             id == kRootQueue ? state_.usage_charged() : absl::InfinitePast(),
-                             queue->revision));
+           EncodeQueueRecord(
+               {.id = id,
+                .spec = queue->spec,
+                .open = queue->open,
+                .usage = queue->usage,
+                .usage_charged = id == kRootQueue ? state_.usage_charged() : absl::InfinitePast(),
+                .revision = queue->revision,
+                .line = queue->line,
+                .longest_line = queue->longest_line}));
 }
 
 void TurnRecorder::PutRun(RunId id) {

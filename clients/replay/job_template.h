@@ -16,10 +16,12 @@ struct JobTemplate {
   Strategy strategy = Strategy::kDefault;
   TopologyConstraint topology;
   int32_t min_available = 0;  // of the tasks, at most, of jobs of one group; 0: all, a gang
+  bool preemptible = false;   // all are
+  Duration checkpoint_interval = absl::InfiniteDuration();  // of all that do not tell their own
 };
 
 // INVALID_ARGUMENT, with the path, for more than one job, and for a field that is not taken: it
-// takes name, strategy, topology and minAvailable.
+// takes name, strategy, topology, minAvailable, preemptible and checkpointInterval.
 absl::StatusOr<JobTemplate> ToJobTemplate(const sim::v1::Scenario& scenario);
 
 }  // namespace berth::replay

@@ -84,14 +84,17 @@ void Meter::TouchTasksOf(NodeId id) {
   for (const TaskKey& key : state_.nodes().At(id).tasks) Touch(key.job);
 }
 
-// What a task has run is in vain; of one that was told to stop, what it has held since.
+// What a task has run since its last checkpoint is in vain, or all of it; of one that was told to
+// stop, what it has held since.
 void Meter::Lose(const Job& job, uint32_t index, Time now, bool failure) {
   const Task& task = job.tasks[index];
   const TaskState state = task.state == TaskState::kLost ? task.before_lost : task.state;
   const auto stopped = stopped_.find({job.id, index});
   const bool stops = state == TaskState::kReleasing && stopped != stopped_.end();
   if (state != TaskState::kRunning && !stops) return;
-  const Time since = stops ? stopped->second : task.start;
+  Time since = stops ? stopped->second : task.start;
+  const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration();
+  if (checkpoints && !stops) since += absl::Floor(now - since, job.checkpoint_interval);
   stopped_[{job.id, index}] = now;
   AddLost(job, index, now - since, failure);
 }

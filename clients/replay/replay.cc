@@ -47,6 +47,8 @@ class World {
   void Tell(const EventBody& decision);
   void Tell(const TasksBound& bound);
   void AdvanceTo(Time when);
+  // The job's gang is stopped: it goes on where its last checkpoint was.
+  void KeepCheckpoint(const Job& job);
   // When something comes from outside next.
   Time NextArrival() const;
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
@@ -64,7 +66,8 @@ class World {
   Duration offset_;                    // of the first submit: the simulation begins there
   std::vector<std::string> queue_of_;  // by index in the workload
   size_t next_job_ = 0, next_turn_ = 0;
-  size_t live_ = 0;  // jobs that have come and not ended
+  size_t live_ = 0;                 // jobs that have come and not ended
+  std::map<JobId, Duration> kept_;  // of those that were stopped: work that is done for good
   ReplayRun run_;
   std::optional<Meter> meter_;
 };
@@ -147,7 +150,12 @@ JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
   if (spec.strategy == Strategy::kDefault) spec.strategy = how.strategy;
   if (spec.topology.mode == TopologyMode::kNone) spec.topology = how.topology;
   spec.priority = from.priority;
-  spec.preemptible = from.preemptible;
+  spec.preemptible = from.preemptible || how.preemptible;
+  if (spec.checkpoint_interval == absl::InfiniteDuration()) {
+    spec.checkpoint_interval = how.checkpoint_interval;
+  }
+  // Where run times depend on the place, work is not kept.
+  if (options_.progress != nullptr) spec.checkpoint_interval = absl::InfiniteDuration();
   spec.user = from.user;
   spec.walltime = from.requested;
   spec.ttl_after_finished = absl::ZeroDuration();
@@ -227,14 +235,27 @@ absl::Status World::Arrive() {
   return absl::OkStatus();
 }
 
+void World::KeepCheckpoint(const Job& job) {
+  if (job.checkpoint_interval == absl::InfiniteDuration()) return;
+  const Duration ran = cluster_.now() - job.status.start;
+  Duration& kept = kept_[job.id];
+  kept += absl::Floor(ran, job.checkpoint_interval);
+  cluster_.SetRunTime(job.id, workload_.jobs[meter_->IndexOf(job.id)].run - kept);
+}
+
 void World::Tell(const EventBody& decision) {
   meter_->Before(decision, cluster_.now());
   if (options_.progress != nullptr) options_.progress->Decided(cluster_, decision);
   if (const auto* bound = std::get_if<TasksBound>(&decision)) Tell(*bound);
   const auto* changed = std::get_if<JobStatusChanged>(&decision);
-  if (changed == nullptr || !Ended(changed->status.state)) return;
+  if (changed == nullptr) return;
+  const Job& job = cluster_.state().jobs().At(changed->job);
+  const bool restarts = changed->status.state == JobState::kRestarting;
+  if (restarts && job.status.state == JobState::kRunning) KeepCheckpoint(job);
+  if (!Ended(changed->status.state)) return;
   run_.outcomes[meter_->IndexOf(changed->job)].end = Elapsed();
   cluster_.ForgetRunTime(changed->job);
+  kept_.erase(changed->job);
   --live_;
 }
 

@@ -47,8 +47,8 @@ class Loading {
     const std::vector<JobId> jobs = Shuffled(from_.jobs(), numbers_);
     for (JobId id : jobs) {
       const Job& job = from_.jobs().At(id);
-      status_.Update(
-          editor_.LoadJob(id, SpecOf(from_, job), job.submit, job.revision, job.prediction));
+      status_.Update(editor_.LoadJob(id, SpecOf(from_, job), job.submit, job.revision,
+                                     job.prediction, job.line));
     }
     for (JobId id : Shuffled(from_.jobs(), numbers_)) Tasks(from_.jobs().At(id));
     for (const auto& [id, reservation] : from_.reservations()) {
@@ -77,6 +77,7 @@ class Loading {
         }
         status_.Update(editor_.LoadQueue(id, queue.spec, queue.open, queue.revision));
         status_.Update(editor_.LoadQueueUsage(id, queue.usage));
+        status_.Update(editor_.LoadQueueLine(id, queue.line, queue.longest_line));
         done.push_back(id);
       }
       left = std::move(later);

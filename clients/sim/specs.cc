@@ -59,6 +59,13 @@ void Configure(const sim::v1::ShortestFirstParameters& from, ShortestFirstParame
   if (from.has_requested_weight()) to->requested_weight = from.requested_weight();
   if (from.has_expected_weight()) to->expected_weight = from.expected_weight();
   if (from.has_age()) to->age = ToDuration(from.age());
+  if (from.has_overtaking()) to->overtaking = from.overtaking();
+}
+
+void Configure(const sim::v1::LeastAttainedParameters& from, LeastAttainedParameters* to) {
+  if (from.levels_size() > 0) to->levels.clear();
+  for (const auto& level : from.levels()) to->levels.push_back(ToDuration(level));
+  if (from.has_promote_after()) to->promote_after = from.promote_after();
 }
 
 void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
@@ -235,6 +242,7 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.backfill(), &result.backfill);
   Configure(config.eviction(), &result.eviction);
   Configure(config.shortest_first(), &result.shortest_first);
+  Configure(config.least_attained(), &result.least_attained);
   result.prediction.enabled = config.prediction().enabled();
   result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {

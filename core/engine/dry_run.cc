@@ -11,6 +11,7 @@
 #include "core/engine/reserve.h"
 #include "core/model/apply.h"
 #include "core/model/finished_run.h"
+#include "core/model/line.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
@@ -32,8 +33,9 @@ class TrialJob {
   const Job& Add(const JobSpec& spec, const Policies& policies, Time now) {
     id_ = state_.next_job_id();
     editor_.AddJob(id_, spec, now, PredictionFor(state_, spec));
+    editor_.EnterLine(id_, WorkOf(state_, state_.jobs().At(id_)));
     editor_.Sync();
-    RankJob(editor_, policies, state_.jobs().At(id_), now);
+    RankJob(editor_, state_, policies, state_.jobs().At(id_), now);
     const Job& job = state_.jobs().At(id_);
     // As a fact it may reopen its class, to take room from those less important than itself.
     const PendingClass* of = state_.pending().FindClass(job.pending_class);

@@ -9,6 +9,7 @@
 
 #include "core/engine/device_board.h"
 #include "core/engine/fair_share.h"
+#include "core/engine/line_levels.h"
 #include "core/engine/node_marks.h"
 #include "core/model/state_editor.h"
 #include "core/topology/domain_fits.h"
@@ -30,6 +31,7 @@ struct EngineCache final : PlanningCache {
   TopologyTrees trees;
   DomainFits fits;
   DeviceBoard board;
+  LineLevels lines;
 };
 
 // The state's own; made when first asked for.

@@ -120,6 +120,8 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
   DropPlaces(look, &step);
   Requeue(look, again, reason, &step);
   step.push_back(WithStatus(look, [&](JobStatus& status) {
+    const bool ran = status.state == JobState::kRunning && status.start < look.now;
+    if (ran) status.attained += look.now - status.start;
     status.state = JobState::kRestarting;
     status.hold_until = hold_until;
     status.retries = retries;

@@ -3,6 +3,7 @@
 #define BERTH_CORE_ENGINE_PARAMETERS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/model/ids.h"
 #include "core/sharing/sharing_policy.h"
@@ -52,12 +53,27 @@ struct PredictionParameters {
 };
 
 // The job order shortest_first. Weights are thousandths of the exponents' sum, the rest being that
-// of the harmonic mean.
+// of the harmonic mean. How jobs age goes for all orders by length (JobOrder::Ages).
 struct ShortestFirstParameters {
   int32_t requested_weight = 500;
   int32_t expected_weight = 250;
-  // A job that has waited longer goes before all others of its priority and deadline. 0: none does.
-  Duration age = absl::Hours(60);
+  // For every so many thousandths of the queue's longest line by which a job was overtaken, it is
+  // taken for half as long; at kLineLevels times as much it goes before all others of its priority
+  // and deadline (core/engine/line_levels.h). 0: none does.
+  int32_t overtaking = 50;
+  // So does one that has waited longer than this. 0: none does.
+  Duration age = absl::ZeroDuration();
+};
+
+// The job order least_attained: by service so far, in levels (docs/prediction.md).
+struct LeastAttainedParameters {
+  // Device time (of jobs without devices, core time) from which on a job is in the next level.
+  // Ascending.
+  std::vector<Duration> levels = {absl::Minutes(30), absl::Hours(4), absl::Hours(32),
+                                  absl::Hours(256)};
+  // A job that was stopped goes back to the first level once it has waited so many times as long as
+  // it has run. 0: never.
+  int32_t promote_after = 8;
 };
 
 struct EvictionParameters {

@@ -44,10 +44,14 @@ void TellBetter(Time now, BlockedVerdict other, BlockedVerdict* verdict) {
   verdict->revisit = same ? revisit : std::min(revisit, now + kTriedAgain);
 }
 
-bool AgedIsKeptPlace(const ClusterState& state) {
-  return std::any_of(
-      state.reservations().begin(), state.reservations().end(),
-      [&](const auto& kept) { return state.jobs().At(kept.first).rank == kAgedRank; });
+// Some job is kept a place against guesses.
+bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
+  const bool aged_are = fit == BackfillFit::kPredictedUnlessAged;
+  return std::any_of(state.reservations().begin(), state.reservations().end(),
+                     [&](const auto& kept) {
+                       if (kept.second.firm_from <= now) return true;
+                       return aged_are && state.jobs().At(kept.first).rank == kAgedRank;
+                     });
 }
 
 }  // namespace
@@ -205,7 +209,7 @@ Window Placer::WindowNow(const Job& job) const {
   const bool starts = job.status.state == JobState::kPending;
   if (fit == BackfillFit::kRequested || !starts || !job.prediction.Known()) return window;
   if (window.end == absl::InfiniteFuture()) return window;  // may delay nobody
-  if (fit == BackfillFit::kPredictedUnlessAged && AgedIsKeptPlace(state_)) return window;
+  if (AnyFirm(state_, fit, cycle_.now())) return window;
   window.end = std::min(window.end, window.begin + absl::Seconds(job.prediction.expected_s));
   return window;
 }

@@ -11,7 +11,13 @@
 namespace berth {
 
 bool Action::MakeRoomFor(Cycle&, const Job&, const JobNeeds&) const { return false; }
-std::optional<JobRank> JobOrder::PrepareRank(const Policies&) const { return std::nullopt; }
+std::optional<JobRank> JobOrder::PrepareRank(const Policies&, const ClusterState&) const {
+  return std::nullopt;
+}
+Time JobOrder::RanksAgain(const Policies&, const Job&, Time) const {
+  return absl::InfiniteFuture();
+}
+JobStanding JobOrder::PrepareStanding(const Policies&) const { return nullptr; }
 namespace {
 
 // Makes the named policies of one plug point; what is wrong with the names goes to `errors`.

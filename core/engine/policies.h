@@ -6,9 +6,11 @@
 //
 //   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
 //   NodeScore   which of the nodes that may is best?    best_fit
-//   JobOrder    which of two waiting jobs goes first?   priority_then_submit, shortest_first
+//   JobOrder    which of two waiting jobs goes first?   priority_then_submit, shortest_first,
+//                                                       shortest_remaining, smallest_area,
+//                                                       least_attained
 //   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
-//                                                       preempt, expire_gangs
+//                                                       preempt, rotate, expire_gangs
 //
 // The only list of what is built in is core/policies/registry.cc.
 //
@@ -86,8 +88,19 @@ class NodeScore {
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
 // Lower goes first among jobs of one queue, priority and deadline; the older of equal ones. Of
-// facts of the job that never change. From the least of int64 + 1 on.
-using JobRank = std::function<int64_t(const Job& job)>;
+// facts of the job that change only with JobStatus::attained, and of the time where
+// JobOrder::RanksAgain says so. From the least of int64 + kRankRoom on.
+using JobRank = std::function<int64_t(const Job& job, Time now)>;
+// Of an order that ages (below), ranks are logarithms: so much more is twice as long.
+inline constexpr int64_t kRankOctave = 1000 * (int64_t{1} << 16);
+inline constexpr int64_t kRankRoom = 64 * kRankOctave;
+
+// How much room a job is entitled to beside others of its queue: waiting or running, less is more.
+struct Standing {
+  int64_t value = 0;
+  Time until = absl::InfiniteFuture();  // if it runs on, the value may be greater from then on
+};
+using JobStanding = std::function<Standing(const ClusterState& state, const Job& job, Time now)>;
 
 class JobOrder {
  public:
@@ -101,7 +114,16 @@ class JobOrder {
   // among all jobs, those of one class included; an empty function when none does. Each job is
   // asked about once, so that it costs no more than age. nullopt: it says nothing about that, the
   // next order may.
-  virtual std::optional<JobRank> PrepareRank(const Policies& policies) const;
+  virtual std::optional<JobRank> PrepareRank(const Policies& policies,
+                                             const ClusterState& state) const;
+  // When the rank of that job, which waits, will be another; later than now.
+  virtual Time RanksAgain(const Policies& policies, const Job& job, Time now) const;
+  // Ranks are logarithms of lengths, and fall as the job is overtaken (core/engine/line_levels.h).
+  virtual bool Ages() const { return false; }
+  // For `rotate`: a job may take the room of another one whose value is greater by
+  // at least StandingGap(). An empty function: none may.
+  virtual JobStanding PrepareStanding(const Policies& policies) const;
+  virtual int64_t StandingGap() const { return 1; }
 };
 
 // For which jobs an action is there.
@@ -146,6 +168,7 @@ struct PolicyConfig {
   BackfillParameters backfill;
   PredictionParameters prediction;
   ShortestFirstParameters shortest_first;
+  LeastAttainedParameters least_attained;
   EvictionParameters eviction;
   TopologyParameters topology;
   SharingParameters sharing;
@@ -172,6 +195,7 @@ class Policies {
   const BackfillParameters& backfill() const { return config_.backfill; }
   const PredictionParameters& prediction() const { return config_.prediction; }
   const ShortestFirstParameters& shortest_first() const { return config_.shortest_first; }
+  const LeastAttainedParameters& least_attained() const { return config_.least_attained; }
   const EvictionParameters& eviction() const { return config_.eviction; }
   const TopologyParameters& topology() const { return config_.topology; }
   const SharingParameters& sharing() const { return config_.sharing; }

@@ -3,36 +3,73 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/engine/engine_cache.h"
 #include "core/model/state_editor.h"
 
 namespace berth {
 namespace {
 
-// An empty one: by age alone.
-JobRank RankOf(const Policies& policies) {
-  for (const auto& order : policies.job_orders()) {
-    if (auto rank = order->PrepareRank(policies); rank.has_value()) return *std::move(rank);
+// What the first configured order with ranks says of jobs.
+class Ranking {
+ public:
+  Ranking(const Policies& policies, const ClusterState& state) : policies_(policies) {
+    for (const auto& order : policies.job_orders()) {
+      auto rank = order->PrepareRank(policies, state);
+      if (!rank.has_value()) continue;
+      rank_ = *std::move(rank);
+      order_ = order.get();
+      return;
+    }
   }
-  return nullptr;
-}
 
-// It waits since it was submitted, or since it may start at all.
-Time AgesAt(const Policies& policies, const Job& job) {
-  const Duration age = policies.shortest_first().age;
-  if (age <= absl::ZeroDuration()) return absl::InfiniteFuture();
-  return std::max(job.submit, job.start_after) + age;
-}
+  // False: by age alone.
+  bool any() const { return rank_ != nullptr; }
+  // Thousandths of the longest line for each level; 0: there are none.
+  int32_t overtaking() const {
+    return any() && order_->Ages() ? policies_.shortest_first().overtaking : 0;
+  }
+  int64_t RankOf(const Job& job, int level, Time now) const {
+    if (level >= kLineLevels || AgesAt(job) <= now) return kAgedRank;
+    return rank_(job, now) - level * kRankOctave;
+  }
+  // When it will be another by time alone.
+  Time Again(const Job& job, Time now) const {
+    const Time ages = AgesAt(job);
+    return ages <= now ? absl::InfiniteFuture()
+                       : std::min(ages, order_->RanksAgain(policies_, job, now));
+  }
+
+ private:
+  // It waits since it was submitted, or since it may start at all.
+  Time AgesAt(const Job& job) const {
+    const Duration age = policies_.shortest_first().age;
+    if (!order_->Ages() || age <= absl::ZeroDuration()) return absl::InfiniteFuture();
+    return std::max(job.submit, job.start_after) + age;
+  }
+
+  const Policies& policies_;
+  JobRank rank_;
+  const JobOrder* order_ = nullptr;
+};
 
 // The jobs that are due, and no more of those that will never be.
-void TakeAged(StateEditor& editor, const ClusterState& state, Time now, std::vector<JobId>* aged) {
+void TakeDue(StateEditor& editor, const ClusterState& state, Time now, std::vector<JobId>* due) {
   while (!state.ageing().empty()) {
     const auto [at, id] = *state.ageing().begin();
     const Job* job = state.jobs().Find(id);
     const bool waits_no_more = job == nullptr || Ended(job->status.state);
     if (!waits_no_more && at > now) return;
     editor.NotAgain(id, at);
-    if (!waits_no_more) aged->push_back(id);
+    if (!waits_no_more) due->push_back(id);
   }
+}
+
+void TakeOvertaken(StateEditor& editor, const ClusterState& state, int32_t overtaking,
+                   std::vector<JobId>* jobs) {
+  const std::vector<QueueId> moved = editor.TakeMovedLines();
+  if (overtaking == 0) return;
+  LineLevels& lines = CacheOf(editor).lines;
+  for (QueueId id : moved) lines.Move(state, state.queues().At(id), overtaking, jobs);
 }
 
 void RankByAge(StateEditor& editor, const ClusterState& state, const std::vector<JobId>& jobs) {
@@ -49,23 +86,27 @@ void RankJobs(Cycle& cycle) {
   StateEditor& editor = cycle.transaction().editor();
   const ClusterState& state = cycle.state();
   std::vector<JobId> jobs = editor.TakeUnranked();
-  const JobRank rank = RankOf(cycle.policies());
-  if (rank == nullptr) return RankByAge(editor, state, jobs);
-  TakeAged(editor, state, cycle.now(), &jobs);
+  const Ranking ranking(cycle.policies(), state);
+  const int32_t overtaking = ranking.overtaking();
+  TakeOvertaken(editor, state, overtaking, &jobs);
+  if (!ranking.any()) return RankByAge(editor, state, jobs);
+  TakeDue(editor, state, cycle.now(), &jobs);
   for (JobId id : jobs) {
     const Job* job = state.jobs().Find(id);
     if (job == nullptr || Ended(job->status.state)) continue;
-    const Time ages = AgesAt(cycle.policies(), *job);
-    const bool aged = ages <= cycle.now();
-    editor.SetRank(id, aged ? kAgedRank : rank(*job));
-    if (!aged && ages != absl::InfiniteFuture()) editor.RankAgain(id, ages);
+    const Queue& queue = state.queues().At(job->queue);
+    int level = 0;
+    if (overtaking > 0) level = CacheOf(editor).lines.Follow(queue, *job, overtaking);
+    editor.SetRank(id, ranking.RankOf(*job, level, cycle.now()));
+    const Time again = ranking.Again(*job, cycle.now());
+    if (again != absl::InfiniteFuture()) editor.RankAgain(id, again);
   }
 }
 
-void RankJob(StateEditor& editor, const Policies& policies, const Job& job, Time now) {
-  const JobRank rank = RankOf(policies);
-  if (rank == nullptr) return;
-  editor.SetRank(job.id, AgesAt(policies, job) <= now ? kAgedRank : rank(job));
+void RankJob(StateEditor& editor, const ClusterState& state, const Policies& policies,
+             const Job& job, Time now) {
+  const Ranking ranking(policies, state);
+  if (ranking.any()) editor.SetRank(job.id, ranking.RankOf(job, 0, now));
 }
 
 Time NextAgeing(const ClusterState& state) {

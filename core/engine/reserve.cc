@@ -16,7 +16,14 @@ const Reservation* Held(const ClusterState& state, JobId job) {
   return found == state.reservations().end() ? nullptr : &found->second;
 }
 
+// From when on others may not start by guesses follows from the first of its reservations.
+Reservation After(const Reservation* held, Reservation next) {
+  next.firm_from = held != nullptr ? held->firm_from : next.start;
+  return next;
+}
+
 void Decide(Cycle& cycle, JobId job, Reservation reservation) {
+  reservation = After(Held(cycle.state(), job), std::move(reservation));
   cycle.transaction().Decide(JobReserved{.job = job, .reservation = std::move(reservation)});
 }
 
@@ -54,7 +61,7 @@ void Renew(Cycle& cycle, Placer& placer, const Job& job) {
   const Reservation held = *Held(cycle.state(), job.id);
   if (StillPossible(cycle, placer, job, held)) return;
   std::optional<Reservation> other = EarliestStart(cycle, placer, job);
-  if (other.has_value() && *other == held) return;
+  if (other.has_value() && After(&held, *other) == held) return;
   Decide(cycle, job.id, other.has_value() ? *std::move(other) : Reservation{});
 }
 

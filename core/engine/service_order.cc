@@ -99,8 +99,12 @@ ServiceOrder::Entry& ServiceOrder::EntryOf(QueueId id) {
 // Works out the leaf's head, then on the way up its rank among its siblings and who is first.
 void ServiceOrder::Place(Entry& leaf) {
   leaf.touched = false;
-  leaf.by_length = shortest_around_ && !MayReserve(cycle_, leaf.queue.id);
+  leaf.by_length = false;
   leaf.head = LeafHead(leaf);
+  if (shortest_around_ && leaf.head.has_value() && GoesAround(leaf, *leaf.head)) {
+    leaf.by_length = true;
+    leaf.head = LeafHead(leaf);
+  }
   leaf.first = leaf.head.has_value() ? &leaf : nullptr;
   if (leaf.head.has_value()) {
     leaf.request = RequestOf(leaf.head->id);
@@ -169,6 +173,22 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Entry& leaf) cons
   if (!best.has_value() || skipped_.contains(best->id)) return std::nullopt;
   if (!ready && !(best->short_of_room && offers_short)) return std::nullopt;
   return best;
+}
+
+// All that go before whoever of the queue is kept a place, and these themselves where something
+// may have changed for them, have had their turn.
+bool ServiceOrder::GoesAround(const Entry& leaf, const Head& head) const {
+  if (Strict(leaf.queue) || MayReserve(cycle_, leaf.queue.id)) return false;
+  for (const auto& [id, reservation] : state_.reservations()) {
+    const Job& kept = state_.jobs().At(id);
+    if (kept.queue != leaf.queue.id || kept.pending_class == ClassId{}) continue;
+    if (head.job == id) return false;
+    if (Before(leaf, head,
+               {.id = kept.pending_class, .job = id, .queue = kept.queue, .short_of_room = true})) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // Without configured orders, of each user's classes the first one stands for the others, and only

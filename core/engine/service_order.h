@@ -51,8 +51,9 @@ class ServiceOrder {
     bool short_of_room = false;  // is blocked: only with kReadyAndShort
   };
 
-  // With `around`, a queue that may be kept no more places offers its jobs as
-  // BackfillParameters::order says, and none that is short of room.
+  // With `around`, a queue that may be kept no more places offers none that is short of room, and
+  // those that come after whoever is kept a place as BackfillParameters::order says. So these
+  // others are tried when all kept places of the queue are those of now.
   ServiceOrder(Cycle& cycle, Offer offer, bool around = false);
 
   // As the state is now. The same head again until it was served, blocked or skipped. Whatever was
@@ -102,6 +103,7 @@ class ServiceOrder {
   static void Seat(std::vector<Entry*>& heap, Entry& child);
   static void Settle(std::vector<Entry*>& heap, Entry& child);
   std::optional<Head> LeafHead(const Entry& leaf) const;
+  bool GoesAround(const Entry& leaf, const Head& head) const;
   std::optional<Head> BestOf(const Entry& leaf, const PendingIndex::ByQueue& list,
                              bool gangs_only) const;
   bool Before(const Entry& leaf, const Head& a, const Head& b) const;  // both of the leaf

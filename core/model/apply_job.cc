@@ -3,6 +3,7 @@
 
 #include "core/model/apply_internal.h"
 #include "core/model/finished_run.h"
+#include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
@@ -241,7 +242,9 @@ void EndByForce(StateEditor& editor, TaskKey key, const Task& task, Time now) {
 
 absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now) {
   if (auto status = CheckSubmitted(state, event); !status.ok()) return status;
-  StateEditor(state).AddJob(event.id, event.spec, now, PredictionFor(state, event.spec));
+  StateEditor editor(state);
+  editor.AddJob(event.id, event.spec, now, PredictionFor(state, event.spec));
+  if (event.in_line) editor.EnterLine(event.id, WorkOf(state, state.jobs().At(event.id)));
   return absl::OkStatus();
 }
 
@@ -321,6 +324,10 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   JobStatus status = value;  // which may have been made before an eviction of this turn
   status.evictions = job.status.evictions;
   status.eviction = job.status.eviction;
+  const JobState before = job.status.state;
+  const bool held = before == JobState::kHeld || before == JobState::kSuspended;
+  const bool released = held && InLine(status.state);
+  if (released) status.line_from = state.queues().At(job.queue).line;
   StateEditor(state).SetJobStatus(event.job, std::move(status));
   return absl::OkStatus();
 }

@@ -202,8 +202,9 @@ class ClusterState {
   absl::btree_set<NodeId> full_nodes_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
-  std::vector<JobId> unranked_;  // StateEditor::TakeUnranked
-  bool ranked_ = false;          // some job may have a rank
+  std::vector<JobId> unranked_;       // StateEditor::TakeUnranked
+  std::vector<QueueId> moved_lines_;  // StateEditor::TakeMovedLines; each once
+  bool ranked_ = false;               // some job may have a rank
   absl::btree_set<std::pair<Time, JobId>> ageing_;
   absl::btree_map<JobId, Reservation> reservations_;
   absl::btree_set<std::pair<Time, JobId>> planned_ends_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
 #include "core/model/task_room.h"
@@ -32,7 +33,7 @@ struct Sums {
     std::set<OrderKey> occupying_jobs;
     std::map<std::string, Resources> users;
     int64_t jobs = 0, active_jobs = 0, active_tasks = 0, running_jobs = 0, held_jobs = 0,
-            leaving_jobs = 0;
+            leaving_jobs = 0, line_waits = 0;
   };
   std::map<NodeId, OfNode> nodes;
   std::map<QueueId, OfQueue> queues;
@@ -162,6 +163,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   own.active_jobs = Ended(job.status.state) ? 0 : 1;
   own.active_tasks = own.active_jobs * static_cast<int64_t>(job.tasks.size());
   const JobState s = job.status.state;
+  if (InLine(s)) sums.queues[job.queue].line_waits += job.line.work;
   own.held_jobs = s == JobState::kHeld || s == JobState::kSuspended ? 1 : 0;
   const PendingClass* c = state.pending().FindClass(job.pending_class);
   const bool wanting = own.active_jobs > 0 && own.held_jobs == 0 && (c == nullptr || !c->never);
@@ -214,6 +216,7 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
                   sums.occupying_jobs.begin(), sums.occupying_jobs.end())) {
     return Differs("occupying jobs of ", name);
   }
+  if (queue.line_waits != sums.line_waits) return Differs("the line of ", name);
   if (queue.user_allocated != sums.users) return Differs("users of ", name);
   if (queue.jobs != sums.jobs || queue.active_jobs != sums.active_jobs ||
       queue.active_tasks != sums.active_tasks || queue.running_jobs != sums.running_jobs ||

@@ -79,6 +79,8 @@ struct NodeDeleted {
 struct JobSubmitted {
   JobId id;  // ClusterState::next_job_id(), or a later one: those between are never used
   JobSpec spec;
+  // It comes into its queue's line (core/model/line.h). False: decided before there were lines.
+  bool in_line = true;
 };
 struct JobUpdated {
   JobId id;
@@ -156,6 +158,9 @@ struct Reservation {
   Time start = absl::InfiniteFuture();
   Time end = absl::InfiniteFuture();
   std::vector<Placement> places;
+  // When the job was to start by the first of the reservations that it has had without a break:
+  // from then on nothing starts by a guess that could delay it (docs/prediction.md).
+  Time firm_from = absl::InfiniteFuture();
   bool operator==(const Reservation&) const = default;
 };
 struct JobReserved {

@@ -110,7 +110,10 @@ void AddQueue(Hasher& h, const Interner& interner, const Queue& queue) {
       .Add(queue.spec.strategy)
       .Add(queue.spec.surplus_only)
       .Add(queue.spec.device_strategy)
-      .Add(queue.usage);
+      .Add(queue.usage)
+      .Add(queue.line)
+      .Add(queue.longest_line)
+      .Add(queue.line_waits);
   h.Add(queue.spec.max_jobs).Add(queue.spec.max_running_jobs).Add(queue.spec.labels);
   h.Add(queue.spec.max_tasks).Add(queue.spec.defaults.cpu_millis);
   h.Add(queue.spec.defaults.memory_bytes).Add(queue.spec.defaults.walltime);
@@ -241,7 +244,7 @@ void AddStatus(Hasher& h, const JobStatus& status) {
   const Refusals& refusals = status.refusals;
   h.Add(refusals.own).Add(refusals.starts).Add(refusals.spare).Add(refusals.nodes.size());
   for (NodeId node : refusals.nodes) h.Add(node);
-  h.Add(refusals.until).Add(refusals.rests);
+  h.Add(refusals.until).Add(refusals.rests).Add(status.attained).Add(status.line_from);
   for (const DelayedAction& action : status.delayed) {
     h.Add(action.action).Add(action.task).Add(action.attempt).Add(action.due);
     h.Add(absl::string_view(action.message));
@@ -257,6 +260,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.checkpoint_interval).Add(job.deadline);
   h.Add(job.prediction.expected_s).Add(job.prediction.harmonic_s);
   h.Add(job.prediction.low_s).Add(job.prediction.high_s);
+  h.Add(job.line.work).Add(job.line.before);
   h.Add(job.submit).Add(job.start_after).Add(job.revision).Add(job.labels).Add(job.occupying);
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
@@ -307,6 +311,7 @@ uint64_t Fingerprint(const ClusterState& state) {
   AddResources(h, interner, state.capacity());
   for (const auto& [id, reservation] : state.reservations()) {
     h.Add(id).Add(reservation.start).Add(reservation.end).Add(reservation.places.size());
+    h.Add(reservation.firm_from);
     for (const Placement& place : reservation.places) {
       h.Add(place.task).Add(place.node);
       h.Add(place.devices.bits[0]).Add(place.devices.bits[1]);

@@ -347,7 +347,20 @@ struct JobStatus {
   uint32_t evictions = 0;  // so far
   Eviction eviction;       // the latest of them
   Refusals refusals;
+  // For how long gangs ran that were stopped before the job was done: attained service, over the
+  // job's devices (docs/prediction.md).
+  Duration attained = absl::ZeroDuration();
+  // What had come into its queue's line (Queue::line) when it was last released from a hold; 0:
+  // never.
+  int64_t line_from = 0;
   bool operator==(const JobStatus&) const = default;
+};
+
+// Where a job came into its queue's line (core/model/line.h). Facts, fixed when it is submitted.
+struct LinePlace {
+  int64_t work = 0;    // what it is expected to use
+  int64_t before = 0;  // Queue::line before it
+  bool operator==(const LinePlace&) const = default;
 };
 
 // What binding a gang changes of a status.
@@ -416,6 +429,7 @@ struct Job {
   Time deadline;
   // Planning's, and no fact: the job order gives it (JobOrder::PrepareRank, StateEditor::SetRank).
   int64_t rank = 0;
+  LinePlace line;
   RunPrediction prediction;                      // of when it was submitted
   absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job
   const TopologyConstraint* topology = nullptr;  // likewise; never null in a ClusterState
@@ -434,6 +448,7 @@ struct Job {
   absl::Span<const LifecyclePolicy> policies;  // as groups
   std::map<std::string, std::string> labels;
   const JobTemplate* shared = nullptr;  // derived
+  int64_t longest_line_before = 0;      // Queue::longest_line; while it may be taken back
 };
 
 // While it waits.

@@ -68,6 +68,10 @@ struct Queue {
   // A fact, moved on by UsageCharged: allocation averaged over the past, the weight of a moment
   // halved every fair_share.half_life. By resource name, in 1/1024 of its unit; sorted; no zeros.
   std::vector<NamedAmount> usage;
+  // Facts, of its own jobs (core/model/line.h): the work of all that were ever submitted, and the
+  // longest that the line was of late.
+  int64_t line = 0;
+  int64_t longest_line = 0;
   // Derived; sums run over the whole subtree.
   Resources limit;           // INT64_MAX where there is none
   Resources deserved;        // 0 where there is none
@@ -90,11 +94,13 @@ struct Queue {
   int64_t running_jobs = 0;  // hold resources
   int64_t held_jobs = 0;     // Held or Suspended
   int64_t jobs = 0;          // all that are not deleted
+  int64_t line_waits = 0;    // of line: of its own jobs that are Pending
   std::vector<QueueId> children;             // by id
   absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources (HolderKeyOf)
   // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
   bool guarantees = false;     // guarantee is not all 0
+  bool line_moved = false;     // listed in ClusterState::moved_lines_
   bool share_changed = false;  // listed in ClusterState::changed_queues_
 };
 

@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/model/job_timer.h"
+#include "core/model/line.h"
 #include "core/model/queue_change.h"
 #include "core/model/transitions.h"
 
@@ -328,6 +329,10 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   const GangStart before = StartOf(job.status);
   const Time end = PlannedEnd(job);
   std::swap(job.status, status);
+  if (facts() &&
+      (job.status.attained != status.attained || job.status.line_from != status.line_from)) {
+    state_.unranked_.push_back(id);
+  }
   StatusChanged(job, before, end);
   return status;
 }
@@ -349,6 +354,7 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   const JobState old = before.state, now = job.status.state;
   --state_.jobs_by_state_[static_cast<size_t>(old)];
   ++state_.jobs_by_state_[static_cast<size_t>(now)];
+  CountInLine(job, (InLine(now) ? 1 : 0) - (InLine(old) ? 1 : 0));
 
   QueueChange change;
   change.held_jobs = (OnHold(now) ? 1 : 0) - (OnHold(old) ? 1 : 0);
@@ -495,12 +501,6 @@ void StateEditor::EraseJob(JobId id) {
   state_.interner_.ReleaseTemplate(job.shared);
   state_.jobs_.Erase(id);
   if (facts()) state_.dirty_.jobs.push_back(id);
-}
-
-void StateEditor::TakeBackJob(JobId id, JobId next) {
-  BERTH_CHECK(id.value + 1 == state_.next_job_id_.value && next <= id);
-  EraseJob(id);
-  state_.next_job_id_ = next;
 }
 
 void StateEditor::RefreshPending(Job& job) {

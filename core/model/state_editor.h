@@ -91,6 +91,8 @@ class StateEditor {
   // The id must be absent; next_job_id moves past it. Its kinds must have room
   // (Interner::CanAddKinds).
   void AddJob(JobId id, const JobSpec& spec, Time submit, const RunPrediction& prediction = {});
+  // The job added last comes into its queue's line.
+  void EnterLine(JobId id, int64_t work);
   // Nothing of it may occupy.
   void EraseJob(JobId id);
   // The job added last, untouched since, never was: next_job_id is `next` again, what it was
@@ -146,9 +148,11 @@ class StateEditor {
   // What waits in classes whose verdict is now that they can never be placed is no demand any more,
   // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
   void SettleNever();
-  // Jobs that came since the last call, or all since the policies are others: they have no rank
-  // yet. May repeat, and name jobs that are gone.
+  // Jobs that came since the last call, or came back with more service or from a hold, or all since
+  // the policies are others: they have no rank yet. May repeat, and name jobs that are gone.
   std::vector<JobId> TakeUnranked() { return std::exchange(state_.unranked_, {}); }
+  // Queues of which more or less waits (Queue::line_waits) than at the last call, or did meanwhile.
+  std::vector<QueueId> TakeMovedLines();
   // Some job may have been given a rank.
   bool ranked() const { return state_.ranked_; }
   void ForgetRanked() { state_.ranked_ = false; }
@@ -200,6 +204,7 @@ class StateEditor {
   // ids or names, too many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
   absl::Status LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage);
+  absl::Status LoadQueueLine(QueueId id, int64_t line, int64_t longest);
   void LoadUsageCharged(Time when) { SetUsageCharged(when); }
   absl::Status LoadRequestMix(RequestMix mix);
   absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
@@ -207,7 +212,7 @@ class StateEditor {
   // After its HyperNodes. Ascending.
   absl::Status LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
-                       const RunPrediction& prediction = {});
+                       const RunPrediction& prediction = {}, const LinePlace& line = {});
   // In order of their numbers.
   absl::Status LoadRun(RunId id, FinishedRun run);
   // `priority` and `labels` as last updated.
@@ -246,6 +251,7 @@ class StateEditor {
   void ListOccupying(Job& job, bool list);
   void ListEnd(const Job& job, Time before, Time now);
   void StatusChanged(Job& job, const GangStart& before, Time end_before);
+  void CountInLine(const Job& job, int sign);
   void ChangeUser(const Job& job, const Resources& request, int sign);
   void CountUsers(Queue& queue);
   void Occupy(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);

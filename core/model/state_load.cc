@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/model/hyper_node_check.h"
+#include "core/model/line.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
 
@@ -173,7 +174,7 @@ absl::Status StateEditor::LoadRun(RunId id, FinishedRun run) {
 }
 
 absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
-                                  const RunPrediction& prediction) {
+                                  const RunPrediction& prediction, const LinePlace& line) {
   mode_ = EditMode::kTentative;
   if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
     return Repeated("job", id.value, spec.name);
@@ -194,8 +195,15 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     return absl::OutOfRangeError(
         absl::StrCat("job ", spec.name, " has ", tasks, " tasks; at most ", kMaxTasksPerJob));
   }
+  const bool sound = line.work >= 0 && line.work <= kMostWork && line.before >= 0;
+  if (!sound || line.before > kMostLine) {
+    return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, ": work out of range"));
+  }
   AddJob(id, spec, submit, prediction);
-  state_.jobs_.At(id).revision = revision;
+  Job& job = state_.jobs_.At(id);
+  job.revision = revision;
+  job.line = line;
+  CountInLine(job, 1);  // until its status comes
   return absl::OkStatus();
 }
 

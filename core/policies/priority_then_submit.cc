@@ -9,7 +9,9 @@ class PriorityThenSubmitOrder final : public JobOrder {
  public:
   absl::string_view name() const override { return "priority_then_submit"; }
   JobCompare Prepare(const ClusterState&, Time) const override { return nullptr; }
-  std::optional<JobRank> PrepareRank(const Policies&) const override { return JobRank(); }
+  std::optional<JobRank> PrepareRank(const Policies&, const ClusterState&) const override {
+    return JobRank();
+  }
 };
 
 }  // namespace

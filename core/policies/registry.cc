@@ -23,6 +23,7 @@ Registry BuiltIn() {
   add("consolidate", &MakeConsolidate);
   add("reclaim", &MakeReclaim);
   add("preempt", &MakePreempt);
+  add("rotate", &MakeRotate);
   add("expire_gangs", &MakeExpireGangs);
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);
@@ -30,6 +31,9 @@ Registry BuiltIn() {
   add("best_fit", &MakeBestFitScore);
   add("priority_then_submit", &MakePriorityThenSubmitOrder);
   add("shortest_first", &MakeShortestFirstOrder);
+  add("shortest_remaining", &MakeShortestRemainingOrder);
+  add("smallest_area", &MakeSmallestAreaOrder);
+  add("least_attained", &MakeLeastAttainedOrder);
   return registry;
 }
 

@@ -25,6 +25,7 @@ std::unique_ptr<Action> MakeBackfill();
 std::unique_ptr<Action> MakeConsolidate();
 std::unique_ptr<Action> MakeReclaim();
 std::unique_ptr<Action> MakePreempt();
+std::unique_ptr<Action> MakeRotate();
 std::unique_ptr<Action> MakeExpireGangs();
 std::unique_ptr<NodeFilter> MakeResourcesFilter();
 std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
@@ -32,6 +33,9 @@ std::unique_ptr<NodeFilter> MakeTaintsFilter();
 std::unique_ptr<NodeScore> MakeBestFitScore();
 std::unique_ptr<JobOrder> MakePriorityThenSubmitOrder();
 std::unique_ptr<JobOrder> MakeShortestFirstOrder();
+std::unique_ptr<JobOrder> MakeShortestRemainingOrder();
+std::unique_ptr<JobOrder> MakeSmallestAreaOrder();
+std::unique_ptr<JobOrder> MakeLeastAttainedOrder();
 
 }  // namespace berth
 

@@ -20,7 +20,7 @@ namespace berth {
 namespace {
 
 constexpr int64_t kUnknownRank = std::numeric_limits<int64_t>::max();
-constexpr int64_t kThousand = 1000;
+constexpr int64_t kThousand = kRankOctave >> 16;
 
 // 0: none.
 int64_t WalltimeSeconds(const Job& job) {
@@ -44,8 +44,9 @@ class ShortestFirstOrder final : public JobOrder {
  public:
   absl::string_view name() const override { return "shortest_first"; }
   JobCompare Prepare(const ClusterState&, Time) const override { return nullptr; }
-  std::optional<JobRank> PrepareRank(const Policies& policies) const override {
-    return [parameters = policies.shortest_first()](const Job& job) {
+  bool Ages() const override { return true; }
+  std::optional<JobRank> PrepareRank(const Policies& policies, const ClusterState&) const override {
+    return [parameters = policies.shortest_first()](const Job& job, Time) {
       return RankOf(job, parameters);
     };
   }

@@ -78,7 +78,13 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   policies.prediction.enabled = scheduling.prediction().enabled();
   policies.shortest_first = {.requested_weight = scheduling.shortest_first().requested_weight(),
                              .expected_weight = scheduling.shortest_first().expected_weight(),
+                             .overtaking = scheduling.shortest_first().overtaking(),
                              .age = DurationFrom(scheduling.shortest_first().age())};
+  policies.least_attained.levels.clear();
+  for (const auto& level : scheduling.least_attained().levels()) {
+    policies.least_attained.levels.push_back(DurationFrom(level));
+  }
+  policies.least_attained.promote_after = scheduling.least_attained().promote_after();
   policies.eviction = EvictionFrom(scheduling.eviction());
   policies.sharing.policy = SharingFrom(scheduling.sharing().policy());
   if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {

@@ -52,7 +52,7 @@ absl::StatusOr<std::string> BaseValue(RecordKind kind, absl::string_view key,
   if (kind != RecordKind::kJobSpec) return std::string(value);
   const absl::StatusOr<StoredJob> job = DecodeJobSpecRecord(key, value);
   if (!job.ok()) return job.status();
-  return EncodeJobSpecRecord(job->spec, job->submit, job->revision, job->prediction, "");
+  return EncodeJobSpecRecord(job->spec, job->submit, job->revision, job->prediction, job->line, "");
 }
 
 // Copies the records as they are at one moment, in the order of Load.

@@ -450,7 +450,7 @@ TEST_CASE("registered policies take part, unknown and repeated names are errors"
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
         "unknown action \"teleport\" (there are allocate, backfill, consolidate, expire_gangs, "
-        "preempt, reclaim); filter \"taints\" twice; unknown filter \"gone\" (there are "
+        "preempt, reclaim, rotate); filter \"taints\" twice; unknown filter \"gone\" (there are "
         "node_selector, resources/devices, taints)");
 }
 

@@ -119,6 +119,7 @@ inline ClusterState Reload(const ClusterState& state) {
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     status.Update(editor.LoadQueue(id, queue.spec, queue.open, queue.revision));
     status.Update(editor.LoadQueueUsage(id, queue.usage));
+    status.Update(editor.LoadQueueLine(id, queue.line, queue.longest_line));
   });
   state.run_history().ForEach(
       [&](RunId id, const FinishedRun& run) { status.Update(editor.LoadRun(id, run)); });
@@ -132,7 +133,8 @@ inline ClusterState Reload(const ClusterState& state) {
     status.Update(editor.LoadNodeDomains(id, node.domains));
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
-    status.Update(editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision, job.prediction));
+    status.Update(
+        editor.LoadJob(id, SpecOf(state, job), job.submit, job.revision, job.prediction, job.line));
   });
   state.jobs().ForEach([&](JobId id, const Job& job) {
     if (job.walltime_updated) status.Update(editor.LoadWalltime(id, job.walltime));

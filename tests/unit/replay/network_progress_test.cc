@@ -251,8 +251,10 @@ TEST_CASE("a template tells how jobs are submitted, and nothing of the workload'
   CHECK(jobs->min_available == 1);
   CHECK(jobs->topology.mode == TopologyMode::kSoft);
   CHECK(jobs->topology.patience == absl::Minutes(10));
-  CHECK(of("jobs: [{name: any, gpus: 1}]").status().message() ==
-        "jobs[0].gpus: is the workload's to tell; strategy, topology and min_available are taken");
+  CHECK(
+      of("jobs: [{name: any, gpus: 1}]").status().message() ==
+      "jobs[0].gpus: is the workload's to tell; strategy, topology, min_available, preemptible and "
+      "checkpoint_interval are taken");
   CHECK_FALSE(of("jobs: [{name: a}, {name: b}]").ok());
   CHECK(of("config: {}")->min_available == 0);
 }

@@ -45,7 +45,14 @@ TEST_CASE("queue records round-trip") {
     const bool open = random.Coin();
     const std::vector<NamedAmount> usage = random.Amounts();
     const Time charged = random.AnyTime();
-    const std::string value = EncodeQueueRecord(spec, open, usage, charged, 12);
+    const std::string value = EncodeQueueRecord({.id = QueueId{7},
+                                                 .spec = spec,
+                                                 .open = open,
+                                                 .usage = usage,
+                                                 .usage_charged = charged,
+                                                 .revision = 12,
+                                                 .line = 1'000 * i,
+                                                 .longest_line = 10 * i});
     const auto back = DecodeQueueRecord(QueueKey(QueueId{7}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->id == QueueId{7});
@@ -54,8 +61,9 @@ TEST_CASE("queue records round-trip") {
     CHECK(back->usage == usage);
     CHECK(back->usage_charged == charged);
     CHECK(back->revision == 12);
-    CHECK(EncodeQueueRecord(back->spec, back->open, back->usage, back->usage_charged,
-                            back->revision) == value);
+    CHECK(back->line == 1'000 * i);
+    CHECK(back->longest_line == 10 * i);
+    CHECK(EncodeQueueRecord(*back) == value);
   }
 }
 
@@ -99,7 +107,8 @@ TEST_CASE("job spec records round-trip, with the cold part behind") {
     const Time submit = random.AnyTime();
     const std::string cold = random.Text();
     const RunPrediction prediction = random.AnyPrediction();
-    const std::string value = EncodeJobSpecRecord(spec, submit, 5, prediction, cold);
+    const LinePlace line = random.AnyLinePlace();
+    const std::string value = EncodeJobSpecRecord(spec, submit, 5, prediction, line, cold);
     const auto back = DecodeJobSpecRecord(JobKey(JobId{8}), value);
     REQUIRE(back.ok());
     CHECK(back->id == JobId{8});
@@ -107,9 +116,11 @@ TEST_CASE("job spec records round-trip, with the cold part behind") {
     CHECK(back->submit == submit);
     CHECK(back->revision == 5);
     CHECK(back->prediction == prediction);
+    CHECK(back->line == line);
     CHECK(DecodeCold(JobKey(JobId{8}), value).value() == cold);
-    CHECK(EncodeJobSpecRecord(back->spec, back->submit, 5, back->prediction, cold) == value);
-    const std::string plain = EncodeJobSpecRecord(spec, submit, 5, prediction, "");
+    CHECK(EncodeJobSpecRecord(back->spec, back->submit, 5, back->prediction, back->line, cold) ==
+          value);
+    const std::string plain = EncodeJobSpecRecord(spec, submit, 5, prediction, line, "");
     CHECK(value.substr(0, plain.size()) == plain);
   }
 }
@@ -333,7 +344,7 @@ TEST_CASE("garbage never crashes the decoder") {
         break;
       case 1:
         value = EncodeJobSpecRecord(random.AnyJobSpec(), random.AnyTime(), 1,
-                                    random.AnyPrediction(), random.Text());
+                                    random.AnyPrediction(), random.AnyLinePlace(), random.Text());
         break;
       default: {
         pb::LogTurn turn;

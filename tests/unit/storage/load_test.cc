@@ -233,7 +233,7 @@ struct World {
   }
 };
 
-TEST_CASE("a submitted job costs one record, until something happens to it") {
+TEST_CASE("a submitted job costs one record, and its queue's, until something happens to it") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
@@ -241,7 +241,7 @@ TEST_CASE("a submitted job costs one record, until something happens to it") {
   world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
   const Batch submitted = world.recorder.Finish().value();
   CHECK(World::Names(submitted) ==
-        std::vector<std::string>{"job_spec 1", "job_spec 2", "meta next_ids"});
+        std::vector<std::string>{"job_spec 1", "job_spec 2", "queue 1", "meta next_ids"});
   CHECK(DecodeCold(JobKey(JobId{1}), *submitted.records[0].value).value() == "cold a");
   CHECK(DecodeCold(JobKey(JobId{2}), *submitted.records[1].value).value().empty());
 
@@ -269,8 +269,8 @@ TEST_CASE("a job that changes in the turn that submits it is written as changed"
   world.Must(JobSubmitted{JobId{2}, SmallJob("b", QueueId{1})});
   world.Must(TasksBound{JobId{2}, true, {{0, NodeId{1}, {}}}});
   CHECK(World::Names(world.recorder.Finish().value()) ==
-        std::vector<std::string>{"job_spec 1", "job_spec 2", "job_status 1", "job_status 2",
-                                 "task 2/0", "meta next_ids"});
+        std::vector<std::string>{"job_spec 1", "job_spec 2", "queue 1", "job_status 1",
+                                 "job_status 2", "task 2/0", "meta next_ids"});
 }
 
 TEST_CASE("a charge of usage writes what changed, and no queue has changed for its users") {
@@ -427,13 +427,13 @@ TEST_CASE("records that do not fit each other are refused by name") {
   SECTION("a job without a queue") {
     batch.records.push_back(
         {RecordKind::kJobSpec, JobKey(JobId{5}),
-         EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, {}, "")});
+         EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, {}, {}, "")});
     reason = "job_spec 5: ";
   }
   SECTION("a job that is older than all ids given out") {
     batch.records.push_back(
         {RecordKind::kJobSpec, JobKey(JobId{5}),
-         EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, {}, "")});
+         EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, {}, {}, "")});
     batch.records.push_back({RecordKind::kMeta, std::string(kNextIdsKey),
                              EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}, HyperNodeId{1}})});
     reason = "meta next_ids: ";
@@ -442,7 +442,7 @@ TEST_CASE("records that do not fit each other are refused by name") {
     JobSpec spec = SmallJob("x", kRootQueue);
     spec.groups[0].replicas = 200'000'000;
     batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
-                             EncodeJobSpecRecord(spec, absl::Now(), 1, {}, "")});
+                             EncodeJobSpecRecord(spec, absl::Now(), 1, {}, {}, "")});
     reason = "job_spec 5: job x has 200000000 tasks; at most 30000";
   }
   SECTION("a HyperNode of no tier") {
@@ -528,8 +528,10 @@ TEST_CASE("fsck finds records that are not what the log says") {
     spec.name = "from nowhere";
     const NextIds ids{world.cluster.state().next_job_id(), world.cluster.state().next_node_id(),
                       QueueId{1000}, world.cluster.state().next_hyper_node_id()};
-    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}),
-                      EncodeQueueRecord(spec, true, {}, absl::InfinitePast(), 1)},
+    StoredQueue nowhere;
+    nowhere.spec = spec;
+    nowhere.revision = 1;
+    batch.records = {{RecordKind::kQueue, QueueKey(QueueId{999}), EncodeQueueRecord(nowhere)},
                      {RecordKind::kMeta, std::string(kNextIdsKey), EncodeNextIds(ids)}};
     REQUIRE(store->Append({&batch}).ok());
   }

@@ -326,7 +326,13 @@ class RandomValues {
                          .beneficiary = JobId{Uint64()},
                          .tasks = Int32(),
                          .detail = Text()},
-            .refusals = AnyRefusals()};
+            .refusals = AnyRefusals(),
+            .attained = Coin() ? absl::Milliseconds(Count(1 << 30)) : absl::ZeroDuration(),
+            .line_from = Count(1 << 30)};
+  }
+  LinePlace AnyLinePlace() {
+    if (Coin()) return {};
+    return {.work = Count(1 << 30), .before = Count(1 << 30)};
   }
   Refusals AnyRefusals() {
     if (Coin()) return {};
@@ -348,7 +354,8 @@ class RandomValues {
   Reservation AnyReservation() {  // without places there is none, whatever its times
     std::vector<Placement> places = Placements();
     if (places.empty()) return {};
-    return {.start = AnyTime(), .end = AnyTime(), .places = std::move(places)};
+    return {
+        .start = AnyTime(), .end = AnyTime(), .places = std::move(places), .firm_from = AnyTime()};
   }
   Task AnyTask() {
     const bool moves = Coin();
@@ -399,7 +406,7 @@ class RandomValues {
       case 9:
         return NodeDeleted{node};
       case 10:
-        return JobSubmitted{job, AnyJobSpec()};
+        return JobSubmitted{job, AnyJobSpec(), Coin()};
       case 11:
         return JobUpdated{job, Int32(), Labels(),
                           Coin() ? std::optional<Duration>(AnyDuration()) : std::nullopt};
