@@ -18,8 +18,8 @@ bool Over(const Resources& request, const Resources& allocated, const Resources&
 }
 
 // 0: below the share in all that the job asks for; 1: at it in something; 2: over it in something.
-int Standing(const Resources& request, const Resources& allocated, const Resources& share,
-             size_t kinds) {
+int ShareStanding(const Resources& request, const Resources& allocated, const Resources& share,
+                  size_t kinds) {
   int standing = 0;
   for (size_t i = 0; i < kinds; ++i) {
     if (request.amount[i] <= 0 || allocated.amount[i] < share.amount[i]) continue;
@@ -269,7 +269,8 @@ ServiceOrder::Rank ServiceOrder::RankOf(const Entry& entry) const {
 }
 
 int ServiceOrder::StandingOf(const Entry& entry, const Resources& request) const {
-  return Standing(request, entry.queue.allocated, shares_.At(entry.queue.id).fair_share, kinds_);
+  return ShareStanding(request, entry.queue.allocated, shares_.At(entry.queue.id).fair_share,
+                       kinds_);
 }
 
 // Of the first ready classes, the first that asks only for what the leaf is below its share of.
