@@ -32,6 +32,8 @@ struct EngineCache final : PlanningCache {
   DomainFits fits;
   DeviceBoard board;
   LineLevels lines;
+  bool cut = false;                          // the last cycle was
+  Time overtaken_at = absl::InfinitePast();  // when `lines` was followed last
 };
 
 // The state's own; made when first asked for.

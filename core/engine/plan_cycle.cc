@@ -92,6 +92,7 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
     ActionEnded(cycle, i);
   }
   if (!cycle.cut()) PassEnded(cycle.transaction().editor());
+  CacheOf(cycle.transaction().editor()).cut = cycle.cut();
   Transaction& transaction = cycle.transaction();
   plan.applied = adopt && transaction.Adoptable();
   plan.decisions = plan.applied ? transaction.Adopt() : transaction.Commit();

@@ -64,12 +64,17 @@ void TakeDue(StateEditor& editor, const ClusterState& state, Time now, std::vect
   }
 }
 
-void TakeOvertaken(StateEditor& editor, const ClusterState& state, int32_t overtaking,
+// Not between the parts of a pass that the budget cuts, so that these serve as one cycle would; but
+// in a pass that takes long every kFollow.
+void TakeOvertaken(StateEditor& editor, const ClusterState& state, int32_t overtaking, Time now,
                    std::vector<JobId>* jobs) {
+  constexpr Duration kFollow = absl::Seconds(10);
+  EngineCache& cache = CacheOf(editor);
+  if (cache.cut && now < cache.overtaken_at + kFollow) return;
+  cache.overtaken_at = now;
   const std::vector<QueueId> moved = editor.TakeMovedLines();
   if (overtaking == 0) return;
-  LineLevels& lines = CacheOf(editor).lines;
-  for (QueueId id : moved) lines.Move(state, state.queues().At(id), overtaking, jobs);
+  for (QueueId id : moved) cache.lines.Move(state, state.queues().At(id), overtaking, jobs);
 }
 
 void RankByAge(StateEditor& editor, const ClusterState& state, const std::vector<JobId>& jobs) {
@@ -88,7 +93,7 @@ void RankJobs(Cycle& cycle) {
   std::vector<JobId> jobs = editor.TakeUnranked();
   const Ranking ranking(cycle.policies(), state);
   const int32_t overtaking = ranking.overtaking();
-  TakeOvertaken(editor, state, overtaking, &jobs);
+  TakeOvertaken(editor, state, overtaking, cycle.now(), &jobs);
   if (!ranking.any()) return RankByAge(editor, state, jobs);
   TakeDue(editor, state, cycle.now(), &jobs);
   for (JobId id : jobs) {

@@ -285,6 +285,9 @@ class FullDescent {
         if (order != 0) return order < 0;
       }
       if (a.of->demand.gang != b.of->demand.gang) return a.of->demand.gang;
+      if (!a.of->demand.gang && Grown(*a.job) != Grown(*b.job)) {
+        return Grown(*a.job) < Grown(*b.job);
+      }
       return a.job->id < b.job->id;
     };
     std::sort(all.begin(), all.end(), before);
@@ -295,6 +298,13 @@ class FullDescent {
       if (strict && one.of->demand.gang && !never) return std::nullopt;
     }
     return std::nullopt;
+  }
+
+  // Tasks beyond the minimum; these jobs have one group.
+  static int Grown(const Job& job) {
+    int grown = -job.groups[0].min_available;
+    for (const Task& task : job.tasks) grown += task.state != TaskState::kPending ? 1 : 0;
+    return std::max(grown, 0);
   }
 
   Share UserShare(const Queue& queue, const std::string& user) const {
@@ -323,23 +333,53 @@ class FullDescent {
     return most;
   }
 
+  // 0: below the fair share in all that is asked for, 1: at it in something, 2: over it.
+  int Standing(const Queue& queue, const Resources& request) const {
+    const Resources& share = shares_.At(queue.id).fair_share;
+    int standing = 0;
+    for (size_t k = 0; k < kMaxResourceKinds; ++k) {
+      if (request.amount[k] == 0) continue;
+      const int64_t has = queue.allocated.amount[k];
+      standing = std::max(standing, has > share.amount[k] ? 2 : has == share.amount[k] ? 1 : 0);
+    }
+    return standing;
+  }
+
+  // Of growth one task. Classes of these jobs have one group.
+  Resources RequestOf(const Waiting& head) const {
+    const JobNeeds needs = NeedsOf(*head.job);
+    const Resources& each =
+        state_.interner().Shape(head.job->groups[needs.groups[0].group].shape).resources;
+    return needs.gang ? each.Times(needs.groups[0].count) : each;
+  }
+
+  // Of the ready classes of the head's leaf, unless that is strict, the first by turn that asks
+  // only for what the leaf is below its share of: by that one queues further up are judged, too.
+  std::vector<Resources> OthersOf(const Waiting& head) const {
+    const Queue& leaf = state_.queues().At(head.job->queue);
+    if (leaf.spec.order == QueueOrder::kFifoStrict) return {};
+    if (Standing(leaf, RequestOf(head)) == 0) return {};
+    for (const auto& [key, id] : state_.pending().ready().at(leaf.id)) {
+      const Resources asked =
+          RequestOf({&state_.pending().Class(id), id, &state_.jobs().At(key.job)});
+      if (Standing(leaf, asked) == 0) return {asked};
+    }
+    return {};
+  }
+
   bool Before(QueueId a, const Waiting& for_a, QueueId b, const Waiting& for_b) const {
     const auto facts = [&](QueueId id, const Waiting& head) {
       const Queue& queue = state_.queues().At(id);
       const FairShares::OfQueue& share = shares_.At(id);
-      const JobNeeds needs = NeedsOf(*head.job);
-      Resources request;
-      for (const GroupNeed& need : needs.groups) {
-        const Resources& each =
-            state_.interner().Shape(head.job->groups[need.group].shape).resources;
-        request += each.Times(need.count);
-        if (!needs.gang) break;
+      const Resources request = RequestOf(head);
+      int beyond = 0;
+      int over = Standing(queue, request);
+      if (over > 0) {
+        for (const Resources& other : OthersOf(head)) over = std::min(over, Standing(queue, other));
       }
-      int over = 0, beyond = 0;
       for (size_t k = 0; k < kMaxResourceKinds; ++k) {
         if (request.amount[k] == 0) continue;
         const int64_t has = queue.allocated.amount[k];
-        if (has > share.fair_share.amount[k]) over = 1;
         if (has + request.amount[k] > share.deserved.amount[k]) beyond = 1;
       }
       return std::tuple(over, beyond, -queue.spec.priority,

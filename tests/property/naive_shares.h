@@ -15,6 +15,7 @@ namespace berth::testing {
 struct Taker {
   QueueId queue;
   absl::int128 cap = 0, weight = 0, got = 0;
+  int32_t priority = 0;  // of the remainder
 };
 
 inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers, int64_t unit) {
@@ -45,7 +46,8 @@ inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers, in
       while (!fraction.empty()) {
         size_t most = fraction.begin()->first;
         for (const auto& [i, f] : fraction) {
-          if (f > fraction[most]) most = i;
+          const int32_t own = takers[i].priority, best = takers[most].priority;
+          if (own > best || (own == best && f > fraction[most])) most = i;
         }
         order.push_back(most);
         fraction.erase(most);
@@ -125,9 +127,11 @@ class NaiveShares {
     for (QueueId id : children) {
       const Queue& queue = state_.queues().At(id);
       const int64_t floor = std::min(result_[id].guarantee.amount[k], queue.limit.amount[k]);
-      const int64_t deserved = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
-      floors.push_back({id, floor, floor, 0});
-      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0});
+      const int64_t bounded = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
+      const int64_t deserved = bounded >= int64_t{1} << 58 ? amount : bounded;
+      const int32_t priority = queue.spec.priority;
+      floors.push_back({id, floor, floor, 0, priority});
+      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0, priority});
     }
     const absl::int128 given =
         RoundsOf(amount, floors, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));

@@ -136,7 +136,7 @@ TEST_CASE("reload: a wrong file changes nothing") {
   CHECK(absl::IsFailedPrecondition(wrong));
   CHECK(wrong.message() ==
         "the configuration stays as it is: scheduling: unknown action \"conquer\" (there are "
-        "allocate, backfill, consolidate, expire_gangs, preempt, reclaim)");
+        "allocate, backfill, consolidate, expire_gangs, preempt, reclaim, rotate)");
   yaml = "scheduling: {action: [allocate]}";
   CHECK(std::string(reloader.Reload(false).status().message()).find("berthd.yaml:1:14") !=
         std::string::npos);

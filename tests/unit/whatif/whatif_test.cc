@@ -192,7 +192,7 @@ TEST_CASE("a queue's limit holds a job back until it is lifted") {
 
 TEST_CASE("a configuration takes the place of the snapshot's") {
   // Without the action that places jobs nothing starts.
-  const File idle("config.yaml", "config: {actions: [preempt]}\n");
+  const File idle("config.yaml", "config: {actions: [expire_gangs]}\n");
   Changes changes;
   changes.config = idle.path();
   const auto result = Must(*SnapshotOf(kOneWaits), changes);
