@@ -183,15 +183,6 @@ void StateEditor::ReturnTask(TaskKey key) {
   ReindexNode(state_.nodes_.At(task.node));
 }
 
-void StateEditor::TryWalltime(JobId id, Duration walltime) {
-  BERTH_CHECK(!facts());
-  Job& job = state_.jobs_.At(id);
-  const bool listed = job.occupying > 0;
-  if (listed) ListEnd(job, PlannedEnd(job), absl::InfiniteFuture());
-  job.walltime = walltime;
-  if (listed) ListEnd(job, absl::InfiniteFuture(), PlannedEnd(job));
-}
-
 void StateEditor::AdoptTask(TaskKey key) {
   Touch(key.job);
   if (facts()) MarkTask(key);

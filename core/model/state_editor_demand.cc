@@ -87,6 +87,15 @@ void StateEditor::ForgetVerdicts() {
   state_.free_.ClearMarks();
 }
 
+void StateEditor::TryWalltime(JobId id, Duration walltime) {
+  BERTH_CHECK(!facts());
+  Job& job = state_.jobs_.At(id);
+  const bool listed = job.occupying > 0;
+  if (listed) ListEnd(job, PlannedEnd(job), absl::InfiniteFuture());
+  job.walltime = walltime;
+  if (listed) ListEnd(job, absl::InfiniteFuture(), PlannedEnd(job));
+}
+
 // Whoever waits for the job's end must learn of another one, and the job may fit otherwise.
 void StateEditor::SetJobWalltime(JobId id, Duration walltime) {
   Job& job = state_.jobs_.At(id);
