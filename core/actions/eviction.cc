@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "core/engine/engine_cache.h"
 #include "core/engine/plan.h"
+#include "core/engine/verdict.h"
 
 namespace berth {
 
@@ -43,14 +44,17 @@ std::string BarredBy(const VictimOutcome& outcome, absl::string_view first) {
 
 namespace {
 
+const Job& FirstJob(const ClusterState& state, ClassId id) {
+  return state.jobs().At(state.pending().Class(id).jobs.begin()->job);
+}
+
+// False also for what no room lets start: it asks for more than a queue's limit.
 bool MayBeHelped(const ClusterState& state, ClassId id) {
   const PendingClass* c = state.pending().FindClass(id);
   if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
-  return berth::MayBeHelped(*c->blocked);
-}
-
-const Job& FirstJob(const ClusterState& state, ClassId id) {
-  return state.jobs().At(state.pending().Class(id).jobs.begin()->job);
+  if (!berth::MayBeHelped(*c->blocked)) return false;
+  return static_cast<WaitCode>(c->blocked->code) != WaitCode::kQueueLimit ||
+         !BeyondLimitVerdict(state, FirstJob(state, id)).has_value();
 }
 
 // Of the classes from `*from` on, one of the same queue has a job that goes before this one's

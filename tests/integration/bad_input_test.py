@@ -74,7 +74,7 @@ REFUSALS = [
      r"jobs\[0\]\.spec\.groups\[0\]\.resources\.memory_bytes: must be 0\.\.\d+, is 9223372036854775807"),
     ("overflowing total", overflowing_total, INVALID, r"jobs\[0\]\.spec\.groups: .*memory"),
     ("gang larger than replicas", gang_above_replicas, INVALID,
-     r"jobs\[0\]\.spec\.groups\[0\]\.min_available: must be 1\.\.4 \(replicas\), or 0 for all, is 5"),
+     r"jobs\[0\]\.spec\.groups\[0\]\.min_available: must be 0\.\.4 \(replicas\); 0: the job starts without it, is 5"),
     ("gang larger than the job", job_gang_above_tasks, INVALID,
      r"jobs\[0\]\.spec\.min_available: a gang of 5 is larger than the job's 4 tasks"),
     ("jobs that wait for each other", lambda: [waits_for("a", "b"), waits_for("b", "a")], INVALID,

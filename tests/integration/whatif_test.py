@@ -65,7 +65,7 @@ class Whatif(unittest.TestCase):
         queue = write_yaml(self.cluster.home / "queues.yaml", {"queues": [{"name": "a", "limit": {"cpu": "8"}}]})
         narrow = self.starts("--queues", str(queue))[1]
         self.assertGreater(narrow["fourth"][1], narrow["fourth"][0] + HOUR / 2)
-        config = write_yaml(self.cluster.home / "config.yaml", {"config": {"actions": ["preempt"]}})
+        config = write_yaml(self.cluster.home / "config.yaml", {"config": {"actions": ["expire_gangs"]}})
         self.assertEqual(self.starts("--config", str(config))[0]["after"].get("started", 0), 0)
 
         table = self.ask("--add-nodes", "n1=1")
