@@ -165,6 +165,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.has_image = !group.image().empty();
   result.preemptible = group.preemptible();
   result.device_strategy = StrategyFrom(group.device_strategy());
+  if (group.has_priority()) result.priority = group.priority();
   result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
   return result;
 }
@@ -227,6 +228,22 @@ int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   return AsksForAny(spec) ? 0 : ReplicasOf(group);
 }
 
+std::vector<AffinityTerm> AffinityFrom(const v1::JobAffinity& affinity) {
+  std::vector<AffinityTerm> terms;
+  const auto add = [&](const auto& from, bool apart) {
+    for (const v1::JobAffinityTerm& term : from) {
+      const std::map<std::string, std::string> labels = LabelsFrom(term.match_labels());
+      terms.push_back({.apart = apart,
+                       .labels = {labels.begin(), labels.end()},
+                       .tier = term.tier(),
+                       .all_queues = term.all_queues()});
+    }
+  };
+  add(affinity.near(), false);
+  add(affinity.apart_from(), true);
+  return terms;
+}
+
 std::string QueueNameOf(const v1::JobSpec& spec) {
   return spec.queue().empty() ? std::string(kDefaultQueueName) : spec.queue();
 }
@@ -260,6 +277,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.strategy = StrategyFrom(spec.strategy());
   result.device_strategy = StrategyFrom(spec.device_strategy());
   result.topology = TopologyFrom(spec.topology());
+  result.affinity = AffinityFrom(spec.affinity());
   result.user = spec.user();
   SetTimes(spec, defaults, result);
   return result;

@@ -121,6 +121,7 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
   out->set_strategy(StrategyToApi(group.strategy));
   out->set_device_strategy(StrategyToApi(group.device_strategy));
   if (group.preemptible) out->set_preemptible(true);
+  if (group.priority.has_value()) out->set_priority(*group.priority);
   if (group.spread.Any()) {
     out->mutable_spread()->set_tier(group.spread.tier);
     out->mutable_spread()->set_max_skew(group.spread.max_skew);
@@ -186,6 +187,15 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_strategy(StrategyToApi(job.strategy));
   out->set_device_strategy(StrategyToApi(job.device_strategy));
   if (job.topology->Any()) ToProto(*job.topology, out->mutable_topology());
+  for (const AffinityTerm& term : job.affinity) {
+    v1::JobAffinity* affinity = out->mutable_affinity();
+    v1::JobAffinityTerm* added = term.apart ? affinity->add_apart_from() : affinity->add_near();
+    for (const LabelPair& label : term.labels) {
+      (*added->mutable_match_labels())[label.first] = label.second;
+    }
+    added->set_tier(term.tier);
+    added->set_all_queues(term.all_queues);
+  }
   out->set_user(job.user);
 }
 
@@ -274,6 +284,8 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
       return v1::WaitReason::RESERVED;
     case WaitCode::kWaitsForBetterTier:
       return v1::WaitReason::WAITS_FOR_BETTER_TIER;
+    case WaitCode::kJobAffinity:
+      return v1::WaitReason::JOB_AFFINITY;
     case WaitCode::kNodesBackingOff:
       return v1::WaitReason::NODES_BACKING_OFF;
   }

@@ -143,6 +143,7 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->set_device_strategy(static_cast<pb::Strategy>(group.device_strategy));
   out->set_spread_tier(group.spread.tier);
   out->set_max_skew(group.spread.max_skew);
+  if (group.priority.has_value()) out->set_priority(*group.priority);
   const TopologyConstraint none;
   if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
   if (!(group.partition_topology == none)) {
@@ -168,7 +169,9 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
                   .has_image = message.has_image(),
                   .preemptible = message.preemptible(),
                   .device_strategy = GetStrategy(message.device_strategy(), reader),
-                  .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()}};
+                  .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()},
+                  .priority = {}};
+  if (message.has_priority()) group.priority = message.priority();
   if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
   if (message.has_partition_topology()) {
     group.partition_topology = GetTopology(message.partition_topology(), reader);
@@ -195,6 +198,21 @@ std::vector<JobDependency> GetDependencies(const RepeatedPtrField<pb::JobDepende
              "dependency condition")});
   }
   return dependencies;
+}
+
+void SetAffinity(const AffinityTerm& term, pb::AffinityTerm* out) {
+  out->set_apart(term.apart);
+  SetLabels({term.labels.begin(), term.labels.end()}, out->mutable_labels());
+  out->set_tier(term.tier);
+  out->set_all_queues(term.all_queues);
+}
+
+AffinityTerm GetAffinity(const pb::AffinityTerm& message) {
+  const auto labels = GetLabels(message.labels());
+  return {.apart = message.apart(),
+          .labels = {labels.begin(), labels.end()},
+          .tier = message.tier(),
+          .all_queues = message.all_queues()};
 }
 
 void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
@@ -265,6 +283,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_user(spec.user);
   if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
+  for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
   SetTimes(spec, out);
 }
 
@@ -291,6 +310,8 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.device_strategy = GetStrategy(message.device_strategy(), reader);
   spec.user = message.user();
   if (message.has_topology()) spec.topology = GetTopology(message.topology(), reader);
+  for (const pb::AffinityTerm& term : message.affinity())
+    spec.affinity.push_back(GetAffinity(term));
   GetTimes(message, reader, spec);
   return spec;
 }

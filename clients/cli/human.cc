@@ -113,6 +113,8 @@ std::string ReasonText(const v1::WaitReason& reason) {
       return absl::StrCat("kept for job ", reason.job(), ": ", Needs(reason));
     case v1::WaitReason::WAITS_FOR_BETTER_TIER:
       return "a better tier of its topology will be free soon";
+    case v1::WaitReason::JOB_AFFINITY:
+      return "no place by its affinity";
     default:
       return "";
   }

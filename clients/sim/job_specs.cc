@@ -228,6 +228,7 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.strategy = ToStrategy(from.strategy());
   group.device_strategy = ToStrategy(from.device_strategy());
   group.preemptible = from.preemptible();
+  if (from.has_priority()) group.priority = from.priority();
   group.spread = {.tier = from.spread().tier(), .max_skew = from.spread().max_skew()};
   group.topology = ToTopology(from.topology());
   group.partition_topology = ToTopology(from.partition_topology());
@@ -304,6 +305,18 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   if (job.has_deadline_in()) spec->deadline = start + ToDuration(job.deadline_in());
 }
 
+void AddAffinity(const google::protobuf::RepeatedPtrField<v1::JobAffinityTerm>& terms, bool apart,
+                 JobSpec* spec) {
+  for (const v1::JobAffinityTerm& term : terms) {
+    const std::map<std::string, std::string> labels(term.match_labels().begin(),
+                                                    term.match_labels().end());
+    spec->affinity.push_back({.apart = apart,
+                              .labels = {labels.begin(), labels.end()},
+                              .tier = term.tier(),
+                              .all_queues = term.all_queues()});
+  }
+}
+
 NodeLossPolicy ToNodeLossPolicy(v1::NodeLossPolicy policy) {
   if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
   return policy == v1::REPLACE_NOW ? NodeLossPolicy::kReplaceNow : NodeLossPolicy::kFence;
@@ -328,6 +341,8 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.suspended = job.suspended();
   spec.strategy = ToStrategy(job.strategy());
   spec.device_strategy = ToStrategy(job.device_strategy());
+  AddAffinity(job.affinity().near(), /*apart=*/false, &spec);
+  AddAffinity(job.affinity().apart_from(), /*apart=*/true, &spec);
   spec.topology = ToTopology(job.topology());
   spec.labels = {job.labels().begin(), job.labels().end()};
   SetTimes(job, start, &spec);

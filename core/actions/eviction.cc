@@ -15,7 +15,8 @@ namespace berth {
 bool MayBeHelped(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
-         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved ||
+         code == WaitCode::kJobAffinity;
 }
 
 RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred) {

@@ -28,13 +28,14 @@ bool HoldsClaims(const Job& job) {
 VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
                    bool spare_claims) {
   const Queue& queue = cycle.state().queues().At(job.queue);
+  const int32_t priority = PriorityOf(job, needs);
   const VictimPlanGoal goal{.job = job,
                             .needs = needs,
                             .reason = ReleaseReason::kPreempted,
                             .claim_room = ClaimRoom(cycle, queue),
-                            .why = [&job](const Job& victim) {
-                              return absl::StrCat("its priority ", victim.priority, " is below ",
-                                                  job.priority);
+                            .why = [priority](const Job&, int32_t of_victim) {
+                              return absl::StrCat("its priority ", of_victim, " is below ",
+                                                  priority);
                             }};
   return PlanVictims(cycle, goal, [&](UsefulJob useful) {
     UsefulJob of_these = std::move(useful);
@@ -43,7 +44,7 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
         return !HoldsClaims(victim) && (also == nullptr || also(victim));
       };
     }
-    return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, job.priority,
+    return std::make_unique<QueueVictims>(pool, cycle.state(), job.queue, job.id, priority,
                                           std::move(of_these));
   });
 }

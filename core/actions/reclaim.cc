@@ -34,12 +34,13 @@ class Reclaim {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
     if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
-    const VictimPlanGoal goal{.job = job,
-                              .needs = needs,
-                              .reason = ReleaseReason::kReclaimed,
-                              .borrowing = Borrowing::kIdle,
-                              .claims = true,
-                              .why = [&](const Job& victim) { return Why(queue, victim); }};
+    const VictimPlanGoal goal{
+        .job = job,
+        .needs = needs,
+        .reason = ReleaseReason::kReclaimed,
+        .borrowing = Borrowing::kIdle,
+        .claims = true,
+        .why = [&](const Job& victim, int32_t) { return Why(queue, victim); }};
     std::string spared;
     const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
       return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed, &spared,

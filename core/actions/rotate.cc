@@ -159,7 +159,7 @@ RoomMade Rotation::Help(const Job& job, const JobNeeds& needs) {
                             .needs = needs,
                             .reason = ReleaseReason::kPreempted,
                             .claim_room = cycle_.shares().At(queue.id).fair_share - queue.claimed,
-                            .why = [this](const Job&) {
+                            .why = [this](const Job&, int32_t) {
                               return absl::StrCat("it has had its turn, by ", order_->name());
                             }};
   const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {

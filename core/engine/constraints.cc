@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/engine/device_choice.h"
+#include "core/engine/job_affinity.h"
 #include "core/engine/node_search.h"
 
 namespace berth {
@@ -72,7 +73,9 @@ class Counter {
   const bool one_per_node_;  // the group's tasks keep apart from each other
   std::vector<std::string> names_;
   std::vector<Filter> filters_;
-  Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, free_, reserved_;
+  Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, affinity_ = 0, free_, reserved_;
+  TopologyTrees trees_;
+  const JobAffinity others_;
   // By the domain that the nodes joined, if that counts, and by what rejects them.
   std::map<std::pair<DomainIndex, Mask>, Alike> alike_;
   const std::optional<TopologyLimit>& limit_;
@@ -93,6 +96,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
       unlinked_(WithAnyLinks(entry_)),
       unlinked_devices_(ShapeRequest{unlinked_, state.interner()}),
       one_per_node_(KeepsApart(job.groups[group], group)),
+      others_(state, trees_, job),
       limit_(limit),
       group_(group) {
   ready_ = Name("ready");
@@ -112,6 +116,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   for (NodeTest& test : sizes) filters_.push_back({size_, std::move(test)});
   if (!(unlinked_.shape == entry_.shape)) links_ = Name("links");
   if (limit_.has_value()) topology_ = Name("topology");
+  if (!others_.empty()) affinity_ = Name("affinity");
   free_ = Name("free");
   reserved_ = Name("reserved");
 }
@@ -134,6 +139,7 @@ Mask Counter::Rejects(const Node& node, const Offer& empty) const {
     if ((rejects & filter.bit) == 0 && !filter.test(empty)) rejects |= filter.bit;
   }
   const bool has_them = links_ != 0 && unlinked_devices_.SetsIn(empty, 1) == 1;
+  if (affinity_ != 0 && !others_.May(node.id)) rejects |= affinity_;
   if (has_them && devices_.SetsIn(empty, 1) == 0) rejects |= links_;
   return rejects;
 }

@@ -26,7 +26,9 @@ struct ConstraintCount {
   // small, or has no such devices), "links" (only where they have a floor: its devices are not
   // connected as asked), "topology" (only where a hard constraint holds the group
   // together: the node is in no domain of its tiers that could hold all its tasks if it were
-  // empty), "free" (what others hold), "reserved" (what is kept for others).
+  // empty), "affinity" (only of jobs that are to be near to or apart from others, or others from
+  // them: where tasks of these are), "free" (what others hold), "reserved" (what is kept for
+  // others).
   std::string name;
   int64_t nodes_alone = 0;     // nodes that it rejects, whatever the others say
   int64_t devices_alone = 0;   // free devices of the asked kinds on these

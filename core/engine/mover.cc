@@ -74,12 +74,13 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
     return {.barred = "less is free in all than it asks for"};
   }
   if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
-  const VictimPlanGoal goal{.job = job,
-                            .needs = needs,
-                            .reason = ReleaseReason::kConsolidated,
-                            .must_move = true,
-                            .borrowing = Borrowing::kAnything,
-                            .why = [](const Job&) { return "what is free lies in pieces"; }};
+  const VictimPlanGoal goal{
+      .job = job,
+      .needs = needs,
+      .reason = ReleaseReason::kConsolidated,
+      .must_move = true,
+      .borrowing = Borrowing::kAnything,
+      .why = [](const Job&, int32_t) { return "what is free lies in pieces"; }};
   return PlanVictims(cycle_, goal, [&](UsefulJob useful) {
     return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
   });

@@ -93,12 +93,13 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
 struct NodeSearch::Look {
   Prepared& prepared;
   const Seeker* seeker = nullptr;
-  bool layout = false;                     // the job's groups mind each other
-  bool heeds = false;                      // what is kept for others
-  bool marked = false;                     // only nodes that pass what is fixed are looked at
-  std::optional<SpreadCount> spread = {};  // of its group
-  int64_t in_vain = 0;                     // nodes that do not
-  uint64_t work = 0;                       // nodes that do
+  bool layout = false;                       // the job's groups mind each other
+  bool heeds = false;                        // what is kept for others
+  bool marked = false;                       // only nodes that pass what is fixed are looked at
+  std::optional<SpreadCount> spread = {};    // of its group
+  std::optional<JobAffinity> affinity = {};  // none: it bars nothing
+  int64_t in_vain = 0;                       // nodes that do not
+  uint64_t work = 0;                         // nodes that do
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
   DeviceUse used = {};  // of the best
@@ -116,6 +117,10 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
             .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
   const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
+  if (heeds_affinity_ && state_.affinity().any()) {
+    look.affinity.emplace(state_, trees_, seeker.job);
+    if (look.affinity->empty()) look.affinity.reset();
+  }
   return look;
 }
 
@@ -149,6 +154,17 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;
+  if (!look->affinity.has_value() || look->affinity->May(id)) {
+    return UsedIfRoom(look, node, tasks, rank);
+  }
+  barred_by_affinity_ = barred_by_affinity_ || UsedIfRoom(look, node, tasks, nullptr).has_value();
+  return std::nullopt;
+}
+
+std::optional<DeviceUse> NodeSearch::UsedIfRoom(Look* look, const Node& node, int64_t tasks,
+                                                const NodeRanks& rank) {
+  const ShapeEntry& entry = look->prepared.entry;
+  const Resources& free = state_.free().FreeOf(node.id);
   const auto passes = [&](const Offer& offer) {
     if (!look->prepared.PassesNow(offer)) return false;
     if (tasks > 1 && look->prepared.devices.SetsIn(offer, tasks) < tasks) return false;

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/engine/device_board.h"
 #include "core/engine/device_choice.h"
+#include "core/engine/job_affinity.h"
 #include "core/engine/node_marks.h"
 #include "core/engine/policies.h"
 #include "core/engine/reservations.h"
@@ -133,6 +134,10 @@ class NodeSearch {
 
   // Whose reservation kept something from a seeker since the last call, if any did.
   std::optional<JobId> TakeBarredBy() { return std::exchange(barred_by_, std::nullopt); }
+  // Where tasks of other jobs are kept a seeker from a node since the last call.
+  bool TakeBarredByAffinity() { return std::exchange(barred_by_affinity_, false); }
+  // From now on, whether that counts (JobAffinity): to see what would be without.
+  void HeedAffinity(bool heed) { heeds_affinity_ = heed; }
 
  private:
   struct Prepared {
@@ -152,6 +157,8 @@ class NodeSearch {
   using NodeRanks = std::function<void(const Offer&)>;
   Prepared& Prepare(ShapeId shape);
   Look LookFor(const Seeker& seeker);
+  std::optional<DeviceUse> UsedIfRoom(Look* look, const Node& node, int64_t tasks,
+                                      const NodeRanks& rank);
   // If the node has room for so many of them and passes: the devices that they may not have. `rank`
   // is then told what it has to give.
   std::optional<DeviceUse> UsedIfSuits(Look* look, NodeId id, int64_t tasks, const NodeRanks& rank);
@@ -178,6 +185,8 @@ class NodeSearch {
   DeviceBoard own_board_;  // likewise
   DeviceBoard& board_;
   std::optional<JobId> barred_by_;
+  bool barred_by_affinity_ = false;
+  bool heeds_affinity_ = true;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
   std::map<std::pair<ShapeId, int32_t>, std::unique_ptr<SpreadPlaces>> places_;  // by tier
 };

@@ -58,7 +58,8 @@ bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
 
 bool LacksRoom(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
-  return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved;
+  return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved ||
+         code == WaitCode::kJobAffinity;
 }
 
 bool WaitsForEnds(const BlockedVerdict& verdict) {
@@ -124,7 +125,7 @@ std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& 
   if (!LacksRoom(verdict)) return verdict;
   if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job, needs))
     return std::nullopt;
-  BlameReservation(job, needs, &verdict);
+  Blame(job, needs, &verdict);
   return verdict;
 }
 
@@ -142,7 +143,7 @@ std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& n
       }
       verdict = Shortage(job, one, 0);
       transaction_.RollbackTo(mark);
-      if (LacksRoom(*verdict)) BlameReservation(job, one, &*verdict);
+      if (LacksRoom(*verdict)) Blame(job, one, &*verdict);
     }
     if (!first.has_value()) first = std::move(verdict);
   }
@@ -169,6 +170,27 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   verdict.detail = bounded ? "the queue's bound is kept for it"
                            : "beside it, too little would be left for guarantees of other queues";
   return verdict;
+}
+
+void Placer::Blame(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
+  const bool affinity = cycle_.search().TakeBarredByAffinity();
+  BlameReservation(job, needs, verdict);
+  if (affinity) BlameAffinity(job, needs, verdict);
+}
+
+void Placer::BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
+  const std::string text = AffinityText(state_, job);
+  const Transaction::Mark mark = transaction_.mark();
+  cycle_.search().HeedAffinity(false);
+  const bool fits = PlaceAll(job, needs) == TasksIn(needs);
+  cycle_.search().HeedAffinity(true);
+  transaction_.RollbackTo(mark);
+  if (!fits) {
+    absl::StrAppend(&verdict->detail, "; ", text);
+    return;
+  }
+  verdict->code = static_cast<uint8_t>(WaitCode::kJobAffinity);
+  verdict->detail = text;
 }
 
 void Placer::BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
@@ -221,7 +243,10 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
 // In group order, but for groups that are to be near others: those first.
 int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
                          bool heedless) {
-  if (!heedless) cycle_.search().TakeBarredBy();
+  if (!heedless) {
+    cycle_.search().TakeBarredBy();
+    cycle_.search().TakeBarredByAffinity();
+  }
   if (HasTopology(job)) return PlaceInDomains(job, needs, window, heedless);
   int32_t placed = 0;
   for (bool near : {false, true}) {

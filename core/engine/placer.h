@@ -67,7 +67,10 @@ class Placer {
   void NoteBackoffs(const JobNeeds& needs, const Job& job, BlockedVerdict* verdict);
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
   // It would fit if nothing were kept for others: `verdict` says so instead.
+  // Says so if it is for what is kept for others, or for affinity alone, that it does not fit.
+  void Blame(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
+  void BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);
   // How long it is taken to be there if it starts now (BackfillFit).
   Window WindowNow(const Job& job) const;

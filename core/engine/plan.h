@@ -34,7 +34,8 @@ enum class WaitCode : uint8_t {
   kBehindHead,
   kReserved,
   kWaitsForBetterTier,  // it fits, but not within the tier that it wishes; that will be free soon
-  kNodesBackingOff      // too little room without nodes that back off after refusing a start
+  kNodesBackingOff,     // too little room without nodes that back off after refusing a start
+  kJobAffinity          // it fits, but not by where it is to be near to, or apart from, other jobs
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;

@@ -85,6 +85,15 @@ std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
 }
 
 // All that the job holds is the unit's.
+// Of the priorities of surplus tasks.
+int32_t GreatestOf(const Job& job, const std::vector<uint32_t>& tasks) {
+  int32_t greatest = LowestPriority(job);
+  for (uint32_t task : tasks) {
+    greatest = std::max(greatest, PriorityOf(job, job.groups[GroupOf(job, task)]));
+  }
+  return greatest;
+}
+
 bool NoSurplus(const ClusterState& state, const VictimUnit& unit) {
   return state.jobs().At(unit.job).occupying == static_cast<int32_t>(unit.tasks.size());
 }
@@ -227,7 +236,7 @@ VictimCost VictimPlan::CostOf(const Attempt& attempt) const {
   std::map<int32_t, VictimCost::Of, std::greater<>> by_priority;
   for (size_t i : attempt.kept) {
     const VictimUnit& unit = units_[i];
-    const int32_t priority = goal_.must_move ? 0 : state_.jobs().At(unit.job).priority;
+    const int32_t priority = goal_.must_move ? 0 : unit.priority;
     VictimCost::Of& of = by_priority[priority];
     of.priority = priority;
     of.loss += unit.loss;
@@ -468,7 +477,7 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
   const std::vector<Placement> moves = MovesOf(victim, tasks, whole, room);
   if (goal_.must_move && moves.size() < tasks.size()) return false;
   const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
-  const std::string why = goal_.why(victim);
+  const std::string why = goal_.why(victim, whole ? victim.priority : GreatestOf(victim, tasks));
   const std::string message =
       absl::StrCat(whole ? "" : absl::StrCat(tasks.size(), " surplus tasks "),
                    moves.empty() ? "evicted" : "moved", " for job ", goal_.job.name, ": ", why);

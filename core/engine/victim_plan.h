@@ -63,8 +63,9 @@ struct VictimPlanGoal {
   // Of victims of the job's own queue whose room was claimed, the claim passes on to the job: at
   // most so much more than they give up may be claimed then.
   std::optional<Resources> claim_room = std::nullopt;
-  // Why this victim may be taken, for people: "queue b is above its fair share".
-  std::function<std::string(const Job& victim)> why;
+  // Why this victim may be taken, for people: "queue b is above its fair share". `priority`: of
+  // what goes of it.
+  std::function<std::string(const Job& victim, int32_t priority)> why;
 };
 
 // What a plan takes: of the victims of the highest priority first, and so on down. Less is better:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "core/engine/lifecycle_steps.h"
@@ -35,6 +36,16 @@ bool SurplusOnly(const ClusterState& state, QueueId queue) {
     if (state.queues().At(id).spec.surplus_only) return true;
     if (id == kRootQueue) return false;
   }
+}
+
+// Groups of less priority first, then the last.
+absl::InlinedVector<uint32_t, 8> FirstToGive(const Job& job) {
+  absl::InlinedVector<uint32_t, 8> groups;
+  for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) groups.push_back(g);
+  std::stable_sort(groups.begin(), groups.end(), [&](uint32_t a, uint32_t b) {
+    return PriorityOf(job, job.groups[a]) < PriorityOf(job, job.groups[b]);
+  });
+  return groups;
 }
 
 bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
@@ -116,7 +127,9 @@ bool UnitMaker::JustBound(const Task& task) {
 }
 
 VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
-  VictimUnit unit{.job = job.id, .rest = rest, .loss = 0, .tasks = std::move(tasks)};
+  VictimUnit unit{.job = job.id, .rest = rest, .priority = job.priority, .loss = 0, .tasks = {}};
+  unit.tasks = std::move(tasks);
+  if (!rest) unit.priority = PriorityOf(job, job.groups[GroupOf(job, unit.tasks.front())]);
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];
     const ShapeEntry& shape = state_.interner().Shape(group.shape);
@@ -142,7 +155,7 @@ void UnitMaker::AddSurplus(const Job& job, bool claimed, Spare& spare,
     const Time placed = task.state == TaskState::kRunning ? task.start : task.since;
     return task.attempt <= 1 || !Protected(placed + parameters_.cooldown);
   };
-  for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) {
+  for (uint32_t g : FirstToGive(job)) {
     const Group& group = job.groups[g];
     if (!Preemptible(job, group)) continue;
     const auto size = static_cast<uint32_t>(std::max(group.partition_size, 1));
@@ -209,19 +222,43 @@ UnitPool::Band* UnitPool::Find(QueueId queue, size_t band) {
   return of.bands[band].get();
 }
 
+// What goes before its job does, whenever that has its turn.
+void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
+  of->graded.emplace();
+  const auto& jobs = state_.queues().At(queue).graded_jobs;
+  for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+    cycle_.CountWork(1);
+    std::vector<VictimUnit> units;
+    maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
+    for (VictimUnit& unit : units) {
+      if (unit.priority < it->priority) (*of->graded)[unit.priority].push_back(std::move(unit));
+    }
+  }
+}
+
 // Adds the band of the lowest priority above the last; false if there is none.
 bool UnitPool::Extend(QueueId queue, OfQueue* of) {
+  if (!of->graded.has_value()) ListGraded(queue, of);
   const auto& jobs = state_.queues().At(queue).occupying_jobs;
   auto it = of->looked_from.has_value() ? jobs.lower_bound(*of->looked_from) : jobs.end();
-  if (it == jobs.begin()) return false;
-  const int32_t priority = std::prev(it)->priority;
+  if (it == jobs.begin() && of->graded->empty()) return false;
+  const int64_t of_jobs =
+      it == jobs.begin() ? std::numeric_limits<int64_t>::max() : std::prev(it)->priority;
   std::vector<VictimUnit> units;
+  int64_t priority = of_jobs;
+  if (!of->graded->empty() && of->graded->begin()->first <= of_jobs) {
+    priority = of->graded->begin()->first;
+    units = std::move(of->graded->begin()->second);
+    of->graded->erase(of->graded->begin());
+  }
   while (it != jobs.begin() && std::prev(it)->priority == priority) {
     --it;  // backwards: later deadline first, then younger; a stable sort keeps that among equals
     cycle_.CountWork(1);
     maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
+    of->looked_from = *it;
   }
-  of->looked_from = *it;
+  const auto before = [&](const VictimUnit& unit) { return unit.priority < priority; };
+  units.erase(std::remove_if(units.begin(), units.end(), before), units.end());
   std::stable_sort(units.begin(), units.end(), SurplusFirst);
   of->bands.push_back(std::make_unique<Band>(
       Band{priority, UnitList(std::move(units)), maker_.TakeProtectedUntil()}));

@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,6 +42,7 @@ namespace berth {
 struct VictimUnit {
   JobId job;
   bool rest = false;                       // all that the job holds beyond its surplus units
+  int32_t priority = 0;                    // the job's; of surplus its group's (PriorityOf)
   int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty
 };
@@ -117,7 +119,7 @@ class UnitPool {
  public:
   explicit UnitPool(Cycle& cycle);
 
-  // Of the queue's own jobs, those of one priority: surplus before whole gangs, then least loss,
+  // Of the queue's own jobs, what has one priority: surplus before whole gangs, then least loss,
   // later deadline, younger.
   struct Band {
     int64_t priority = 0;
@@ -131,7 +133,10 @@ class UnitPool {
   struct OfQueue {
     std::vector<std::unique_ptr<Band>> bands;  // those looked at
     std::optional<OrderKey> looked_from;       // the first key of the last of them
+    // Surplus with a priority below its job's, where no band has it yet; by priority.
+    std::optional<std::map<int32_t, std::vector<VictimUnit>>> graded;
   };
+  void ListGraded(QueueId queue, OfQueue* of);
   bool Extend(QueueId queue, OfQueue* of);
 
   Cycle& cycle_;
@@ -140,8 +145,8 @@ class UnitPool {
   absl::flat_hash_map<QueueId, OfQueue> queues_;  // looked up only
 };
 
-// The units of one queue's own jobs with a priority below `bound`, except the job `besides`: lowest
-// priority first. Looks at one priority at a time, when it is needed.
+// The units of one queue's own jobs with a priority below `bound`, except of the job `besides`:
+// lowest priority first. Looks at one priority at a time, when it is needed.
 class QueueVictims final : public VictimSource {
  public:
   QueueVictims(UnitPool& pool, const ClusterState& state, QueueId queue, JobId besides,
@@ -155,7 +160,7 @@ class QueueVictims final : public VictimSource {
 
   std::optional<VictimUnit> Next() override;
   bool CouldGive(const Job& job) const override {
-    return job.queue == queue_ && job.id != besides_ && job.priority < bound_;
+    return job.queue == queue_ && job.id != besides_ && LowestPriority(job) < bound_;
   }
   Time protected_until() const override { return protected_until_; }
 

@@ -139,7 +139,8 @@ void TellOfBackoffs(const ClusterState& state, const Job& job, const BlockedVerd
 void TellOfPolicy(const Job& job, WaitReason* reason) {
   const bool held = reason->code == WaitCode::kInsufficientResources ||
                     reason->code == WaitCode::kQueueLimit ||
-                    reason->code == WaitCode::kGuaranteeKept || reason->code == WaitCode::kReserved;
+                    reason->code == WaitCode::kGuaranteeKept ||
+                    reason->code == WaitCode::kReserved || reason->code == WaitCode::kJobAffinity;
   if (job.preempts || !held || CanNeverStart(*reason)) return;
   absl::StrAppend(&reason->detail, reason->detail.empty() ? "" : "; ",
                   "nobody is stopped for it (preemption_policy NEVER)");

@@ -226,6 +226,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.AdoptTask({event.job, placement.task});
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
+  editor.NeighboursCouldHelp(event.job);
   if (event.gang) editor.SetGangStart(event.job, GangBound(job.status, now));
   return absl::OkStatus();
 }
@@ -255,6 +256,7 @@ void AdoptBound(StateEditor& editor, const TasksBound& event) {
   }
   if (event.gang) editor.AdoptGangStart(event.job);
   editor.AdoptTimers(event.job);
+  editor.NeighboursCouldHelp(event.job);
 }
 
 }  // namespace berth

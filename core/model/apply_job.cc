@@ -109,6 +109,16 @@ absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::strin
   return absl::OkStatus();
 }
 
+absl::Status CheckAffinity(const JobSpec& spec) {
+  for (const AffinityTerm& term : spec.affinity) {
+    if (term.tier < 0 || term.labels.empty() ||
+        !std::is_sorted(term.labels.begin(), term.labels.end())) {
+      return Invalid("job ", spec.name, ": affinity needs labels, sorted, and a tier of 0 or more");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Of groups that are spread, or may be stopped although their job may not.
 absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
   for (const GroupSpec& group : spec.groups) {
@@ -119,6 +129,9 @@ absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
     const bool topology =
         spec.topology.Any() || group.topology.Any() || group.partition_topology.Any();
     if (group.spread.Any() && topology) return Invalid(whose, ": spread, and a topology");
+    if (group.priority.has_value() && *group.priority > spec.priority) {
+      return Invalid(whose, ": its priority, ", *group.priority, ", is above the job's");
+    }
     const bool surplus = group.min_available == 0 && spec.min_available == minimum;
     if (group.preemptible && !spec.preemptible && !surplus) {
       return Invalid(whose, ": preemptible in a job that is not needs min_available 0");
@@ -153,6 +166,7 @@ absl::Status CheckGroups(const JobSpec& spec) {
                    spec.min_available);
   }
   if (auto status = CheckExtras(spec, minimum); !status.ok()) return status;
+  if (auto status = CheckAffinity(spec); !status.ok()) return status;
   auto topology = CheckTopology(spec.topology, absl::StrCat("job ", spec.name));
   return topology.ok() ? CheckGroupDependencies(spec) : topology;
 }

@@ -149,7 +149,8 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
                            .has_image = group.has_image,
                            .preemptible = group.preemptible,
                            .device_strategy = group.device_strategy,
-                           .spread = group.spread});
+                           .spread = group.spread,
+                           .priority = group.priority});
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;
@@ -162,6 +163,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.strategy = job.strategy;
   spec.device_strategy = job.device_strategy;
   spec.topology = *job.topology;
+  spec.affinity.assign(job.affinity.begin(), job.affinity.end());
   spec.user = job.user;
   spec.checkpoint_interval = job.checkpoint_interval;
   spec.deadline = job.deadline;

@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "core/base/id_map.h"
+#include "core/model/affinity_index.h"
 #include "core/model/event.h"
 #include "core/model/free_index.h"
 #include "core/model/hyper_node.h"
@@ -119,6 +120,7 @@ class ClusterState {
   // Sum over the ready nodes, cordoned ones included: what the queues divide.
   const Resources& capacity() const { return capacity_; }
   const FreeIndex& free() const { return free_; }
+  const AffinityIndex& affinity() const { return affinity_; }
   // Nodes with a device that tasks may share (Node::shareable).
   int64_t shareable_nodes() const { return shareable_nodes_; }
   // The next thing due of each job that has one (NextDue), earliest first; all later than
@@ -196,6 +198,7 @@ class ClusterState {
   std::vector<QueueId> changed_queues_;
   std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;
+  AffinityIndex affinity_;
   absl::btree_set<std::pair<Time, JobId>> timers_;
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;

@@ -30,7 +30,7 @@ struct Sums {
   struct OfQueue {
     Resources allocated, nonpreemptible, pending, wanted, nominated, leaving,
         nonpreemptible_leaving, claimed;
-    std::set<OrderKey> occupying_jobs;
+    std::set<OrderKey> occupying_jobs, graded_jobs;
     std::map<std::string, Resources> users;
     int64_t jobs = 0, active_jobs = 0, active_tasks = 0, running_jobs = 0, held_jobs = 0,
             leaving_jobs = 0, line_waits = 0;
@@ -129,7 +129,8 @@ absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& 
   }
   if (needs.empty()) return absl::OkStatus();
   const PendingClass* c = state.pending().FindClass(job.pending_class);
-  if (c == nullptr || !(c->demand == DemandOf(state.queues().At(job.queue), job, needs))) {
+  if (c == nullptr ||
+      !(c->demand == DemandOf(state.queues().At(job.queue), job, needs, state.affinity()))) {
     return Differs("pending class of job ", job.id.value);
   }
   ++sums.pending_jobs;
@@ -174,6 +175,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   if (job.leaving > 0 && job.leaving == job.occupying) own.leaving_jobs = 1;
   if (own.running_jobs > 0) {
     sums.queues[job.queue].occupying_jobs.insert(HolderKeyOf(job));
+    if (Graded(job)) sums.queues[job.queue].graded_jobs.insert(HolderKeyOf(job));
     const Time end = PlannedEnd(job);
     if (end != absl::InfiniteFuture()) sums.planned_ends.insert({end, job.id});
   }
@@ -213,7 +215,9 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
     return Differs("what is leaving of ", name);
   }
   if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
-                  sums.occupying_jobs.begin(), sums.occupying_jobs.end())) {
+                  sums.occupying_jobs.begin(), sums.occupying_jobs.end()) ||
+      !std::equal(queue.graded_jobs.begin(), queue.graded_jobs.end(), sums.graded_jobs.begin(),
+                  sums.graded_jobs.end())) {
     return Differs("occupying jobs of ", name);
   }
   if (queue.line_waits != sums.line_waits) return Differs("the line of ", name);
@@ -363,6 +367,7 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   if (!same(state.planned_ends(), sums.planned_ends)) return Differs("planned ends");
   if (!same(state.nominated_jobs(), sums.nominated_jobs)) return Differs("nominated jobs");
   if (!same(state.releasing(), sums.releasing)) return Differs("releasing tasks");
+  if (!(state.affinity() == AffinityIndex::Of(state.jobs()))) return Differs("affinity");
   return absl::OkStatus();
 }
 

@@ -273,6 +273,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
     h.Add(group.affinity_tier).Add(group.communication).Add(group.has_image);
     h.Add(group.preemptible).Add(group.device_strategy);
     h.Add(group.spread.tier).Add(group.spread.max_skew);
+    h.Add(group.priority.has_value()).Add(group.priority.value_or(0));
     AddTopology(h, group.topology);
     AddTopology(h, group.partition_topology);
     AddPolicies(h, group.policies);
@@ -280,6 +281,12 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
     for (int32_t count : job.tallies[g].count) h.Add(count);
   }
   AddTopology(h, *job.topology);
+  for (const AffinityTerm& term : job.affinity) {
+    h.Add(term.apart).Add(term.tier).Add(term.all_queues);
+    for (const LabelPair& label : term.labels) {
+      h.Add(absl::string_view(label.first)).Add(absl::string_view(label.second));
+    }
+  }
   AddPolicies(h, job.policies);
   for (const JobDependency& d : job.dependencies) h.Add(d.job).Add(d.condition);
   AddStatus(h, job.status);

@@ -93,9 +93,10 @@ void Interner::ReleaseShape(ShapeId id) {
 
 bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
                       const std::vector<LifecyclePolicy>& policies,
-                      const TopologyConstraint& topology) const {
+                      const TopologyConstraint& topology,
+                      const std::vector<AffinityTerm>& affinity) const {
   if (shared.groups.size() != groups.size() || shared.policies != policies ||
-      !(shared.topology == topology)) {
+      !(shared.topology == topology) || shared.affinity != affinity) {
     return false;
   }
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -108,8 +109,8 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
         a.affinity_tier != b.affinity_tier || a.communication != b.communication ||
         a.has_image != b.has_image || a.preemptible != b.preemptible ||
         a.device_strategy != b.device_strategy || !(a.spread == b.spread) ||
-        !(a.topology == b.topology) || !(a.partition_topology == b.partition_topology) ||
-        !(Shape(a.shape).shape == b.shape)) {
+        a.priority != b.priority || !(a.topology == b.topology) ||
+        !(a.partition_topology == b.partition_topology) || !(Shape(a.shape).shape == b.shape)) {
       return false;
     }
   }
@@ -118,12 +119,13 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
 
 const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& groups,
                                              const std::vector<LifecyclePolicy>& policies,
-                                             const TopologyConstraint& topology) {
-  if (recent_ != nullptr && SameAs(*recent_, groups, policies, topology)) {
+                                             const TopologyConstraint& topology,
+                                             const std::vector<AffinityTerm>& affinity) {
+  if (recent_ != nullptr && SameAs(*recent_, groups, policies, topology, affinity)) {
     ++recent_->uses;
     return recent_;
   }
-  JobTemplate wanted{{}, policies, topology, 0};
+  JobTemplate wanted{{}, policies, topology, affinity, 0};
   wanted.groups.reserve(groups.size());
   uint32_t first_task = 0;
   for (const GroupSpec& spec : groups) {
@@ -144,6 +146,7 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
                              .preemptible = spec.preemptible,
                              .device_strategy = spec.device_strategy,
                              .spread = spec.spread,
+                             .priority = spec.priority,
                              .topology = spec.topology,
                              .partition_topology = spec.partition_topology});
     first_task += static_cast<uint32_t>(spec.replicas);
@@ -190,7 +193,7 @@ size_t Interner::TemplateHash::operator()(const std::unique_ptr<JobTemplate>& t)
   return (*this)(t.get());
 }
 size_t Interner::TemplateHash::operator()(const JobTemplate* t) const {
-  return absl::HashOf(t->groups, t->policies, t->topology);
+  return absl::HashOf(t->groups, t->policies, t->topology, t->affinity);
 }
 
 std::vector<absl::string_view> KindNames(const TaskShape& shape) {

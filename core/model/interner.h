@@ -42,15 +42,17 @@ struct ShapeEntry {
   uint64_t uses = 0;  // group lists that name it
 };
 
-// The immutable part that equal jobs share. Job::groups, policies and topology
-// point into it.
+// The immutable part that equal jobs share. Job::groups, policies, topology and
+// affinity point into it.
 struct JobTemplate {
   std::vector<Group> groups;
   std::vector<LifecyclePolicy> policies;
   TopologyConstraint topology;
+  std::vector<AffinityTerm> affinity;
   mutable uint64_t uses = 0;  // jobs; managed by the Interner
   bool operator==(const JobTemplate& other) const {
-    return groups == other.groups && policies == other.policies && topology == other.topology;
+    return groups == other.groups && policies == other.policies && topology == other.topology &&
+           affinity == other.affinity;
   }
 };
 
@@ -76,7 +78,8 @@ class Interner {
   // Takes one use of the (shared) template for these groups. The kinds must have room.
   const JobTemplate* AcquireTemplate(const std::vector<GroupSpec>& groups,
                                      const std::vector<LifecyclePolicy>& policies,
-                                     const TopologyConstraint& topology = {});
+                                     const TopologyConstraint& topology = {},
+                                     const std::vector<AffinityTerm>& affinity = {});
   // Gives one use back; the last one frees the template and its uses of shapes.
   void ReleaseTemplate(const JobTemplate* shared);
 
@@ -88,8 +91,8 @@ class Interner {
 
  private:
   bool SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& groups,
-              const std::vector<LifecyclePolicy>& policies,
-              const TopologyConstraint& topology) const;
+              const std::vector<LifecyclePolicy>& policies, const TopologyConstraint& topology,
+              const std::vector<AffinityTerm>& affinity) const;
   ShapeId AcquireShape(const TaskShape& shape);
   void ReleaseShape(ShapeId id);
 

@@ -35,6 +35,16 @@ bool Avoids(const Refusals& refusals, NodeId node) {
          std::binary_search(refusals.nodes.begin(), refusals.nodes.end(), node);
 }
 
+int32_t PriorityOf(const Job& job, const Group& group) {
+  return std::min(job.priority, group.priority.value_or(job.priority));
+}
+
+int32_t LowestPriority(const Job& job) {
+  int32_t lowest = job.priority;
+  for (const Group& group : job.groups) lowest = std::min(lowest, PriorityOf(job, group));
+  return lowest;
+}
+
 Time PlannedEnd(const Job& job) {
   const Time from = std::max(job.status.start, job.status.bound);
   if (from == absl::InfinitePast()) return absl::InfiniteFuture();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,6 +158,21 @@ struct Spread {
   }
 };
 
+using LabelPair = std::pair<std::string, std::string>;
+
+// Where tasks of the job go by where tasks of other jobs are (core/engine/job_affinity.h).
+struct AffinityTerm {
+  bool apart = false;             // from them; else near one of them
+  std::vector<LabelPair> labels;  // they have all of these; sorted by key, never empty
+  int32_t tier = 0;         // places: nodes, or HyperNodes of the network tree of at most that tier
+  bool all_queues = false;  // else jobs of the same queue only
+  bool operator==(const AffinityTerm&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const AffinityTerm& v) {
+    return H::combine(std::move(h), v.apart, v.labels, v.tier, v.all_queues);
+  }
+};
+
 struct GroupSpec {
   std::string name;
   int32_t replicas = 1;
@@ -178,6 +194,7 @@ struct GroupSpec {
   bool preemptible = false;   // although the job is not; only with min_available 0
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   Spread spread;                                  // not with a topology of the job or the group
+  std::optional<int32_t> priority;                // see PriorityOf; none: the job's
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -209,6 +226,7 @@ struct JobSpec {
   Strategy strategy = Strategy::kDefault;
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
+  std::vector<AffinityTerm> affinity;
   std::string user;  // who it is accounted to; may be empty
   // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
@@ -255,6 +273,7 @@ struct Group {
   bool preemptible = false;
   Strategy device_strategy = Strategy::kDefault;
   Spread spread;
+  std::optional<int32_t> priority;
   TopologyConstraint topology;
   TopologyConstraint partition_topology;
   bool operator==(const Group&) const = default;
@@ -263,7 +282,7 @@ struct Group {
     return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
                       v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
                       v.apart_from, v.affinity_tier, v.communication, v.has_image, v.preemptible,
-                      v.device_strategy, v.spread, v.topology, v.partition_topology);
+                      v.device_strategy, v.spread, v.priority, v.topology, v.partition_topology);
   }
 };
 
@@ -433,6 +452,7 @@ struct Job {
   RunPrediction prediction;                      // of when it was submitted
   absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job
   const TopologyConstraint* topology = nullptr;  // likewise; never null in a ClusterState
+  absl::Span<const AffinityTerm> affinity;       // likewise
   absl::InlinedVector<GroupTally, 1> tallies;    // derived; parallel to groups
   JobTasks tasks;
   std::vector<JobDependency> dependencies;
@@ -467,6 +487,14 @@ Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue,
 inline bool Preemptible(const Job& job, const Group& group) {
   return job.preemptible || group.preemptible;
 }
+
+// How much the group's tasks beyond the minimum matter: never more than the job, as its minimum
+// has the job's own priority and would else be less than they.
+int32_t PriorityOf(const Job& job, const Group& group);
+// The least of them.
+int32_t LowestPriority(const Job& job);
+// Some group's is not the job's.
+inline bool Graded(const Job& job) { return LowestPriority(job) != job.priority; }
 
 // When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
 // start, or from its bind while that is still to come; before its first bind it has no end. May

@@ -123,6 +123,7 @@ void PendingIndex::BeginTrial() {
   trial_ = std::make_unique<Trial>();
   trial_->blocked = blocked_.size();
   trial_->missed = missed_.size();
+  trial_->by_neighbours = blocked_by_neighbours_.size();
   trial_->judged = judged_;
   trial_->never = never_;
 }
@@ -131,6 +132,7 @@ std::vector<ClassId> PendingIndex::EndTrial() {
   const std::unique_ptr<Trial> trial = std::move(trial_);
   blocked_.resize(trial->blocked);
   missed_.resize(trial->missed);
+  blocked_by_neighbours_.resize(trial->by_neighbours);
   judged_ = std::move(trial->judged);
   never_ = std::move(trial->never);
   const auto take_back = [](auto& lists, const auto& added) {
@@ -165,6 +167,7 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   if (verdict.wake == WakeOn::kRoom) {
     for (const DemandItem& item : c.demand.items) ListForShape(item.shape, id);
   }
+  if (!c.demand.affinity.empty() || !c.demand.labels.empty()) blocked_by_neighbours_.push_back(id);
   if (verdict.revisit != absl::InfiniteFuture()) ListRevisit(verdict.revisit, id);
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
   if (NeverDiffers(c)) judged_.push_back(id);
@@ -227,6 +230,7 @@ void PendingIndex::ReopenAll() {
   Reopen(blocked_);
   blocked_by_queue_.clear();
   blocked_by_room_.clear();
+  blocked_by_neighbours_.clear();
   revisits_.clear();
 }
 
@@ -243,6 +247,8 @@ void PendingIndex::ReopenShape(ShapeId id) {
   Reopen(found->second);
   blocked_by_room_.erase(found);
 }
+
+void PendingIndex::ReopenForNeighbours() { Reopen(blocked_by_neighbours_); }
 
 // Not within a trial: the job that made one empty may come back.
 void PendingIndex::DropEmpty() {

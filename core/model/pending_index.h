@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@
 
 namespace berth {
 
+class AffinityIndex;  // core/model/affinity_index.h
+
 // How many more tasks a group is to be given now.
 struct GroupNeed {
   uint32_t group = 0;
@@ -47,7 +50,8 @@ struct GroupNeed {
 // partition (growth, or a replacement above the minimum).
 struct JobNeeds {
   bool gang = false;
-  absl::InlinedVector<GroupNeed, 2> groups;  // in group order; empty = nothing to place
+  // Empty = nothing to place. In group order; without `gang` by PriorityOf first.
+  absl::InlinedVector<GroupNeed, 2> groups;
   bool empty() const { return groups.empty(); }
 };
 
@@ -71,6 +75,8 @@ std::vector<JobNeeds> FewDivisionsOf(const Job& job);
 
 // Tasks for which others may be stopped in turn: all of these needs are of such groups.
 bool Preemptible(const Job& job, const JobNeeds& needs);
+// The job's for a gang; else of the groups the greatest.
+int32_t PriorityOf(const Job& job, const JobNeeds& needs);
 
 // The same of a job that would be submitted so.
 std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec);
@@ -89,11 +95,12 @@ struct DemandItem {
   Strategy strategy = Strategy::kDefault;
   int32_t communication = 0;  // where topology counts
   bool preemptible = false;
+  std::optional<int32_t> priority = {};  // of its group, where it says one
   bool operator==(const DemandItem&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DemandItem& v) {
     return H::combine(std::move(h), v.shape, v.count, v.partition_size, v.strategy, v.communication,
-                      v.preemptible);
+                      v.preemptible, v.priority);
   }
 };
 
@@ -110,15 +117,18 @@ struct Demand {
   absl::InlinedVector<DemandItem, 1> items;  // in group order
   // Empty, or the job's constraint, and each item's group's and its partitions'.
   std::vector<TopologyConstraint> topology;
+  std::vector<AffinityTerm> affinity;
+  std::vector<LabelPair> labels;  // that others' terms speak of (AffinityIndex)
   bool operator==(const Demand&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const Demand& v) {
     return H::combine(std::move(h), v.queue, v.gang, v.preempts, v.surplus, v.only, v.walltime,
-                      v.expected_s, v.user, v.items, v.topology);
+                      v.expected_s, v.user, v.items, v.topology, v.affinity, v.labels);
   }
 };
-Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs);
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs,
+                const AffinityIndex& affinity);
 
 // What must happen before a blocked class is worth another try.
 enum class WakeOn : uint8_t {
@@ -229,6 +239,7 @@ class PendingIndex {
   void ReopenAll();
   void ReopenQueue(QueueId id);  // blocked by this very queue
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
+  void ReopenForNeighbours();    // whose affinity, or labels, may have barred them
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
   // Between these two everything that is found out about classes is written down, and then taken
@@ -258,8 +269,8 @@ class PendingIndex {
       std::unique_ptr<BlockedVerdict> blocked;
       bool never = false;
     };
-    std::map<ClassId, Before> classes;  // those that changed, as they were
-    size_t blocked = 0, missed = 0;     // lengths of lists
+    std::map<ClassId, Before> classes;                  // those that changed, as they were
+    size_t blocked = 0, missed = 0, by_neighbours = 0;  // lengths of lists
     std::vector<ClassId> judged, never;
     std::vector<QueueId> by_queue;  // lists to which one was added, in that order
     std::vector<ShapeId> by_room;
@@ -278,6 +289,7 @@ class PendingIndex {
   std::vector<ClassId> blocked_;  // all
   absl::btree_map<QueueId, std::vector<ClassId>> blocked_by_queue_;
   absl::btree_map<ShapeId, std::vector<ClassId>> blocked_by_room_;
+  std::vector<ClassId> blocked_by_neighbours_;  // or maybe
   absl::btree_set<std::pair<Time, ClassId>> revisits_;
   std::vector<ClassId> missed_;
   std::vector<ClassId> emptied_;  // may repeat, and hold classes filled again since

@@ -6,6 +6,7 @@
 // each, any of it.
 #include <algorithm>
 
+#include "core/model/affinity_index.h"
 #include "core/model/divisions.h"
 #include "core/model/pending_index.h"
 #include "core/model/transitions.h"
@@ -52,10 +53,21 @@ using ByGroup = absl::InlinedVector<int32_t, 8>;
 struct Missing {
   int32_t total = 0;
   int32_t waiting = 0;
-  ByGroup fixed;    // of those that wait: for the groups' own minimums
-  ByGroup spare;    // beyond these
-  int32_t any = 0;  // of the spare ones: for the job's minimum beside
+  ByGroup fixed;                           // of those that wait: for the groups' own minimums
+  ByGroup spare;                           // beyond these
+  int32_t any = 0;                         // of the spare ones: for the job's minimum beside
+  absl::InlinedVector<uint32_t, 8> order;  // of groups: who gives spare ones first
 };
+
+// Of greater priority first.
+absl::InlinedVector<uint32_t, 8> OrderOfGroups(const Job& job) {
+  absl::InlinedVector<uint32_t, 8> order;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) order.push_back(g);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return PriorityOf(job, job.groups[a]) > PriorityOf(job, job.groups[b]);
+  });
+  return order;
+}
 
 Missing MissingToMinimum(const Job& job) {
   Missing missing;
@@ -79,6 +91,7 @@ Missing MissingToMinimum(const Job& job) {
   missing.any = std::min(short_of_job, spare);
   missing.total += std::min(short_of_job, could);
   missing.waiting += missing.any;
+  if (missing.any > 0) missing.order = OrderOfGroups(job);
   return missing;
 }
 
@@ -95,21 +108,24 @@ class Divisions {
  public:
   Divisions(const Missing& missing, int32_t step, size_t most)
       : missing_(missing), step_(step), most_(most), counts_(missing.fixed) {
-    after_.assign(missing.spare.size() + 1, 0);
-    for (size_t g = missing.spare.size(); g-- > 0;) after_[g] = after_[g + 1] + missing.spare[g];
+    after_.assign(missing.order.size() + 1, 0);
+    for (size_t at = missing.order.size(); at-- > 0;) {
+      after_[at] = after_[at + 1] + missing.spare[missing.order[at]];
+    }
     From(0, missing.any);
   }
   std::vector<JobNeeds> Take() { return std::move(found_); }
 
  private:
-  void From(size_t group, int32_t rest) {
+  void From(size_t at, int32_t rest) {
     if (found_.size() > most_) return;
     if (rest == 0) return found_.push_back(GangOf(counts_));
-    const int32_t least = std::max(0, rest - after_[group + 1]);
+    const uint32_t group = missing_.order[at];
+    const int32_t least = std::max(0, rest - after_[at + 1]);
     for (int32_t here = std::min(rest, missing_.spare[group]);; here -= step_) {
       here = std::max(here, least);
       counts_[group] = missing_.fixed[group] + here;
-      From(group + 1, rest - here);
+      From(at + 1, rest - here);
       if (here == least || found_.size() > most_) break;
     }
     counts_[group] = missing_.fixed[group];
@@ -119,16 +135,17 @@ class Divisions {
   const int32_t step_;
   const size_t most_;
   ByGroup counts_;
-  ByGroup after_;  // spare from there on
+  ByGroup after_;  // spare from there on, in order
   std::vector<JobNeeds> found_;
 };
 
-// What any group may give is asked of the groups from `first` on, and then of those before it.
+// What any group may give is asked of the groups from the one at `first` in order on, and then of
+// those before it.
 JobNeeds DivisionFrom(const Missing& missing, size_t first) {
   ByGroup counts = missing.fixed;
   int32_t rest = missing.any;
   for (size_t i = 0; i < counts.size() && rest > 0; ++i) {
-    const size_t g = (first + i) % counts.size();
+    const size_t g = missing.order[(first + i) % counts.size()];
     const int32_t here = std::min(rest, missing.spare[g]);
     counts[g] += here;
     rest -= here;
@@ -183,6 +200,10 @@ JobNeeds OneMore(const Job& job) {
     const Group& group = job.groups[g];
     needs.groups.push_back({g, group.partition_size > 1 ? WaitingInPartition(job, group) : 1});
   }
+  std::stable_sort(
+      needs.groups.begin(), needs.groups.end(), [&](const GroupNeed& a, const GroupNeed& b) {
+        return PriorityOf(job, job.groups[a.group]) > PriorityOf(job, job.groups[b.group]);
+      });
   return needs;
 }
 
@@ -299,9 +320,19 @@ bool Preemptible(const Job& job, const JobNeeds& needs) {
                      [&](const GroupNeed& need) { return job.groups[need.group].preemptible; });
 }
 
+int32_t PriorityOf(const Job& job, const JobNeeds& needs) {
+  if (needs.gang || needs.groups.empty()) return job.priority;
+  int32_t greatest = PriorityOf(job, job.groups[needs.groups.front().group]);
+  for (const GroupNeed& need : needs.groups) {
+    greatest = std::max(greatest, PriorityOf(job, job.groups[need.group]));
+  }
+  return greatest;
+}
+
 std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec) {
   Job job;
   job.min_available = spec.min_available;
+  job.priority = spec.priority;
   job.status.suspended = spec.suspended;
   std::vector<Group> groups;
   for (const GroupSpec& group : spec.groups) {
@@ -309,6 +340,7 @@ std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec) {
     asks.replicas = group.replicas;
     asks.min_available = group.min_available;
     asks.depends_on = group.depends_on;
+    asks.priority = group.priority;
     GroupTally tally;
     tally.count[static_cast<size_t>(TaskState::kPending)] = group.replicas;
     job.tallies.push_back(tally);
@@ -343,7 +375,8 @@ void AddOtherDivisions(const Job& job, const JobNeeds& needs, Demand* demand) {
 
 }  // namespace
 
-Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
+Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs,
+                const AffinityIndex& affinity) {
   Demand demand;
   demand.queue = job.queue;
   demand.gang = needs.gang;
@@ -355,6 +388,8 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
   if (!job.status.refusals.nodes.empty() && job.status.refusals.until != absl::InfinitePast()) {
     demand.only = job.id;  // some nodes are left out for it
   }
+  demand.affinity.assign(job.affinity.begin(), job.affinity.end());
+  demand.labels = affinity.SpokenOf(job);
   const bool topology = HasTopology(job);
   if (topology) DemandTopology(job, needs, &demand);
   for (const GroupNeed& need : needs.groups) {
@@ -364,7 +399,8 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs) {
                           .partition_size = group.partition_size,
                           .strategy = StrategyOf(job, group, Strategy::kDefault),
                           .communication = topology ? group.communication : 0,
-                          .preemptible = Preemptible(job, group)};
+                          .preemptible = Preemptible(job, group),
+                          .priority = group.priority};
     const bool apart =
         !group.near_groups.empty() || !group.apart_from.empty() || group.spread.Any();
     if (apart || item.strategy == Strategy::kColocate) demand.only = job.id;

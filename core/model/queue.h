@@ -97,6 +97,7 @@ struct Queue {
   int64_t line_waits = 0;    // of line: of its own jobs that are Pending
   std::vector<QueueId> children;             // by id
   absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources (HolderKeyOf)
+  absl::btree_set<OrderKey> graded_jobs;     // of these, the Graded ones
   // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
   bool guarantees = false;     // guarantee is not all 0

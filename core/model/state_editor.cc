@@ -271,6 +271,7 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
   ChangeQueues(job.queue, change);
   ChangeUser(job, shape.resources, change.allocated);
+  NeighboursCouldHelp(job.id);
   if (change.allocated < 0 || change.running_jobs < 0) QueueCouldHelp(job.queue);
 }
 
@@ -291,11 +292,14 @@ void StateEditor::ListTask(const Job& job, TaskKey key, TaskState old) {
 void StateEditor::ListOccupying(Job& job, bool list) {
   Queue& queue = state_.queues_.At(job.queue);
   const Time end = PlannedEnd(job);
+  state_.affinity_.List(job, list);
   if (list) {
     queue.occupying_jobs.insert(HolderKeyOf(job));
+    if (Graded(job)) queue.graded_jobs.insert(HolderKeyOf(job));
     ListEnd(job, absl::InfiniteFuture(), end);
   } else {
     queue.occupying_jobs.erase(HolderKeyOf(job));
+    queue.graded_jobs.erase(HolderKeyOf(job));
     ListEnd(job, end, absl::InfiniteFuture());
   }
 }
@@ -422,20 +426,17 @@ void StateEditor::SetJobPriority(JobId id, int32_t priority) {
   MarkJob(id);
 }
 
-void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labels) {
-  state_.jobs_.At(id).labels = std::move(labels);
-  MarkJob(id);
-}
-
 void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
                          const RunPrediction& prediction) {
   Job& job = state_.jobs_.Emplace(id);
   FillJob(id, spec, submit, job);
   job.prediction = prediction;
   state_.unranked_.push_back(id);
-  job.shared = state_.interner_.AcquireTemplate(spec.groups, spec.policies, spec.topology);
+  job.shared =
+      state_.interner_.AcquireTemplate(spec.groups, spec.policies, spec.topology, spec.affinity);
   job.groups = job.shared->groups;
   job.topology = &job.shared->topology;
+  job.affinity = job.shared->affinity;
   job.policies = job.shared->policies;
   size_t tasks = 0;
   for (const Group& group : job.groups) {
@@ -456,6 +457,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
   change.active_tasks = static_cast<int64_t>(tasks);
   ChangeQueues(job.queue, change);
   ListDependencies(job, true);
+  SpeakOfOthers(job, true);
   Touch(id);
   if (!facts()) return;
   state_.dirty_.new_jobs.push_back(id);
@@ -486,6 +488,7 @@ void StateEditor::EraseJob(JobId id) {
     state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
   }
+  SpeakOfOthers(job, false);
   state_.unsettled_.erase(id);
   state_.reservations_.erase(id);
   state_.job_names_.erase(job.name);
@@ -500,7 +503,7 @@ void StateEditor::RefreshPending(Job& job) {
     LeavePending(job);
     return RefreshWanting(job);
   }
-  const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs);
+  const Demand demand = DemandOf(state_.queues_.At(job.queue), job, needs, state_.affinity_);
   if (job.pending_class != ClassId{}) {
     if (state_.pending_.Class(job.pending_class).demand == demand) return;
     LeavePending(job);

@@ -76,6 +76,8 @@ class StateEditor {
   void AdoptGangStart(JobId id);
   void MarkTask(TaskKey key);
   void AdoptTimers(JobId id);
+  // The job's tasks are not where they were: whom affinity barred may be helped. Facts only.
+  void NeighboursCouldHelp(JobId id);
   // Of a task that was just bound; nothing else follows from it.
   void SetRank(TaskKey key, uint16_t rank) {
     state_.jobs_.At(key.job).tasks.Changed(key.task).rank = rank;
@@ -276,6 +278,7 @@ class StateEditor {
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);
   void ListDependencies(const Job& job, bool list);
+  void SpeakOfOthers(const Job& job, bool begins);
   void MayForget(JobId id);
   Resources WaitingRequest(const Job& job) const;
 

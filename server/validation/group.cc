@@ -136,6 +136,14 @@ void CheckSharesDevices(const FieldPath& path, const v1::TaskGroup& group, Findi
   findings.Invalid(path, "says on which device a share goes; the group asks for no share of one");
 }
 
+void CheckPriority(const FieldPath& path, const v1::JobSpec& spec, int32_t priority,
+                   Findings& findings) {
+  CheckRange(path, priority, -kMaxPriority, kMaxPriority, findings);
+  if (priority <= spec.priority()) return;
+  findings.Invalid(path, absl::StrCat("at most the job's, ", spec.priority(), ", is ", priority,
+                                      ": its minimum starts with the job's"));
+}
+
 // A gang is stopped as a whole, so only what it does without may go alone.
 void CheckPreemptible(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
                       Findings& findings) {
@@ -303,6 +311,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   CheckDeviceStrategy({path, "device_strategy"}, group.device_strategy(), findings);
   CheckSharesDevices({path, "device_strategy"}, group, findings);
   if (group.has_preemptible()) CheckPreemptible({path, "preemptible"}, spec, group, findings);
+  if (group.has_priority()) CheckPriority({path, "priority"}, spec, group.priority(), findings);
   if (group.has_topology()) CheckTopology({path, "topology"}, group.topology(), findings);
   CheckCommunication(path, group, findings);
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);

@@ -200,6 +200,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckLabels(path, "labels", spec.labels(), findings);
   CheckAnnotations(path, "annotations", spec.annotations(), findings);
   if (spec.has_topology()) CheckTopology({path, "topology"}, spec.topology(), findings);
+  CheckJobAffinity({path, "affinity"}, spec.affinity(), findings);
 }
 
 // `bytes`: of the spec as serialized.

@@ -48,6 +48,37 @@ void CheckTopology(const FieldPath& path, const Topology& topology, Findings& fi
   }
 }
 
+namespace {
+
+void CheckTerms(const FieldPath& path, absl::string_view field,
+                const google::protobuf::RepeatedPtrField<v1::JobAffinityTerm>& terms,
+                Findings& findings) {
+  if (terms.size() > kMaxAffinityTerms) {
+    findings.Invalid({path, field},
+                     absl::StrCat("at most ", kMaxAffinityTerms, " entries, has ", terms.size()));
+    return;
+  }
+  for (int i = 0; i < terms.size(); ++i) {
+    const FieldPath entry(path, field, i);
+    const v1::JobAffinityTerm& term = terms[i];
+    if (term.match_labels().empty() || term.match_labels_size() > kMaxAffinityLabels) {
+      findings.Invalid({entry, "match_labels"},
+                       absl::StrCat("must be 1..", kMaxAffinityLabels, " labels, are ",
+                                    term.match_labels_size()));
+    } else {
+      CheckLabels(entry, "match_labels", term.match_labels(), findings);
+    }
+    CheckRange({entry, "tier"}, term.tier(), 0, kMaxHyperNodeTier, findings);
+  }
+}
+
+}  // namespace
+
+void CheckJobAffinity(const FieldPath& path, const v1::JobAffinity& affinity, Findings& findings) {
+  CheckTerms(path, "near", affinity.near(), findings);
+  CheckTerms(path, "apart_from", affinity.apart_from(), findings);
+}
+
 void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity,
                        Findings& findings) {
   CheckRange({path, "tier"}, affinity.tier(), 0, kMaxHyperNodeTier, findings);

@@ -9,9 +9,13 @@
 namespace berth {
 
 inline constexpr int kMaxCommunicationEntries = 16;
+inline constexpr int kMaxAffinityTerms = 8;   // of nearness, and of distance
+inline constexpr int kMaxAffinityLabels = 8;  // of each
 
 void CheckTopology(const FieldPath& path, const v1::TopologyConstraint& topology,
                    Findings& findings);
+// Between jobs; and between the groups of one.
+void CheckJobAffinity(const FieldPath& path, const v1::JobAffinity& affinity, Findings& findings);
 void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity, Findings& findings);
 // `group`: the path of the group.
 void CheckCommunication(const FieldPath& group_path, const v1::TaskGroup& group,

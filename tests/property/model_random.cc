@@ -236,6 +236,13 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   for (GroupSpec& group : spec.groups) {
     const bool may = spec.preemptible || (group.min_available == 0 && minimum > 0);
     group.preemptible = may && Chance(2);
+    if (Chance(3)) group.priority = spec.priority - Up(2);
+  }
+  if (Chance(3)) spec.labels = {{"app", "a" + std::to_string(Up(2))}};
+  if (Chance(6)) {
+    spec.affinity = {{.apart = Chance(2),
+                      .labels = {{"app", "a" + std::to_string(Up(2))}},
+                      .all_queues = Chance(2)}};
   }
   spec.strategy = static_cast<Strategy>(Up(4));
   spec.user = "u" + std::to_string(Up(3));

@@ -52,6 +52,7 @@ const std::map<std::string, int>& OtherNumbers() {
       {"berth.v1.QueueSpec.order", v1::QueueSpec::FIFO_STRICT},
       {"berth.v1.QueueSpec.user_fairness", v1::QueueSpec::DRF},
       {"berth.v1.TaskGroup.min_available", 4},
+      {"berth.v1.TaskGroup.priority", -1},
       {"berth.v1.Partition.size", 1},
       {"berth.v1.Partition.min_partitions", 2},
       {"berth.v1.JobSpec.min_available", 9},
@@ -119,6 +120,10 @@ v1::Job FullJob() {
   FillTopology(*spec.mutable_groups(0)->mutable_partition()->mutable_topology());
   spec.mutable_groups(0)->mutable_affinity()->add_near_groups("b");
   spec.mutable_groups(0)->mutable_affinity()->add_apart_from_groups("a");
+  spec.mutable_groups(0)->set_priority(0);
+  v1::JobAffinityTerm* near = spec.mutable_affinity()->add_near();
+  (*near->mutable_match_labels())["app"] = "cache";
+  *spec.mutable_affinity()->add_apart_from() = *near;
   spec.mutable_checkpoint()->set_signal("SIGUSR1");
   spec.mutable_checkpoint()->mutable_grace()->set_seconds(60);
   spec.mutable_checkpoint()->mutable_interval()->set_seconds(600);

@@ -134,6 +134,54 @@ TEST_CASE("what is not built of preemptible groups and of spreads is refused by 
         std::string::npos);
 }
 
+TEST_CASE("priorities of groups, and affinity between jobs, are bounded") {
+  v1::Job job = SmallJob("j");
+  v1::JobSpec& spec = *job.mutable_spec();
+  const auto says = [&](const std::string& text) {
+    const absl::Status status = ValidateOne(job);
+    INFO(status);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(status.message().find(text) != std::string::npos);
+  };
+  spec.mutable_groups(0)->set_priority(1);
+  says("groups[0].priority: at most the job's, 0, is 1");
+  spec.mutable_groups(0)->set_priority(0);
+  v1::JobAffinityTerm& term = *spec.mutable_affinity()->add_near();
+  says("affinity.near[0].match_labels: must be 1..8 labels, are 0");
+  for (int i = 0; i < 9; ++i) (*term.mutable_match_labels())["k" + std::to_string(i)] = "v";
+  says("affinity.near[0].match_labels: must be 1..8 labels, are 9");
+  term.clear_match_labels();
+  (*term.mutable_match_labels())["not a key"] = "v";
+  says("affinity.near[0].match_labels");
+  term.clear_match_labels();
+  (*term.mutable_match_labels())["app"] = "cache";
+  term.set_tier(101);
+  says("affinity.near[0].tier");
+  term.set_tier(1);
+  CHECK(ValidateOne(job).ok());
+  for (int i = 0; i < 9; ++i) *spec.mutable_affinity()->add_apart_from() = term;
+  says("affinity.apart_from: at most 8 entries, has 9");
+}
+
+TEST_CASE("priorities of groups and affinity reach the core") {
+  v1::Job job = SmallJob("j");
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.set_priority(4);
+  spec.mutable_groups(0)->set_priority(-2);
+  (*spec.mutable_affinity()->add_near()->mutable_match_labels())["b"] = "2";
+  (*spec.mutable_affinity()->mutable_near(0)->mutable_match_labels())["a"] = "1";
+  (*spec.mutable_affinity()->add_apart_from()->mutable_match_labels())["c"] = "3";
+  spec.mutable_affinity()->mutable_apart_from(0)->set_tier(2);
+  spec.mutable_affinity()->mutable_apart_from(0)->set_all_queues(true);
+  CHECK(ValidateOne(job).ok());
+  const JobSpec hot = JobSpecFrom(spec, {});
+  CHECK(hot.groups[0].priority == -2);
+  REQUIRE(hot.affinity.size() == 2);
+  CHECK(hot.affinity[0] == AffinityTerm{.labels = {{"a", "1"}, {"b", "2"}}});
+  CHECK(hot.affinity[1] ==
+        AffinityTerm{.apart = true, .labels = {{"c", "3"}}, .tier = 2, .all_queues = true});
+}
+
 TEST_CASE("what is said of a gang reaches the core") {
   v1::Job job = SmallJob("j");
   v1::JobSpec& spec = *job.mutable_spec();

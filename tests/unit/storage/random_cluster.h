@@ -299,8 +299,15 @@ class RandomCluster {
     spec.strategy = random_.Any(Strategy::kColocate);
     spec.device_strategy = random_.Any(Strategy::kSpread);
     spec.topology = SomeTopology();
+    if (random_.Below(4) == 0) {
+      spec.affinity = {{.apart = random_.Coin(),
+                        .labels = {{"app", "cache"}},
+                        .tier = random_.Count(2),
+                        .all_queues = random_.Coin()}};
+    }
     for (GroupSpec& group : spec.groups) {
       group.preemptible = spec.preemptible && random_.Coin();
+      if (random_.Coin()) group.priority = spec.priority - random_.Count(3);
       if (spec.topology.Any()) group.spread = {};
     }
     spec.user = absl::StrCat("u", random_.Below(3));

@@ -264,7 +264,8 @@ class RandomValues {
             .has_image = Coin(),
             .preemptible = Coin(),
             .device_strategy = Any(Strategy::kSpread),
-            .spread = {.tier = Int32(), .max_skew = Int32()}};
+            .spread = {.tier = Int32(), .max_skew = Int32()},
+            .priority = Coin() ? std::optional(Int32()) : std::nullopt};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -287,6 +288,13 @@ class RandomValues {
     spec.strategy = Any(Strategy::kColocate);
     spec.device_strategy = Any(Strategy::kSpread);
     spec.topology = AnyTopology();
+    spec.affinity = List([this] {
+      const auto labels = Labels();
+      return AffinityTerm{.apart = Coin(),
+                          .labels = {labels.begin(), labels.end()},
+                          .tier = Int32(),
+                          .all_queues = Coin()};
+    });
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.deadline = AnyTime();

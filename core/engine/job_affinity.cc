@@ -1,0 +1,128 @@
+#include "core/engine/job_affinity.h"
+
+#include <algorithm>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+// Jobs that hold places, or are kept some, and that the term of `owner` speaks of.
+void ForEachMatch(const ClusterState& state, const AffinityTerm& term, const Job& owner,
+                  absl::FunctionRef<void(const Job&)> visit) {
+  const auto look = [&](JobId id) {
+    const Job& other = state.jobs().At(id);
+    if (SpeaksOf(term, owner, other)) visit(other);
+  };
+  for (JobId id : state.affinity().With(term.labels.front())) look(id);
+  for (JobId id : state.nominated_jobs()) {
+    if (state.jobs().At(id).occupying == 0) look(id);
+  }
+}
+
+// Jobs whose terms may keep others away.
+void ForEachRepelling(const ClusterState& state, absl::FunctionRef<void(const Job&)> visit) {
+  for (JobId id : state.affinity().Repelling()) visit(state.jobs().At(id));
+  for (JobId id : state.nominated_jobs()) {
+    if (state.jobs().At(id).occupying == 0) visit(state.jobs().At(id));
+  }
+}
+
+// Not one that planning has lifted from its node to see what would be without it.
+bool OnNode(const ClusterState& state, TaskKey key, const Task& task) {
+  const std::vector<TaskKey>& there = state.nodes().At(task.node).tasks;
+  return std::find(there.begin(), there.end(), key) != there.end();
+}
+
+bool HasTier(const Job& job) {
+  return std::any_of(job.affinity.begin(), job.affinity.end(),
+                     [](const AffinityTerm& term) { return term.tier > 0; });
+}
+
+}  // namespace
+
+JobAffinity::JobAffinity(const ClusterState& state, TopologyTrees& trees, const Job& job)
+    : state_(state) {
+  bool tiers = HasTier(job);
+  ForEachRepelling(state, [&](const Job& other) { tiers |= HasTier(other); });
+  if (tiers) tree_ = trees.Of(state, kNetworkKind);
+  for (const AffinityTerm& term : job.affinity) AddOwn(job, term);
+  ForEachRepelling(state, [&](const Job& other) { AddOfOther(job, other); });
+}
+
+void JobAffinity::AddOwn(const Job& job, const AffinityTerm& term) {
+  Rule rule{.apart = term.apart, .tier = term.tier, .places = {}};
+  bool any = false;
+  ForEachMatch(state_, term, job, [&](const Job& other) {
+    any = true;
+    AddPlaces(other, &rule);
+  });
+  const bool first = !any && !term.apart && HasLabels(job, term.labels);
+  if (!first && (any || !term.apart)) rules_.push_back(std::move(rule));
+}
+
+void JobAffinity::AddOfOther(const Job& job, const Job& other) {
+  for (const AffinityTerm& term : other.affinity) {
+    if (!term.apart || !SpeaksOf(term, other, job)) continue;
+    Rule rule{.apart = true, .tier = term.tier, .places = {}};
+    AddPlaces(other, &rule);
+    rules_.push_back(std::move(rule));
+  }
+}
+
+void JobAffinity::AddPlaces(const Job& other, Rule* rule) const {
+  for (uint32_t index = 0; index < other.tasks.size(); ++index) {
+    const Task& task = other.tasks[index];
+    const bool here =
+        Occupies(task.state) && !Releasing(task) && OnNode(state_, {other.id, index}, task);
+    if (here || Reserves(task.state)) rule->places.insert(PlaceOf(task.node, rule->tier));
+    if (task.moves) rule->places.insert(PlaceOf(task.next_node, rule->tier));
+  }
+}
+
+// Domains above all nodes.
+JobAffinity::Place JobAffinity::PlaceOf(NodeId node, int32_t tier) const {
+  if (tier == 0 || tree_ == nullptr) return node.value;
+  const std::optional<DomainIndex> domain = tree_->DomainAt(node, tier);
+  return domain.has_value() ? (Place{1} << 32) + *domain : Place{node.value};
+}
+
+bool JobAffinity::May(NodeId node) const {
+  return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+    return rule.places.contains(PlaceOf(node, rule.tier)) != rule.apart;
+  });
+}
+
+namespace {
+
+std::string TermText(const AffinityTerm& term) {
+  const std::string where =
+      term.tier == 0 ? "" : absl::StrCat(" by HyperNodes of tier ", term.tier);
+  return absl::StrCat(term.apart ? "apart from" : "near", " jobs with ",
+                      absl::StrJoin(term.labels, ",", absl::PairFormatter("=")),
+                      term.all_queues ? " of any queue" : "", where);
+}
+
+}  // namespace
+
+std::string AffinityText(const ClusterState& state, const Job& job) {
+  std::vector<std::string> texts;
+  for (const AffinityTerm& term : job.affinity) {
+    int64_t jobs = 0;
+    ForEachMatch(state, term, job, [&](const Job&) { ++jobs; });
+    texts.push_back(absl::StrCat("is to be ", TermText(term), ", of which ", jobs,
+                                 jobs == 1 ? " has a place" : " have places"));
+  }
+  ForEachRepelling(state, [&](const Job& other) {
+    for (const AffinityTerm& term : other.affinity) {
+      if (!term.apart || !SpeaksOf(term, other, job) || texts.size() >= 4) continue;
+      texts.push_back(absl::StrCat("job ", other.name, " is to be ", TermText(term)));
+    }
+  });
+  return absl::StrJoin(texts, "; ");
+}
+
+}  // namespace berth
