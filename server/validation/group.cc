@@ -141,7 +141,7 @@ void CheckPriority(const FieldPath& path, const v1::JobSpec& spec, int32_t prior
   CheckRange(path, priority, -kMaxPriority, kMaxPriority, findings);
   if (priority <= spec.priority()) return;
   findings.Invalid(path, absl::StrCat("at most the job's, ", spec.priority(), ", is ", priority,
-                                      ": its minimum starts with the job's"));
+                                      ": a group is no more important than its job"));
 }
 
 // A gang is stopped as a whole, so only what it does without may go alone.

@@ -56,7 +56,7 @@ TEST_CASE("hints: keys at the wrong level") {
           "f.yaml:3:1: unknown key \"" + std::string(key) +
               "\": it belongs to a group: write it below groups:, beside the group's name:");
   }
-  for (const char* key : {"walltime", "queue", "priority", "maxRetries", "preemptionPolicy"}) {
+  for (const char* key : {"walltime", "queue", "maxRetries", "preemptionPolicy"}) {
     CHECK(GroupError(std::string(key) + ": 1") ==
           "f.yaml:5:3: unknown key \"" + std::string(key) +
               "\": it belongs to the job: write it at the top, beside name: and queue:");

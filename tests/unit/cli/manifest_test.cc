@@ -90,17 +90,18 @@ TEST_CASE("what is no manifest is refused with its place") {
 }
 
 TEST_CASE("errors of all documents are told together") {
-  CHECK(ErrorOf("apiVersion: berth/v1\nkind: Job\nx: 1\n---\napiVersion: berth/v1\nkind: "
-                "Queue\nname: q\nlimits: {}\n") ==
-        "f.yaml:3:1: unknown key \"x\"; known: apiVersion, kind, name, queue, priority, "
-        "preemptible, walltime, "
-        "startAfter, deadline, ttlAfterFinished, topology, minAvailable, groups, policies, "
-        "maxRetries, retryBackoff, "
-        "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
-        "killGrace, killSignal, labels, "
-        "annotations, suspended, "
-        "prepareTimeout, user, runAs\n"
-        "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
+  CHECK(
+      ErrorOf("apiVersion: berth/v1\nkind: Job\nx: 1\n---\napiVersion: berth/v1\nkind: "
+              "Queue\nname: q\nlimits: {}\n") ==
+      "f.yaml:3:1: unknown key \"x\"; known: apiVersion, kind, name, queue, priority, "
+      "preemptible, walltime, "
+      "startAfter, deadline, ttlAfterFinished, affinity, topology, minAvailable, groups, policies, "
+      "maxRetries, retryBackoff, "
+      "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
+      "killGrace, killSignal, labels, "
+      "annotations, suspended, "
+      "prepareTimeout, user, runAs\n"
+      "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
 TEST_CASE("a job that is written can be applied again, its status is comments") {
@@ -256,7 +257,8 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], image: busybox"),
-       "f.yaml:6:51: unsupported key \"image\": Berth fetches no images, and a registry's is none of the "
+       "f.yaml:6:51: unsupported key \"image\": Berth fetches no images, and a registry's is none "
+       "of the "
        "nodes' own; remove it or pass "
        "--ignore image"},
       {VolcanoContainer("comand: [a]"),

@@ -109,7 +109,8 @@ const Bad kBadJobs[] = {
     {"queue: a\nreplica: 1\n",
      "f.yaml:2:1: unknown key \"replica\"; known: queue, priority, preemptible, walltime, "
      "startAfter, deadline, "
-     "ttlAfterFinished, topology, minAvailable, groups, policies, maxRetries, retryBackoff, "
+     "ttlAfterFinished, affinity, topology, minAvailable, groups, policies, maxRetries, "
+     "retryBackoff, "
      "dependencies, "
      "checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, killGrace, killSignal, "
      "labels, annotations, suspended, prepareTimeout, user, runAs"},
@@ -127,7 +128,8 @@ const Bad kBadJobs[] = {
     {"suspended: yes", "f.yaml:1:12: suspended: expected true or false, got \"yes\""},
     {"suspended: \"true\"", "f.yaml:1:12: suspended: expected true or false, got \"true\""},
     {"walltime: 90",
-     "f.yaml:1:11: walltime: expected a duration such as 90s, 1h30m or 500ms, got \"90\"; did you mean 90s?"},
+     "f.yaml:1:11: walltime: expected a duration such as 90s, 1h30m or 500ms, got \"90\"; did you "
+     "mean 90s?"},
     {"walltime: -1s",
      "f.yaml:1:11: walltime: expected a duration such as 90s, 1h30m or 500ms, got \"-1s\""},
     {"walltime: {s: 1}", "f.yaml:1:11: walltime: expected a single value, got a map of keys"},
@@ -157,7 +159,8 @@ const Bad kBadJobs[] = {
     {"queue: a\n b: c\n", "f.yaml:2:3: illegal map value"},
     {"queue: \xff", "f.yaml:1:8: not UTF-8 text"},
     {"groups:\n- resources: {memory: 1Tb}",
-     "f.yaml:2:23: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1Tb\"; did you mean 1TB?"},
+     "f.yaml:2:23: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1Tb\"; did you "
+     "mean 1TB?"},
     {"groups:\n- resources: {cpu: 0.0001}",
      "f.yaml:2:20: cpu: \"0.0001\" is more precise than a thousandth of a core"},
     {"groups:\n- resources: {cpus: 1}", "f.yaml:2:15: unknown key \"cpus\"; did you mean \"cpu\"?"},
