@@ -172,7 +172,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
     return std::nullopt;
   }
   Retry(&*attempt);
-  if (attempt->kept.size() < 2) return attempt;
+  if (attempt->kept.size() < 2 || goal_.must_move) return attempt;
   std::optional<Attempt> single = SingleFor(*attempt);
   return single.has_value() ? single : attempt;
 }
@@ -183,9 +183,27 @@ void VictimPlan::LeaveOut(JobId job) {
   TakeAllAgain();
 }
 
+// Where all must move, also single tasks for which there is no room anywhere as things are: one of
+// these might find some in what others leave, but most plans with them would be vain.
+bool VictimPlan::LeftOut(const VictimUnit& unit) {
+  if (!goal_.must_move) return false;
+  if (left_out_.contains(unit.job)) return true;
+  if (unit.tasks.size() > 1) return false;
+  const Job& job = state_.jobs().At(unit.job);
+  return !FitsSomewhere(job.groups[GroupOf(job, unit.tasks.front())].shape);
+}
+
+bool VictimPlan::FitsSomewhere(ShapeId shape) {
+  const auto [known, fresh] = fits_somewhere_.try_emplace(shape, false);
+  if (fresh) {
+    known->second = cycle_.search().Best(shape, &cycle_.counters().work).has_value();
+  }
+  return known->second;
+}
+
 void VictimPlan::TakeAllAgain() {
   for (size_t i = 0; i < units_.size(); ++i) {
-    const bool usable = !left_out_.contains(units_[i].job);
+    const bool usable = !LeftOut(units_[i]);
     if (usable == counted_[i]) continue;
     usable ? count_.Take(units_[i]) : count_.Return(units_[i]);
     counted_[i] = usable;
@@ -210,7 +228,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::SingleFor(const Attempt& found) {
     std::optional<VictimUnit> unit = source_.Next();
     if (!unit.has_value()) return std::nullopt;
     const bool alone = !unit->rest || NoSurplus(state_, *unit);
-    if (!alone || left_out_.contains(unit->job) || !CoversAlone(*unit, missing)) continue;
+    if (!alone || LeftOut(*unit) || !CoversAlone(*unit, missing)) continue;
     units_.push_back(*std::move(unit));
     counted_.push_back(false);
     const size_t index = units_.size() - 1;
@@ -255,7 +273,7 @@ bool VictimPlan::TakeMore(size_t count) {
     if (!unit.has_value()) break;
     tasks_ += static_cast<int64_t>(unit->tasks.size());
     if (tasks_ > cycle_.policies().eviction().max_victims) break;
-    const bool usable = !left_out_.contains(unit->job);
+    const bool usable = !LeftOut(*unit);
     if (usable) count_.Take(*unit);
     units_.push_back(*std::move(unit));
     counted_.push_back(usable);
@@ -303,7 +321,7 @@ VictimPlan::Indexes VictimPlan::LeaveNeedless() {
 VictimPlan::Indexes VictimPlan::Usable(size_t count) const {
   Indexes units;
   for (size_t i = 0; i < count; ++i) {
-    if (!left_out_.contains(units_[i].job)) units.push_back(i);
+    if (counted_[i]) units.push_back(i);
   }
   return units;
 }

@@ -43,6 +43,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/engine/fit_count.h"
 #include "core/engine/placer.h"
@@ -87,7 +88,7 @@ class VictimPlan {
   static constexpr size_t kMaxRetries = 32;
   static constexpr int64_t kMaxRetriedTasks = 2048;
   static constexpr int kMaxCompared = 256;
-  static constexpr int kMaxReplans = 8;
+  static constexpr int kMaxReplans = 3;
 
   // `only`: of that whole scope of the job, the domain in which it is to be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
@@ -123,6 +124,8 @@ class VictimPlan {
   bool CoversAlone(const VictimUnit& unit, const Resources& missing) const;
   void TakeAllAgain();
   void LeaveOut(JobId job);
+  bool LeftOut(const VictimUnit& unit);
+  bool FitsSomewhere(ShapeId shape);
   Indexes Usable(size_t count) const;
   bool TakeUntilEnough();
   bool TakeMore(size_t count);
@@ -157,6 +160,7 @@ class VictimPlan {
   std::vector<VictimUnit> units_;        // taken so far, in order
   std::vector<bool> counted_;            // parallel: count_ has it as gone
   absl::flat_hash_set<JobId> left_out_;  // looked up only: jobs that cannot move
+  absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task, as things are
   JobId could_not_move_;                 // of the last Decide that failed
   int64_t tasks_ = 0;                    // of these
   bool tried_ = false;
