@@ -121,7 +121,7 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
   out->set_strategy(StrategyToApi(group.strategy));
   out->set_device_strategy(StrategyToApi(group.device_strategy));
   if (group.preemptible) out->set_preemptible(true);
-  if (group.priority.has_value()) out->set_priority(*group.priority);
+  if (group.priority.has_value()) out->set_priority(PriorityOf(job, group));
   if (group.spread.Any()) {
     out->mutable_spread()->set_tier(group.spread.tier);
     out->mutable_spread()->set_max_skew(group.spread.max_skew);

@@ -263,6 +263,9 @@ absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec
     if (groups[i].has_preemptible() && !groups[i].preemptible() && job.preemptible()) {
       return Wrong(here + ".preemptible", "a gang that is preemptible is stopped as a whole");
     }
+    if (groups[i].has_priority() && groups[i].priority() > job.priority()) {
+      return Wrong(here + ".priority", "it is above the job's");
+    }
     if (any && !groups[i].has_min_available()) group->min_available = 0;
     spec->min_available += group->min_available;
     spec->groups.push_back(*std::move(group));

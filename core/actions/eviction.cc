@@ -14,9 +14,9 @@ namespace berth {
 
 bool MayBeHelped(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
+  if (code == WaitCode::kJobAffinity) return verdict.wake == WakeOn::kRoom;
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
-         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved ||
-         code == WaitCode::kJobAffinity;
+         code == WaitCode::kGuaranteeKept || code == WaitCode::kReserved;
 }
 
 RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred) {

@@ -35,32 +35,45 @@ void DomainOptions::FindWhoMayLeave(const VictimSource& source) {
       if (!fresh || key.job == goal_.job.id || !source.CouldGive(job)) continue;
       units.clear();
       maker.AddUnitsOf(job, &units);
-      if (units.empty()) continue;
-      found->second.priority = job.priority;
-      found->second.tasks.assign(job.tasks.size(), false);
-      for (const VictimUnit& unit : units) {
-        for (uint32_t task : unit.tasks) found->second.tasks[task] = true;
-      }
+      AddUnits(job, source, units, &found->second);
     }
   }
   protected_until_ = maker.TakeProtectedUntil();
+}
+
+void DomainOptions::AddUnits(const Job& job, const VictimSource& source,
+                             const std::vector<VictimUnit>& units, MayLeave* may) const {
+  for (const VictimUnit& unit : units) {
+    if (!source.CouldGive(unit)) continue;
+    may->may.resize(job.tasks.size(), false);
+    may->priority.resize(job.tasks.size(), 0);
+    for (uint32_t task : unit.tasks) {
+      may->may[task] = true;
+      may->priority[task] = goal_.must_move ? 0 : unit.priority;
+    }
+  }
 }
 
 // Those that must move lose little: whoever loses least goes, whatever its priority.
 void DomainOptions::PutIntoLevels() {
   std::vector<int32_t> priorities;
   for (const auto& [id, may] : may_leave_) {
-    if (!may.tasks.empty()) priorities.push_back(goal_.must_move ? 0 : may.priority);
+    for (size_t task = 0; task < may.may.size(); ++task) {
+      const bool known = !priorities.empty() && priorities.back() == may.priority[task];
+      if (may.may[task] && !known) priorities.push_back(may.priority[task]);
+    }
   }
   std::sort(priorities.begin(), priorities.end());
   priorities.erase(std::unique(priorities.begin(), priorities.end()), priorities.end());
   const size_t each = (priorities.size() + kMaxLevels - 1) / kMaxLevels;
   for (auto& [id, may] : may_leave_) {
-    if (may.tasks.empty()) continue;
-    const auto at =
-        std::lower_bound(priorities.begin(), priorities.end(), goal_.must_move ? 0 : may.priority);
-    may.level = 1 + static_cast<size_t>(at - priorities.begin()) / each;
-    levels_ = std::max(levels_, may.level + 1);
+    may.level.assign(may.may.size(), 0);
+    for (size_t task = 0; task < may.may.size(); ++task) {
+      if (!may.may[task]) continue;
+      const auto at = std::lower_bound(priorities.begin(), priorities.end(), may.priority[task]);
+      may.level[task] = 1 + static_cast<size_t>(at - priorities.begin()) / each;
+      levels_ = std::max(levels_, may.level[task] + 1);
+    }
   }
 }
 
@@ -68,8 +81,8 @@ void DomainOptions::PutIntoLevels() {
 size_t DomainOptions::LevelAtWhichGone(TaskKey key) const {
   if (key.job == goal_.job.id) return levels_;
   if (state_.jobs().At(key.job).tasks[key.task].state == TaskState::kReleasing) return 0;
-  const MayLeave& may = may_leave_.at(key.job);
-  return may.level > 0 && may.tasks[key.task] ? may.level : levels_;
+  const std::vector<size_t>& level = may_leave_.at(key.job).level;
+  return !level.empty() && level[key.task] > 0 ? level[key.task] : levels_;
 }
 
 // Tasks that would fit there, level by level.

@@ -56,13 +56,16 @@ class DomainOptions {
   Time protected_until() const { return protected_until_; }
 
  private:
-  // Of a job, the tasks that may go, and from which level on; level 0: none may.
+  // Of a job, by task: that it may go, with which priority, and from which level on (0: it may
+  // not). Empty: none may.
   struct MayLeave {
-    int32_t priority = 0;
-    size_t level = 0;
-    std::vector<bool> tasks;
+    std::vector<bool> may;
+    std::vector<int32_t> priority;
+    std::vector<size_t> level;
   };
   void FindWhoMayLeave(const VictimSource& source);
+  void AddUnits(const Job& job, const VictimSource& source, const std::vector<VictimUnit>& units,
+                MayLeave* may) const;
   void PutIntoLevels();
   void CountRoom();
   size_t LevelAtWhichGone(TaskKey key) const;

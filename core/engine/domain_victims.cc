@@ -91,7 +91,22 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
 
 }  // namespace
 
-VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make) {
+namespace {
+
+// Nobody goes to whom the goal's job is to be near.
+MakeVictims SparingNeighbours(const Job& job, const MakeVictims& make) {
+  return [&job, &make](UsefulJob useful) {
+    return make([&job, useful = std::move(useful)](const Job& victim) {
+      const auto near = [&](const AffinityTerm& term) {
+        return !term.apart && SpeaksOf(term, job, victim);
+      };
+      if (std::any_of(job.affinity.begin(), job.affinity.end(), near)) return false;
+      return useful == nullptr || useful(victim);
+    });
+  };
+}
+
+VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make) {
   const std::optional<WholeScope> scope =
       HasTopology(goal.job) ? WholeScopeOf(cycle, goal.job, goal.needs, /*insist=*/false)
                             : std::nullopt;
@@ -103,6 +118,13 @@ VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVi
   return {.protected_until = source->protected_until(),
           .short_of_share = plan.short_of_share(),
           .barred = plan.barred()};
+}
+
+}  // namespace
+
+VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make) {
+  if (goal.job.affinity.empty()) return PlanFrom(cycle, goal, make);
+  return PlanFrom(cycle, goal, SparingNeighbours(goal.job, make));
 }
 
 }  // namespace berth

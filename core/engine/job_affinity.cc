@@ -17,7 +17,13 @@ void ForEachMatch(const ClusterState& state, const AffinityTerm& term, const Job
     const Job& other = state.jobs().At(id);
     if (SpeaksOf(term, owner, other)) visit(other);
   };
-  for (JobId id : state.affinity().With(term.labels.front())) look(id);
+  if (const auto* with = state.affinity().With(term.labels.front()); with != nullptr) {
+    for (JobId id : *with) look(id);
+  } else {
+    state.queues().ForEach([&](QueueId, const Queue& queue) {
+      for (const OrderKey& key : queue.occupying_jobs) look(key.job);
+    });
+  }
   for (JobId id : state.nominated_jobs()) {
     if (state.jobs().At(id).occupying == 0) look(id);
   }
@@ -35,6 +41,27 @@ void ForEachRepelling(const ClusterState& state, absl::FunctionRef<void(const Jo
 bool OnNode(const ClusterState& state, TaskKey key, const Task& task) {
   const std::vector<TaskKey>& there = state.nodes().At(task.node).tasks;
   return std::find(there.begin(), there.end(), key) != there.end();
+}
+
+// Calls visit(NodeId) for the nodes where the job has tasks that stay, or is kept a place.
+template <class Visit>
+void ForEachNode(const ClusterState& state, const Job& job, const Visit& visit) {
+  for (uint32_t index = 0; index < job.tasks.size(); ++index) {
+    const Task& task = job.tasks[index];
+    const bool here =
+        Occupies(task.state) && !Releasing(task) && OnNode(state, {job.id, index}, task);
+    if (here || Reserves(task.state)) visit(task.node);
+    if (task.moves) visit(task.next_node);
+  }
+}
+
+using Place = uint64_t;
+
+// Domains above all nodes.
+Place PlaceOf(const TopologyTree* tree, NodeId node, int32_t tier) {
+  if (tier == 0 || tree == nullptr) return node.value;
+  const std::optional<DomainIndex> domain = tree->DomainAt(node, tier);
+  return domain.has_value() ? (Place{1} << 32) + *domain : Place{node.value};
 }
 
 bool HasTier(const Job& job) {
@@ -55,45 +82,72 @@ JobAffinity::JobAffinity(const ClusterState& state, TopologyTrees& trees, const 
 
 void JobAffinity::AddOwn(const Job& job, const AffinityTerm& term) {
   Rule rule{.apart = term.apart, .tier = term.tier, .places = {}};
-  bool any = false;
-  ForEachMatch(state_, term, job, [&](const Job& other) {
-    any = true;
-    AddPlaces(other, &rule);
-  });
+  ForEachMatch(state_, term, job, [&](const Job& other) { AddPlaces(other, &rule); });
+  const bool any = !rule.places.empty();
   const bool first = !any && !term.apart && HasLabels(job, term.labels);
   if (!first && (any || !term.apart)) rules_.push_back(std::move(rule));
 }
 
 void JobAffinity::AddOfOther(const Job& job, const Job& other) {
+  ++work_;
   for (const AffinityTerm& term : other.affinity) {
     if (!term.apart || !SpeaksOf(term, other, job)) continue;
     Rule rule{.apart = true, .tier = term.tier, .places = {}};
     AddPlaces(other, &rule);
-    rules_.push_back(std::move(rule));
+    if (!rule.places.empty()) rules_.push_back(std::move(rule));
   }
 }
 
-void JobAffinity::AddPlaces(const Job& other, Rule* rule) const {
-  for (uint32_t index = 0; index < other.tasks.size(); ++index) {
-    const Task& task = other.tasks[index];
-    const bool here =
-        Occupies(task.state) && !Releasing(task) && OnNode(state_, {other.id, index}, task);
-    if (here || Reserves(task.state)) rule->places.insert(PlaceOf(task.node, rule->tier));
-    if (task.moves) rule->places.insert(PlaceOf(task.next_node, rule->tier));
-  }
-}
-
-// Domains above all nodes.
-JobAffinity::Place JobAffinity::PlaceOf(NodeId node, int32_t tier) const {
-  if (tier == 0 || tree_ == nullptr) return node.value;
-  const std::optional<DomainIndex> domain = tree_->DomainAt(node, tier);
-  return domain.has_value() ? (Place{1} << 32) + *domain : Place{node.value};
+void JobAffinity::AddPlaces(const Job& other, Rule* rule) {
+  work_ += other.tasks.size();
+  ForEachNode(state_, other,
+              [&](NodeId node) { rule->places.insert(PlaceOf(tree_, node, rule->tier)); });
 }
 
 bool JobAffinity::May(NodeId node) const {
   return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
-    return rule.places.contains(PlaceOf(node, rule.tier)) != rule.apart;
+    return rule.places.contains(PlaceOf(tree_, node, rule.tier)) != rule.apart;
   });
+}
+
+bool NearNobody(const ClusterState& state, const Job& job) {
+  return std::any_of(job.affinity.begin(), job.affinity.end(), [&](const AffinityTerm& term) {
+    if (term.apart || HasLabels(job, term.labels)) return false;
+    bool any = false;
+    ForEachMatch(state, term, job, [&](const Job& other) {
+      if (!any) ForEachNode(state, other, [&](NodeId) { any = true; });
+    });
+    return !any;
+  });
+}
+
+namespace {
+
+// That some term of `owner` keeps a task of its own on one node and one of `other` on the other.
+bool Forbids(const TopologyTree* tree, const Job& owner, const Job& other, NodeId own,
+             NodeId theirs) {
+  return std::any_of(owner.affinity.begin(), owner.affinity.end(), [&](const AffinityTerm& term) {
+    return term.apart && SpeaksOf(term, owner, other) &&
+           PlaceOf(tree, own, term.tier) == PlaceOf(tree, theirs, term.tier);
+  });
+}
+
+}  // namespace
+
+bool KeepApart(const ClusterState& state, TopologyTrees& trees, const Job& job, const Job& other,
+               absl::Span<const uint32_t> tasks) {
+  if (job.affinity.empty() && other.affinity.empty()) return false;
+  const bool tiers = HasTier(job) || HasTier(other);
+  const TopologyTree* tree = tiers ? trees.Of(state, kNetworkKind) : nullptr;
+  bool apart = false;
+  ForEachNode(state, job, [&](NodeId own) {
+    for (uint32_t task : tasks) {
+      const NodeId theirs = other.tasks[task].node;
+      apart =
+          apart || Forbids(tree, job, other, own, theirs) || Forbids(tree, other, job, theirs, own);
+    }
+  });
+  return apart;
 }
 
 namespace {

@@ -19,18 +19,22 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
 #include "core/model/cluster_state.h"
 #include "core/topology/tree.h"
 
 namespace berth {
 
-// For one job, as the state was when it was made: O(tasks of the jobs that its terms speak of, or
-// whose terms speak of it).
+// For one job, as the state was when it was made, whatever tasks of its own do since: O(tasks of
+// the jobs that its terms speak of, or whose terms speak of it; jobs that are to be apart from
+// others).
 class JobAffinity {
  public:
   JobAffinity(const ClusterState& state, TopologyTrees& trees, const Job& job);
   // Nothing bars any node.
   bool empty() const { return rules_.empty(); }
+  // Tasks looked at.
+  uint64_t work() const { return work_; }
   bool May(NodeId node) const;
 
  private:
@@ -40,15 +44,24 @@ class JobAffinity {
     int32_t tier = 0;
     absl::flat_hash_set<Place> places;  // where the others are
   };
-  Place PlaceOf(NodeId node, int32_t tier) const;
-  void AddPlaces(const Job& other, Rule* rule) const;
+  void AddPlaces(const Job& other, Rule* rule);
   void AddOwn(const Job& job, const AffinityTerm& term);
   void AddOfOther(const Job& job, const Job& other);
 
   const ClusterState& state_;
   const TopologyTree* tree_ = nullptr;  // null: no term has a tier, or there is no tree
   std::vector<Rule> rules_;
+  uint64_t work_ = 0;
 };
+
+// The job is to be near others of which none has a place, and is not the first of its like: until
+// one comes it can go nowhere.
+bool NearNobody(const ClusterState& state, const Job& job);
+
+// Whether the two jobs may not be together in a place: some task of `other` among `tasks`, where it
+// is, and one of `job` that is placed.
+bool KeepApart(const ClusterState& state, TopologyTrees& trees, const Job& job, const Job& other,
+               absl::Span<const uint32_t> tasks);
 
 // For people: "near jobs with app=cache in one HyperNode of tier 1", and how many of those have
 // places; of the job's terms, and of those of others that keep it away. Empty: there are none.

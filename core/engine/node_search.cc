@@ -93,13 +93,14 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
 struct NodeSearch::Look {
   Prepared& prepared;
   const Seeker* seeker = nullptr;
-  bool layout = false;                       // the job's groups mind each other
-  bool heeds = false;                        // what is kept for others
-  bool marked = false;                       // only nodes that pass what is fixed are looked at
-  std::optional<SpreadCount> spread = {};    // of its group
-  std::optional<JobAffinity> affinity = {};  // none: it bars nothing
-  int64_t in_vain = 0;                       // nodes that do not
-  uint64_t work = 0;                         // nodes that do
+  bool layout = false;                     // the job's groups mind each other
+  bool heeds = false;                      // what is kept for others
+  bool marked = false;                     // only nodes that pass what is fixed are looked at
+  std::optional<SpreadCount> spread = {};  // of its group
+  const JobAffinity* affinity = nullptr;   // null: it bars nothing
+  std::unique_ptr<JobAffinity> own_affinity = {};  // where none is held
+  int64_t in_vain = 0;                             // nodes that do not
+  uint64_t work = 0;                               // nodes that do
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
   DeviceUse used = {};  // of the best
@@ -117,11 +118,26 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
             .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
   const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
-  if (heeds_affinity_ && state_.affinity().any()) {
-    look.affinity.emplace(state_, trees_, seeker.job);
-    if (look.affinity->empty()) look.affinity.reset();
-  }
+  if (heeds_affinity_ && state_.affinity().Concerns(seeker.job)) HeedNeighbours(&look);
   return look;
+}
+
+void NodeSearch::HoldAffinity(const Job& job, uint64_t* work) {
+  held_affinity_.reset();
+  if (!heeds_affinity_ || !state_.affinity().Concerns(job)) return;
+  held_affinity_.emplace(job.id, JobAffinity(state_, trees_, job));
+  *work += held_affinity_->second.work();
+}
+
+void NodeSearch::HeedNeighbours(Look* look) {
+  const Job& job = look->seeker->job;
+  const bool held = held_affinity_.has_value() && held_affinity_->first == job.id;
+  if (!held) {
+    look->own_affinity = std::make_unique<JobAffinity>(state_, trees_, job);
+    look->work += look->own_affinity->work();
+  }
+  const JobAffinity& affinity = held ? held_affinity_->second : *look->own_affinity;
+  look->affinity = affinity.empty() ? nullptr : &affinity;
 }
 
 const SpreadPlaces& NodeSearch::PlacesFor(const Group& group) {
@@ -154,7 +170,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;
-  if (!look->affinity.has_value() || look->affinity->May(id)) {
+  if (look->affinity == nullptr || look->affinity->May(id)) {
     return UsedIfRoom(look, node, tasks, rank);
   }
   barred_by_affinity_ = barred_by_affinity_ || UsedIfRoom(look, node, tasks, nullptr).has_value();

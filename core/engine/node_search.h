@@ -138,6 +138,10 @@ class NodeSearch {
   bool TakeBarredByAffinity() { return std::exchange(barred_by_affinity_, false); }
   // From now on, whether that counts (JobAffinity): to see what would be without.
   void HeedAffinity(bool heed) { heeds_affinity_ = heed; }
+  // What bars this job's tasks is worked out once, and held while nothing but these tasks changes;
+  // and no longer. Adds to `work`.
+  void HoldAffinity(const Job& job, uint64_t* work);
+  void DropAffinity() { held_affinity_.reset(); }
 
  private:
   struct Prepared {
@@ -157,6 +161,7 @@ class NodeSearch {
   using NodeRanks = std::function<void(const Offer&)>;
   Prepared& Prepare(ShapeId shape);
   Look LookFor(const Seeker& seeker);
+  void HeedNeighbours(Look* look);
   std::optional<DeviceUse> UsedIfRoom(Look* look, const Node& node, int64_t tasks,
                                       const NodeRanks& rank);
   // If the node has room for so many of them and passes: the devices that they may not have. `rank`
@@ -187,6 +192,7 @@ class NodeSearch {
   std::optional<JobId> barred_by_;
   bool barred_by_affinity_ = false;
   bool heeds_affinity_ = true;
+  std::optional<std::pair<JobId, JobAffinity>> held_affinity_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
   std::map<std::pair<ShapeId, int32_t>, std::unique_ptr<SpreadPlaces>> places_;  // by tier
 };

@@ -54,12 +54,21 @@ bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
                      });
 }
 
+// It is no head that others wait for: whom it waits for may stand behind it.
+BlockedVerdict WaitsForOthers(const ClusterState& state, const Job& job) {
+  BlockedVerdict verdict;
+  verdict.code = static_cast<uint8_t>(WaitCode::kJobAffinity);
+  verdict.wake = WakeOn::kChange;
+  verdict.detail = AffinityText(state, job);
+  return verdict;
+}
+
 }  // namespace
 
 bool LacksRoom(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
-  return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved ||
-         code == WaitCode::kJobAffinity;
+  if (code == WaitCode::kJobAffinity) return verdict.wake == WakeOn::kRoom;
+  return code == WaitCode::kInsufficientResources || code == WaitCode::kReserved;
 }
 
 bool WaitsForEnds(const BlockedVerdict& verdict) {
@@ -94,6 +103,7 @@ std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& need
 }
 
 std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
+  if (state_.affinity().any() && NearNobody(state_, job)) return WaitsForOthers(state_, job);
   const JobNeeds needs = NeedsOf(job);
   if (!needs.gang) return ServeOne(job, needs);
   std::optional<BlockedVerdict> verdict = ServeGang(job, needs);
@@ -120,12 +130,13 @@ std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& 
     Bind(job);
     return std::nullopt;
   }
+  const bool by_affinity = cycle_.search().TakeBarredByAffinity();
   BlockedVerdict verdict = Shortage(job, needs, placed);
   transaction_.RollbackTo(mark);
   if (!LacksRoom(verdict)) return verdict;
   if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job, needs))
     return std::nullopt;
-  Blame(job, needs, &verdict);
+  Blame(job, needs, by_affinity, &verdict);
   return verdict;
 }
 
@@ -141,9 +152,10 @@ std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& n
         Bind(job);
         return std::nullopt;
       }
+      const bool by_affinity = cycle_.search().TakeBarredByAffinity();
       verdict = Shortage(job, one, 0);
       transaction_.RollbackTo(mark);
-      if (LacksRoom(*verdict)) Blame(job, one, &*verdict);
+      if (LacksRoom(*verdict)) Blame(job, one, by_affinity, &*verdict);
     }
     if (!first.has_value()) first = std::move(verdict);
   }
@@ -172,10 +184,10 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   return verdict;
 }
 
-void Placer::Blame(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
-  const bool affinity = cycle_.search().TakeBarredByAffinity();
+void Placer::Blame(const Job& job, const JobNeeds& needs, bool by_affinity,
+                   BlockedVerdict* verdict) {
   BlameReservation(job, needs, verdict);
-  if (affinity) BlameAffinity(job, needs, verdict);
+  if (by_affinity) BlameAffinity(job, needs, verdict);
 }
 
 void Placer::BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
@@ -240,14 +252,22 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
   return PlaceAll(job, needs, WindowNow(job));
 }
 
-// In group order, but for groups that are to be near others: those first.
 int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
                          bool heedless) {
   if (!heedless) {
     cycle_.search().TakeBarredBy();
     cycle_.search().TakeBarredByAffinity();
   }
-  if (HasTopology(job)) return PlaceInDomains(job, needs, window, heedless);
+  cycle_.search().HoldAffinity(job, &cycle_.counters().work);
+  const int32_t placed = HasTopology(job) ? PlaceInDomains(job, needs, window, heedless)
+                                          : PlaceGroups(job, needs, window, heedless);
+  cycle_.search().DropAffinity();
+  return placed;
+}
+
+// In group order, but for groups that are to be near others: those first.
+int32_t Placer::PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window,
+                            bool heedless) {
   int32_t placed = 0;
   for (bool near : {false, true}) {
     for (const GroupNeed& need : needs.groups) {
@@ -327,6 +347,13 @@ int32_t Placer::PlaceTasks(Seeker seeker) {
 
 bool Placer::PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window) {
   if (!KeepsTopology(state_, TreesOf(cycle_), job, places)) return false;
+  cycle_.search().HoldAffinity(job, &cycle_.counters().work);
+  const bool placed = PlaceEach(job, places, window);
+  cycle_.search().DropAffinity();
+  return placed;
+}
+
+bool Placer::PlaceEach(const Job& job, const std::vector<Placement>& places, const Window& window) {
   for (const Placement& place : places) {
     if (job.tasks[place.task].state != TaskState::kPending) return false;
     const Seeker seeker{

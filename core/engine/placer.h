@@ -61,6 +61,8 @@ class Placer {
   std::optional<BlockedVerdict> ServeGang(const Job& job, const JobNeeds& needs);
   std::optional<BlockedVerdict> ServeOne(const Job& job, const JobNeeds& needs);
   int32_t PlaceTasks(Seeker seeker);
+  int32_t PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window, bool heedless);
+  bool PlaceEach(const Job& job, const std::vector<Placement>& places, const Window& window);
   int32_t PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
                          bool heedless);
   BlockedVerdict Shortage(const Job& job, const JobNeeds& needs, int32_t placed);
@@ -68,7 +70,7 @@ class Placer {
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
   // It would fit if nothing were kept for others: `verdict` says so instead.
   // Says so if it is for what is kept for others, or for affinity alone, that it does not fit.
-  void Blame(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
+  void Blame(const Job& job, const JobNeeds& needs, bool by_affinity, BlockedVerdict* verdict);
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   void BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);

@@ -75,6 +75,7 @@ void PassEnded(StateEditor& editor) {
 Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget,
               bool adopt) {
   Plan plan;
+  StateEditor(state).FollowTerms();
   Cycle cycle(state, policies, now, budget);
   RankJobs(cycle);
   RunStage(cycle, "lifecycle", &plan.stages, [&] { RunLifecycle(cycle); });

@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/engine/engine_cache.h"
+#include "core/engine/job_affinity.h"
 #include "core/engine/leaving.h"
 #include "core/engine/lifecycle_steps.h"
 #include "core/engine/verdict.h"
@@ -84,7 +86,6 @@ std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
   return rest;
 }
 
-// All that the job holds is the unit's.
 // Of the priorities of surplus tasks.
 int32_t GreatestOf(const Job& job, const std::vector<uint32_t>& tasks) {
   int32_t greatest = LowestPriority(job);
@@ -94,6 +95,7 @@ int32_t GreatestOf(const Job& job, const std::vector<uint32_t>& tasks) {
   return greatest;
 }
 
+// All that the job holds is the unit's.
 bool NoSurplus(const ClusterState& state, const VictimUnit& unit) {
   return state.jobs().At(unit.job).occupying == static_cast<int32_t>(unit.tasks.size());
 }
@@ -384,12 +386,20 @@ void VictimPlan::VanishAll(const Indexes& units) {
   LetGoOn(cycle_, nodes, goal_.job.id);
 }
 
+// It may not be where it is beside the gang, which is placed.
+bool VictimPlan::KeepsAway(const VictimUnit& unit) const {
+  if (!state_.affinity().any()) return false;
+  return KeepApart(state_, CacheOf(transaction_.editor()).trees, goal_.job,
+                   state_.jobs().At(unit.job), unit.tasks);
+}
+
 // The gang is placed: which of the units must be gone for that?
 VictimPlan::Attempt VictimPlan::Trimmed(const Indexes& units) const {
   Attempt attempt{.places = transaction_.placed(), .kept = {}};
   PutBack put_back(state_, bounds_);
   for (size_t i = units.size(); i-- > 0;) {
-    const bool stays = MayStay(attempt.kept, units[i]) && put_back.Try(units_[units[i]]);
+    const VictimUnit& unit = units_[units[i]];
+    const bool stays = MayStay(attempt.kept, units[i]) && !KeepsAway(unit) && put_back.Try(unit);
     if (!stays) attempt.kept.push_back(units[i]);
   }
   std::reverse(attempt.kept.begin(), attempt.kept.end());

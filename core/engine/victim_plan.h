@@ -136,6 +136,7 @@ class VictimPlan {
   Attempt Trimmed(const Indexes& units) const;
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
+  bool KeepsAway(const VictimUnit& unit) const;
   VictimCost CostOf(const Attempt& attempt) const;
   bool EarlyEnough(const Attempt& attempt) const;
   bool AllMove(const Attempt& attempt);
@@ -157,12 +158,12 @@ class VictimPlan {
   VictimSource& source_;
   const QueueBounds bounds_;  // before anybody goes
   FitCount count_;
-  std::vector<VictimUnit> units_;        // taken so far, in order
-  std::vector<bool> counted_;            // parallel: count_ has it as gone
-  absl::flat_hash_set<JobId> left_out_;  // looked up only: jobs that cannot move
+  std::vector<VictimUnit> units_;                      // taken so far, in order
+  std::vector<bool> counted_;                          // parallel: count_ has it as gone
+  absl::flat_hash_set<JobId> left_out_;                // looked up only: jobs that cannot move
   absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task, as things are
-  JobId could_not_move_;                 // of the last Decide that failed
-  int64_t tasks_ = 0;                    // of these
+  JobId could_not_move_;                               // of the last Decide that failed
+  int64_t tasks_ = 0;                                  // of these
   bool tried_ = false;
   bool short_of_share_ = false;
   const char* barred_ = nullptr;

@@ -228,11 +228,19 @@ void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
   const auto& jobs = state_.queues().At(queue).graded_jobs;
   for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
     cycle_.CountWork(1);
+    const Job& job = state_.jobs().At(it->job);
     std::vector<VictimUnit> units;
-    maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
+    maker_.AddUnitsOf(job, &units);
     for (VictimUnit& unit : units) {
-      if (unit.priority < it->priority) (*of->graded)[unit.priority].push_back(std::move(unit));
+      if (unit.priority < it->priority) {
+        (*of->graded)[unit.priority].units.push_back(std::move(unit));
+      }
     }
+    const Time until =
+        maker_.TakeProtectedUntil();  // of some of it; of the least, as far as is known
+    if (until == absl::InfiniteFuture()) continue;
+    Time& known = (*of->graded)[LowestPriority(job)].protected_until;
+    known = std::min(known, until);
   }
 }
 
@@ -245,10 +253,12 @@ bool UnitPool::Extend(QueueId queue, OfQueue* of) {
   const int64_t of_jobs =
       it == jobs.begin() ? std::numeric_limits<int64_t>::max() : std::prev(it)->priority;
   std::vector<VictimUnit> units;
+  Time protected_until = absl::InfiniteFuture();
   int64_t priority = of_jobs;
   if (!of->graded->empty() && of->graded->begin()->first <= of_jobs) {
     priority = of->graded->begin()->first;
-    units = std::move(of->graded->begin()->second);
+    units = std::move(of->graded->begin()->second.units);
+    protected_until = of->graded->begin()->second.protected_until;
     of->graded->erase(of->graded->begin());
   }
   while (it != jobs.begin() && std::prev(it)->priority == priority) {
@@ -260,8 +270,9 @@ bool UnitPool::Extend(QueueId queue, OfQueue* of) {
   const auto before = [&](const VictimUnit& unit) { return unit.priority < priority; };
   units.erase(std::remove_if(units.begin(), units.end(), before), units.end());
   std::stable_sort(units.begin(), units.end(), SurplusFirst);
-  of->bands.push_back(std::make_unique<Band>(
-      Band{priority, UnitList(std::move(units)), maker_.TakeProtectedUntil()}));
+  of->bands.push_back(
+      std::make_unique<Band>(Band{priority, UnitList(std::move(units)),
+                                  std::min(protected_until, maker_.TakeProtectedUntil())}));
   return true;
 }
 

@@ -66,6 +66,8 @@ class VictimSource {
   // Before the first: a unit of the job, if it has any, may be handed out at all. May be too
   // hopeful, as what was handed out before bears on it; never the other way round.
   virtual bool CouldGive(const Job& job) const = 0;
+  // The same of one unit of such a job.
+  virtual bool CouldGive(const VictimUnit&) const { return true; }
   // When a unit that was passed over for its age may be taken; InfiniteFuture if there was none.
   virtual Time protected_until() const = 0;
 };
@@ -134,7 +136,11 @@ class UnitPool {
     std::vector<std::unique_ptr<Band>> bands;  // those looked at
     std::optional<OrderKey> looked_from;       // the first key of the last of them
     // Surplus with a priority below its job's, where no band has it yet; by priority.
-    std::optional<std::map<int32_t, std::vector<VictimUnit>>> graded;
+    struct Surplus {
+      std::vector<VictimUnit> units;
+      Time protected_until = absl::InfiniteFuture();
+    };
+    std::optional<std::map<int32_t, Surplus>> graded;
   };
   void ListGraded(QueueId queue, OfQueue* of);
   bool Extend(QueueId queue, OfQueue* of);
@@ -162,6 +168,7 @@ class QueueVictims final : public VictimSource {
   bool CouldGive(const Job& job) const override {
     return job.queue == queue_ && job.id != besides_ && LowestPriority(job) < bound_;
   }
+  bool CouldGive(const VictimUnit& unit) const override { return unit.priority < bound_; }
   Time protected_until() const override { return protected_until_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "core/model/affinity_index.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -26,53 +27,55 @@ bool SpeaksOf(const AffinityTerm& term, const Job& owner, const Job& other) {
          HasLabels(other, term.labels);
 }
 
-std::vector<LabelPair> AffinityIndex::SpokenOf(const Job& job) const {
-  std::vector<LabelPair> labels;
-  if (!any()) return labels;
-  for (const auto& [key, value] : job.labels) {
-    if (keys_.contains(key)) labels.emplace_back(key, value);
-  }
-  return labels;
-}
-
 bool AffinityIndex::Concerns(const Job& job) const {
   if (!any()) return false;
   return !job.affinity.empty() ||
          std::any_of(job.labels.begin(), job.labels.end(),
-                     [&](const auto& label) { return keys_.contains(label.first); });
+                     [&](const LabelPair& label) { return terms_.contains(label); });
 }
 
-const absl::btree_set<JobId>& AffinityIndex::With(const LabelPair& label) const {
-  static const auto* const kNone = new absl::btree_set<JobId>();
-  const auto found = with_.find(label);
-  return found == with_.end() ? *kNone : found->second;
+std::vector<LabelPair> AffinityIndex::FollowedOf(const Job& job) const {
+  std::vector<LabelPair> labels;
+  if (followed_.empty()) return labels;
+  for (const auto& [key, value] : job.labels) {
+    LabelPair label(key, value);
+    if (followed_.contains(label)) labels.push_back(std::move(label));
+  }
+  return labels;
 }
 
-std::vector<std::string> AffinityIndex::Speak(const Job& job, bool begins) {
-  std::vector<std::string> changed;
+const absl::btree_set<JobId>* AffinityIndex::With(const LabelPair& label) const {
+  const auto found = followed_.find(label);
+  return found == followed_.end() ? nullptr : &found->second;
+}
+
+bool AffinityIndex::Equals(const IdMap<JobId, Job>& jobs) const {
+  AffinityIndex wanted;
+  for (const auto& [label, with] : followed_) wanted.followed_[label];
+  jobs.ForEach([&](JobId, const Job& job) {
+    wanted.Speak(job, true);
+    if (job.occupying > 0) wanted.List(job, true);
+  });
+  return terms_ == wanted.terms_ && followed_ == wanted.followed_ &&
+         repelling_ == wanted.repelling_;
+}
+
+void AffinityIndex::Speak(const Job& job, bool begins) {
   for (const AffinityTerm& term : job.affinity) {
     for (const LabelPair& label : term.labels) {
-      int64_t& terms = keys_[label.first];
-      if (begins && terms == 0) changed.push_back(label.first);
+      int64_t& terms = terms_[label];
       terms += begins ? 1 : -1;
-      if (terms != 0) continue;
-      changed.push_back(label.first);
-      keys_.erase(label.first);
+      lags_ |= terms == (begins ? 1 : 0);
+      if (terms == 0) terms_.erase(label);
     }
   }
-  return changed;
 }
 
 void AffinityIndex::List(const Job& job, bool list) {
-  if (!any()) return;
-  for (const LabelPair& label : SpokenOf(job)) {
-    if (list) {
-      with_[label].insert(job.id);
-      continue;
-    }
-    const auto found = with_.find(label);
-    BERTH_CHECK(found != with_.end() && found->second.erase(job.id) == 1);
-    if (found->second.empty()) with_.erase(found);
+  for (const LabelPair& label : FollowedOf(job)) {
+    absl::btree_set<JobId>& with = followed_.at(label);
+    const bool changed = list ? with.insert(job.id).second : with.erase(job.id) == 1;
+    BERTH_CHECK(changed);
   }
   if (!Repels(job)) return;
   if (list) {
@@ -82,25 +85,21 @@ void AffinityIndex::List(const Job& job, bool list) {
   }
 }
 
-AffinityIndex AffinityIndex::Of(const IdMap<JobId, Job>& jobs) {
-  AffinityIndex index;
-  jobs.ForEach([&](JobId, const Job& job) { index.Speak(job, true); });
-  jobs.ForEach([&](JobId, const Job& job) {
-    if (job.occupying > 0) index.List(job, true);
-  });
-  return index;
-}
-
-void AffinityIndex::ListKey(const Job& job, const std::string& key) {
-  const auto label = job.labels.find(key);
-  if (label != job.labels.end()) with_[*label].insert(job.id);
-}
-
-void AffinityIndex::ForgetKey(const std::string& key) {
-  const auto begin = with_.lower_bound(LabelPair(key, ""));
-  auto end = begin;
-  while (end != with_.end() && end->first.first == key) ++end;
-  with_.erase(begin, end);
+std::vector<LabelPair> AffinityIndex::TakeLag() {
+  lags_ = false;
+  std::vector<LabelPair> changed;
+  for (const auto& [label, terms] : terms_) {
+    if (!followed_.contains(label)) changed.push_back(label);
+  }
+  for (auto it = followed_.begin(); it != followed_.end();) {
+    const bool named = terms_.contains(it->first);
+    if (!named) changed.push_back(it->first);
+    it = named ? std::next(it) : followed_.erase(it);
+  }
+  for (const LabelPair& label : changed) {
+    if (terms_.contains(label)) followed_[label];
+  }
+  return changed;
 }
 
 }  // namespace berth

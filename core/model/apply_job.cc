@@ -111,8 +111,10 @@ absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::strin
 
 absl::Status CheckAffinity(const JobSpec& spec) {
   for (const AffinityTerm& term : spec.affinity) {
-    if (term.tier < 0 || term.labels.empty() ||
-        !std::is_sorted(term.labels.begin(), term.labels.end())) {
+    const auto twice = [](const LabelPair& a, const LabelPair& b) { return a.first >= b.first; };
+    const bool sorted =
+        std::adjacent_find(term.labels.begin(), term.labels.end(), twice) == term.labels.end();
+    if (term.tier < 0 || term.labels.empty() || !sorted) {
       return Invalid("job ", spec.name, ": affinity needs labels, sorted, and a tier of 0 or more");
     }
   }
@@ -129,9 +131,6 @@ absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
     const bool topology =
         spec.topology.Any() || group.topology.Any() || group.partition_topology.Any();
     if (group.spread.Any() && topology) return Invalid(whose, ": spread, and a topology");
-    if (group.priority.has_value() && *group.priority > spec.priority) {
-      return Invalid(whose, ": its priority, ", *group.priority, ", is above the job's");
-    }
     const bool surplus = group.min_available == 0 && spec.min_available == minimum;
     if (group.preemptible && !spec.preemptible && !surplus) {
       return Invalid(whose, ": preemptible in a job that is not needs min_available 0");

@@ -367,7 +367,7 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   if (!same(state.planned_ends(), sums.planned_ends)) return Differs("planned ends");
   if (!same(state.nominated_jobs(), sums.nominated_jobs)) return Differs("nominated jobs");
   if (!same(state.releasing(), sums.releasing)) return Differs("releasing tasks");
-  if (!(state.affinity() == AffinityIndex::Of(state.jobs()))) return Differs("affinity");
+  if (!state.affinity().Equals(state.jobs())) return Differs("affinity");
   return absl::OkStatus();
 }
 

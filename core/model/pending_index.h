@@ -114,11 +114,11 @@ struct Demand {
   Duration walltime = absl::InfiniteDuration();
   int32_t expected_s = 0;                    // RunPrediction: what backfilling may go by
   std::string user;                          // where the queue is fair between users
-  absl::InlinedVector<DemandItem, 1> items;  // in group order
+  absl::InlinedVector<DemandItem, 1> items;  // in the order of the needs
   // Empty, or the job's constraint, and each item's group's and its partitions'.
   std::vector<TopologyConstraint> topology;
   std::vector<AffinityTerm> affinity;
-  std::vector<LabelPair> labels;  // that others' terms speak of (AffinityIndex)
+  std::vector<LabelPair> labels;  // that are followed (AffinityIndex)
   bool operator==(const Demand&) const = default;
 
   template <typename H>
@@ -240,6 +240,7 @@ class PendingIndex {
   void ReopenQueue(QueueId id);  // blocked by this very queue
   void ReopenShape(ShapeId id);  // blocked for want of room for this shape
   void ReopenForNeighbours();    // whose affinity, or labels, may have barred them
+  bool in_trial() const { return trial_ != nullptr; }
   void Reopen(std::vector<ClassId>& list);
   void Reopen(ClassId id);
   // Between these two everything that is found out about classes is written down, and then taken

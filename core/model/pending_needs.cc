@@ -389,7 +389,11 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs,
     demand.only = job.id;  // some nodes are left out for it
   }
   demand.affinity.assign(job.affinity.begin(), job.affinity.end());
-  demand.labels = affinity.SpokenOf(job);
+  demand.labels = affinity.FollowedOf(job);
+  const bool placed = job.occupying > 0 || TallyOf(job).Nominated() > 0;
+  if (placed && !(demand.affinity.empty() && demand.labels.empty())) {
+    demand.only = job.id;  // its own tasks bar others like it, and not itself
+  }
   const bool topology = HasTopology(job);
   if (topology) DemandTopology(job, needs, &demand);
   for (const GroupNeed& need : needs.groups) {

@@ -145,6 +145,7 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   const bool was_leaving = old.state == TaskState::kReleasing;
   const bool is_leaving = value.state == TaskState::kReleasing;
   const bool left = JobLeaves(job);
+  if (Releasing(old) != Releasing(value)) NeighboursCouldHelp(key.job);
   const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
   // What leaves a node is at all times part of what is in use there.
   if (was_leaving) CountLeavingTask(old, shape, -1);
@@ -457,7 +458,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
   change.active_tasks = static_cast<int64_t>(tasks);
   ChangeQueues(job.queue, change);
   ListDependencies(job, true);
-  SpeakOfOthers(job, true);
+  state_.affinity_.Speak(job, true);
   Touch(id);
   if (!facts()) return;
   state_.dirty_.new_jobs.push_back(id);
@@ -488,7 +489,7 @@ void StateEditor::EraseJob(JobId id) {
     state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
   }
-  SpeakOfOthers(job, false);
+  state_.affinity_.Speak(job, false);
   state_.unsettled_.erase(id);
   state_.reservations_.erase(id);
   state_.job_names_.erase(job.name);

@@ -158,6 +158,10 @@ class StateEditor {
   // Some job may have been given a rank.
   bool ranked() const { return state_.ranked_; }
   void ForgetRanked() { state_.ranked_ = false; }
+  // Before planning: labels that terms name, or name no longer, since the last call are part of
+  // what tells classes apart, or are not (AffinityIndex). Not within a trial, whose classes come
+  // back. O(jobs) if there are any.
+  void FollowTerms();
   // Where it stands in its queue (OrderKey::rank). Goes it first in its class now, that is looked
   // at again: what is kept for those after it may have to be kept for it.
   void SetRank(JobId id, int64_t rank);
@@ -278,7 +282,6 @@ class StateEditor {
   void DropTimer(Job& job);
   void RefreshShort(const Job& job);
   void ListDependencies(const Job& job, bool list);
-  void SpeakOfOthers(const Job& job, bool begins);
   void MayForget(JobId id);
   Resources WaitingRequest(const Job& job) const;
 

@@ -1,22 +1,25 @@
 // StateEditor: AffinityIndex, and what waits for others to come or to go.
+#include <algorithm>
+
 #include "core/model/state_editor.h"
 
 namespace berth {
 
-// Jobs of which nobody spoke before may now stand in one class with others that are not spoken of;
-// or need no longer stand apart. Where edits are tentative, classes stay: they will be put back.
-void StateEditor::SpeakOfOthers(const Job& job, bool begins) {
-  if (job.affinity.empty()) return;
-  const std::vector<std::string> keys = state_.affinity_.Speak(job, begins);
-  for (const std::string& key : keys) {
-    if (!begins) state_.affinity_.ForgetKey(key);
-  }
-  if (keys.empty() || (!begins && !facts())) return;
-  state_.jobs_.ForEach([&](JobId id, const Job& other) {
-    for (const std::string& key : keys) {
-      if (!other.labels.contains(key)) continue;
-      if (begins && other.occupying > 0) state_.affinity_.ListKey(other, key);
-      if (facts() && other.pending_class != ClassId{}) Touch(id);
+// Jobs of which nobody spoke before may stand in one class with others that are not spoken of; or
+// need no longer stand apart.
+void StateEditor::FollowTerms() {
+  AffinityIndex& affinity = state_.affinity_;
+  if (!affinity.Lags() || state_.pending_.in_trial()) return;
+  const std::vector<LabelPair> changed = affinity.TakeLag();
+  if (changed.empty()) return;
+  state_.jobs_.ForEach([&](JobId id, const Job& job) {
+    if (job.occupying == 0 && job.pending_class == ClassId{}) return;
+    for (const LabelPair& label : changed) {
+      const auto found = job.labels.find(label.first);
+      if (found == job.labels.end() || found->second != label.second) continue;
+      const auto with = affinity.followed_.find(label);
+      if (job.occupying > 0 && with != affinity.followed_.end()) with->second.insert(id);
+      if (job.pending_class != ClassId{}) Touch(id);
     }
   });
 }

@@ -189,6 +189,10 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     if (!room.ok()) return room;
     tasks += group.replicas;
   }
+  for (const AffinityTerm& term : spec.affinity) {
+    if (!term.labels.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has affinity to no label"));
+  }
   if (tasks == 0)
     return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, " has no tasks"));
   if (tasks > kMaxTasksPerJob) {

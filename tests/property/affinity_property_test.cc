@@ -54,10 +54,10 @@ class RandomNeighbours {
     });
   }
 
-  // Jobs of one task that wait: no node would do.
+  // Tasks that wait: no node would do.
   void CheckNobodyWaitsInVain() const {
     cluster_.state().jobs().ForEach([&](JobId, const Job& job) {
-      if (job.status.state != JobState::kPending) return;
+      if (TallyOf(job).In(TaskState::kPending) == 0 || Ended(job.status.state)) return;
       cluster_.state().nodes().ForEach([&](NodeId id, const Node& node) {
         if (node.allocated[kCpu] + 1000 > node.capacity[kCpu]) return;
         INFO(job.name << " on " << node.spec.name);
@@ -83,7 +83,10 @@ class RandomNeighbours {
  private:
   void Submit() {
     const std::string queue = dice_.Chance(70) ? "a" : "b";
-    JobSpec spec = MakeJob(absl::StrCat("j", ++jobs_), cluster_.queue_id(queue), {.queue = queue});
+    const int replicas = dice_.Chance(30) ? 2 : 1;  // the second is growth
+    JobSpec spec =
+        MakeJob(absl::StrCat("j", ++jobs_), cluster_.queue_id(queue),
+                {.queue = queue, .groups = {{.replicas = replicas, .min_available = 1}}});
     spec.strategy = Strategy::kBinpack;  // no topology of the cluster's default
     spec.labels = RandomLabels();
     for (int i = dice_.Below(3); i > 0; --i) {
@@ -102,7 +105,9 @@ class RandomNeighbours {
     if (running.empty()) return;
     const JobId id = running[static_cast<size_t>(dice_.Below(static_cast<int>(running.size())))];
     cluster_.RunAll(id);
-    cluster_.Exit(id, 0);
+    for (uint32_t task = 0; task < cluster_.job(id).tasks.size(); ++task) {
+      if (cluster_.job(id).tasks[task].state == TaskState::kRunning) cluster_.Exit(id, task);
+    }
   }
   void Relabel() {
     std::vector<JobId> all;
