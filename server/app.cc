@@ -175,6 +175,8 @@ void App::Wire() {
       loop_->Read([](const ClusterState& state, uint64_t) { return state.request_mix(); });
   mixes_ = std::make_unique<MixKeeper>(loop_.get(), price_executor_.get(), known);
   loop_->AddObserver(mixes_.get());
+  loop_->Read([&](const ClusterState& state, uint64_t) { refused_starts_.Begin(state); });
+  loop_->AddObserver(&refused_starts_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
   loop_->AddListener(watches_.get());
@@ -183,7 +185,8 @@ void App::Wire() {
   loop_->AddListener(&event_log_);
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
-                    logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_},
+                    logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_,
+                    &refused_starts_},
       &progress_);
   WireServices();
 }
@@ -198,7 +201,8 @@ void App::WireServices() {
               .run_as = config_.run_as(),
               .defaults = &job_defaults_,
               .placing_waits = [this] { return maintenance_->RestoreHoldText(); },
-              .restarts_often = [this](JobId job, Time now) { return restarts_.Often(job, now); }};
+              .restarts_often = [this](JobId job, Time now) { return restarts_.Often(job, now); },
+              .starts_refused = [this](QueueId queue) { return refused_starts_.InARow(queue); }};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);

@@ -34,6 +34,7 @@
 #include "server/loop.h"
 #include "server/loop_thread.h"
 #include "server/metrics.h"
+#include "server/queue_conditions.h"
 #include "server/reload.h"
 #include "server/services/acceptor.h"
 #include "server/services/agent_service.h"
@@ -136,6 +137,7 @@ class App {
   std::unique_ptr<WatchHub> watches_;
   ProgressCounter progress_;
   RestartWatch restarts_;
+  RefusedStarts refused_starts_;
   EventLog event_log_;
   std::unique_ptr<Metrics> metrics_;
   ServiceContext context_;

@@ -206,6 +206,8 @@ void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out
     out.Gauge("job_conditions", "Jobs of which a condition holds (docs/cli.md).",
               AsDouble(counts[static_cast<size_t>(kind)]), {{"condition", name}});
   }
+  out.Gauge("queue_conditions", "Queues of which a condition holds (docs/cli.md).",
+            AsDouble(sources.refused_starts->Queues()), {{"condition", "STARTS_REFUSED"}});
 }
 
 void AddProgress(const ProgressCounter& progress, FamilyList& out) {

@@ -21,6 +21,7 @@
 #include "server/controllers/mig_keeper.h"
 #include "server/job_conditions.h"
 #include "server/loop.h"
+#include "server/queue_conditions.h"
 #include "server/watch_hub.h"
 #include "storage/store_health.h"
 
@@ -39,6 +40,7 @@ struct MetricSources {
   const StoreHealth* health = nullptr;  // null: the store has none
   Time start;
   const RestartWatch* restarts = nullptr;
+  const RefusedStarts* refused_starts = nullptr;
 };
 
 // Counts jobs and tasks as they become durable.

@@ -143,6 +143,11 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
   page.Add("Allocated", HumanResources(status.allocated()));
   page.Add("Pending needs", HumanResources(status.pending()));
   page.Add("Labels", KeyValues(spec.labels()));
+  std::vector<std::string> conditions;
+  for (const v1::QueueCondition& condition : status.conditions()) {
+    conditions.push_back(absl::StrCat(HumanEnum(condition.kind()), ": ", condition.detail()));
+  }
+  page.AddSection("Conditions", absl::StrJoin(conditions, "\n"));
   return page.Text();
 }
 

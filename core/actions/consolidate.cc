@@ -5,14 +5,19 @@
 
 #include "core/actions/eviction.h"
 #include "core/engine/mover.h"
+#include "core/engine/protections.h"
 #include "core/policies/registry.h"
 
 namespace berth {
 namespace {
 
-RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& needs) {
+// `tell`: of why nothing came of it; null: nobody wants to know.
+RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& needs,
+                    Protections* tell) {
   if (!job.preemptible) return {.barred = "the job is not preemptible"};
-  return CameOf(cycle, mover.MakeRoom(job, needs));
+  const VictimOutcome outcome = mover.MakeRoom(job, needs);
+  if (outcome.decided || tell == nullptr) return CameOf(cycle, outcome, "");
+  return CameOf(cycle, outcome, tell->OfAll(job, needs, outcome));
 }
 
 class ConsolidateAction final : public Action {
@@ -21,13 +26,14 @@ class ConsolidateAction final : public Action {
   ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     Mover mover(cycle);
+    Protections protections(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
-      return MoveOthers(cycle, mover, job, needs);
+      return MoveOthers(cycle, mover, job, needs, &protections);
     });
   }
   bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
     Mover mover(cycle);
-    return MoveOthers(cycle, mover, job, needs).decided;
+    return MoveOthers(cycle, mover, job, needs, nullptr).decided;
   }
 };
 

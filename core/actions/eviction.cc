@@ -25,22 +25,12 @@ RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string b
           .barred = std::move(barred)};
 }
 
-RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome) {
+RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred) {
   if (outcome.decided) return {.decided = true};
-  std::string barred = BarredBy(outcome);
   if (outcome.short_of_share) {
     return RefusedForShare(cycle, outcome.protected_until, std::move(barred));
   }
   return {.again = outcome.protected_until, .barred = std::move(barred)};
-}
-
-std::string BarredBy(const VictimOutcome& outcome, absl::string_view first) {
-  std::string text(first);
-  if (text.empty()) text = outcome.barred == nullptr ? "nobody may be taken" : outcome.barred;
-  if (outcome.protected_until == absl::InfiniteFuture()) return text;
-  return absl::StrCat(text, "; some are protected by min_runtime or cooldown until ",
-                      absl::FormatTime("%H:%M:%S", outcome.protected_until, absl::UTCTimeZone()),
-                      " UTC");
 }
 
 namespace {

@@ -24,11 +24,8 @@ struct RoomMade {
 // Fair shares follow demand, in other queues too: who is refused for its share asks again.
 inline constexpr Duration kAskAgain = absl::Seconds(10);
 RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred);
-// Of a plan.
-RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome);
-// Why a plan came to nothing: `first`, where it says anything, else what the plan says; and until
-// when those are protected who were passed over for their age.
-std::string BarredBy(const VictimOutcome& outcome, absl::string_view first = "");
+// Of a plan; `barred`: why nothing was decided.
+RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred);
 
 using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
 #include "core/engine/domain_victims.h"
+#include "core/engine/protections.h"
 #include "core/policies/registry.h"
 
 namespace berth {
@@ -49,11 +50,14 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
   });
 }
 
-RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs) {
+// `tell`: of why nothing came of it; null: nobody wants to know.
+RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
+                 Protections* tell) {
   VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
   const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
   if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
-  return CameOf(cycle, outcome);
+  if (outcome.decided || tell == nullptr) return CameOf(cycle, outcome, "");
+  return CameOf(cycle, outcome, tell->OfQueue(job, needs, PriorityOf(job, needs), outcome));
 }
 
 class PreemptAction final : public Action {
@@ -62,13 +66,14 @@ class PreemptAction final : public Action {
   ActionRole role() const override { return ActionRole::kMakesRoom; }
   void Run(Cycle& cycle) const override {
     UnitPool pool(cycle);
+    Protections protections(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
-      return Preempt(cycle, pool, job, needs);
+      return Preempt(cycle, pool, job, needs, &protections);
     });
   }
   bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
     UnitPool pool(cycle);
-    return Preempt(cycle, pool, job, needs).decided;
+    return Preempt(cycle, pool, job, needs, nullptr).decided;
   }
 };
 

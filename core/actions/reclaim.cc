@@ -8,6 +8,7 @@
 #include "core/actions/eviction.h"
 #include "core/engine/domain_victims.h"
 #include "core/engine/mover.h"
+#include "core/engine/protections.h"
 #include "core/engine/reclaim_victims.h"
 #include "core/engine/verdict.h"
 #include "core/policies/registry.h"
@@ -17,9 +18,11 @@ namespace {
 
 class Reclaim {
  public:
-  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle), mover_(cycle) {}
+  explicit Reclaim(Cycle& cycle)
+      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {}
 
-  RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
+  // `tell`: say why, if nothing comes of it.
+  RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
     const ClusterState& state = cycle_.state();
     const Queue& queue = state.queues().At(job.queue);
     // Nobody else holds anything. A job of another queue opens what is blocked (StateEditor).
@@ -47,7 +50,9 @@ class Reclaim {
                                               std::move(useful));
     });
     if (outcome.decided) return {.decided = true};
-    return RefusedForShare(cycle_, outcome.protected_until, BarredBy(outcome, spared));
+    if (!tell) return RefusedForShare(cycle_, outcome.protected_until, "");
+    return RefusedForShare(cycle_, outcome.protected_until,
+                           protections_.OfOthers(job, request, outcome, spared));
   }
 
  private:
@@ -75,6 +80,7 @@ class Reclaim {
   Cycle& cycle_;
   UnitPool pool_;
   Mover mover_;
+  Protections protections_;
 };
 
 class ReclaimAction final : public Action {
@@ -84,11 +90,11 @@ class ReclaimAction final : public Action {
   void Run(Cycle& cycle) const override {
     Reclaim reclaim(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
-      return reclaim.MakeRoom(job, needs);
+      return reclaim.MakeRoom(job, needs, /*tell=*/true);
     });
   }
   bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
-    return Reclaim(cycle).MakeRoom(job, needs).decided;
+    return Reclaim(cycle).MakeRoom(job, needs, /*tell=*/false).decided;
   }
 };
 

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,8 @@ class Rotation {
   const Crowd& CrowdOf(QueueId queue);
 
  private:
+  std::string Barred(const Job& job, const VictimOutcome& outcome) const;
+
   Cycle& cycle_;
   const ClusterState& state_;
   JobStanding standing_;
@@ -151,6 +154,13 @@ const Crowd& Rotation::CrowdOf(QueueId queue) {
   return crowd;
 }
 
+std::string Rotation::Barred(const Job& job, const VictimOutcome& outcome) const {
+  if (outcome.some_may_go && outcome.barred != nullptr) return outcome.barred;
+  return absl::StrCat("nobody in queue ", state_.queues().At(job.queue).spec.name, " of priority ",
+                      job.priority, " has had its turn, by ", order_->name(),
+                      ", and lately made a checkpoint");
+}
+
 RoomMade Rotation::Help(const Job& job, const JobNeeds& needs) {
   if (!needs.gang) return {.barred = "what only grows waits for spare room"};
   const Queue& queue = state_.queues().At(job.queue);
@@ -165,7 +175,7 @@ RoomMade Rotation::Help(const Job& job, const JobNeeds& needs) {
   const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
     return std::make_unique<RotationVictims>(*this, job, least, std::move(useful));
   });
-  return CameOf(cycle_, outcome);
+  return CameOf(cycle_, outcome, Barred(job, outcome));
 }
 
 class RotateAction final : public Action {

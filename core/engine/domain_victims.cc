@@ -80,7 +80,7 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
   tried_ += plan->tried() ? 1 : 0;
   outcome_.protected_until = std::min(outcome_.protected_until, source->protected_until());
   outcome_.short_of_share |= plan->short_of_share();
-  if (plan->barred() != nullptr) outcome_.barred = plan->barred();
+  plan->TellBarred(&outcome_);
   if (!found) return;
   ++best->found;
   VictimCost cost = plan->CostFound();
@@ -115,9 +115,10 @@ VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVicti
   const std::unique_ptr<VictimSource> source = make(nullptr);
   VictimPlan plan(cycle, goal, *source);
   if (plan.Run()) return {.decided = true};
-  return {.protected_until = source->protected_until(),
-          .short_of_share = plan.short_of_share(),
-          .barred = plan.barred()};
+  VictimOutcome outcome{.protected_until = source->protected_until(),
+                        .short_of_share = plan.short_of_share()};
+  plan.TellBarred(&outcome);
+  return outcome;
 }
 
 }  // namespace

@@ -35,10 +35,7 @@ ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
 ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) {
   const bool own = std::find(own_path_.begin(), own_path_.end(), queue.id) != own_path_.end();
   if (!own && queue.running_jobs == 0) return nullptr;
-  if (!own && !queue.spec.reclaimable) {
-    Spare(queue.spec.name, "is not reclaimable");
-    return nullptr;
-  }
+  if (!own && !queue.spec.reclaimable) return nullptr;
   auto entry = std::make_unique<Entry>(queue, shares_.At(queue.id));
   entry->parent = parent;
   entry->own = own;

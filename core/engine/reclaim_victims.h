@@ -44,8 +44,8 @@ namespace berth {
 class ReclaimVictims final : public VictimSource {
  public:
   // `claimed`: by the job's queue, of what the job asks for. `spared` outlives this; told, if it is
-  // empty, why the first that might have given something was spared, for people: "queue b is not
-  // reclaimable".
+  // empty, why the first that might have given something was spared, for people: "queue b reclaimed
+  // it, within its own share".
   ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job, const Resources& request,
                  KindSet claimed, std::string* spared, UsefulJob useful = nullptr);
 

@@ -134,7 +134,7 @@ std::optional<ScopeVictims::Found> ScopeVictims::PlanWith(const UsefulJob& usefu
   const bool found = plan.plan->Find();
   outcome_.protected_until = std::min(outcome_.protected_until, plan.source->protected_until());
   outcome_.short_of_share |= plan.plan->short_of_share();
-  if (plan.plan->barred() != nullptr) outcome_.barred = plan.plan->barred();
+  plan.plan->TellBarred(&outcome_);
   if (!found) return std::nullopt;
   return plan;
 }

@@ -20,24 +20,6 @@ BlockedVerdict Verdict(WaitCode code, WakeOn wake) {
   return verdict;
 }
 
-// The resource asked for whose share of what is there is largest; ties by name, as the order of
-// kinds is an accident of history.
-ResourceKind Scarcest(const Interner& interner, const Resources& needed, const Resources& there) {
-  ResourceKind worst = kCpu;
-  const auto scarcer = [&](ResourceKind a, ResourceKind b) {
-    const absl::int128 left = absl::int128(needed[a]) * std::max<int64_t>(there[b], 0);
-    const absl::int128 right = absl::int128(needed[b]) * std::max<int64_t>(there[a], 0);
-    if (left != right) return left > right;
-    if ((there[a] <= 0) != (there[b] <= 0)) return there[a] <= 0;
-    return interner.KindName(a) < interner.KindName(b);
-  };
-  for (size_t i = 0; i < interner.kind_count(); ++i) {
-    const ResourceKind kind{static_cast<uint8_t>(i)};
-    if (needed[kind] > 0 && (needed[worst] == 0 || scarcer(kind, worst))) worst = kind;
-  }
-  return worst;
-}
-
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 // The first by name of the resources asked for of which there is less than that.
@@ -175,6 +157,22 @@ std::optional<BlockedVerdict> NeverVerdict(const ClusterState& state, NodeSearch
 }
 
 }  // namespace
+
+ResourceKind Scarcest(const Interner& interner, const Resources& needed, const Resources& there) {
+  ResourceKind worst = kCpu;
+  const auto scarcer = [&](ResourceKind a, ResourceKind b) {
+    const absl::int128 left = absl::int128(needed[a]) * std::max<int64_t>(there[b], 0);
+    const absl::int128 right = absl::int128(needed[b]) * std::max<int64_t>(there[a], 0);
+    if (left != right) return left > right;
+    if ((there[a] <= 0) != (there[b] <= 0)) return there[a] <= 0;
+    return interner.KindName(a) < interner.KindName(b);
+  };
+  for (size_t i = 0; i < interner.kind_count(); ++i) {
+    const ResourceKind kind{static_cast<uint8_t>(i)};
+    if (needed[kind] > 0 && (needed[worst] == 0 || scarcer(kind, worst))) worst = kind;
+  }
+  return worst;
+}
 
 Resources HeldBy(const Queue& queue, Use use) {
   return use == Use::kNow ? queue.allocated : HeldOnceReleased(queue);

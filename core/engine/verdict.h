@@ -22,6 +22,10 @@ Resources HeldBy(const Queue& queue, Use use);
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
 Resources LeastOf(const ClusterState& state, const Job& job, const JobNeeds& needs);
 
+// The resource asked for whose share of what is there is largest; ties by name, as the order of
+// kinds is an accident of history.
+ResourceKind Scarcest(const Interner& interner, const Resources& needed, const Resources& there);
+
 // The queue or an ancestor is closed, or has as many running jobs as it may.
 std::optional<BlockedVerdict> QueueVerdict(const ClusterState& state, const Job& job,
                                            Use use = Use::kNow);

@@ -148,9 +148,18 @@ bool VictimPlan::Find() {
   return Bars("those in the way have no other place");
 }
 
-bool VictimPlan::Bars(const char* why) {
+bool VictimPlan::Bars(const char* why, bool for_want_of_room) {
   barred_ = why;
+  for_want_of_room_ = for_want_of_room;
   return false;
+}
+
+void VictimPlan::TellBarred(VictimOutcome* outcome) const {
+  if (barred_ == nullptr) return;
+  outcome->barred = barred_;
+  outcome->for_want_of_room = for_want_of_room_;
+  outcome->some_may_go = !units_.empty();
+  outcome->in_the_way = left_out_.empty() ? JobId{} : could_not_move_;
 }
 
 std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
@@ -161,8 +170,10 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
     } else if (tasks_ > cycle_.policies().eviction().max_victims) {
       Bars("more tasks would have to go than one plan may stop");
     } else {
-      Bars(left_out_.empty() ? "what may be taken does not make enough room"
-                             : "those in the way have no other place");
+      const bool may_all_go = left_out_.empty();
+      Bars(may_all_go ? "what may be taken does not make enough room"
+                      : "those in the way have no other place",
+           may_all_go);
     }
     return std::nullopt;
   }
@@ -170,7 +181,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   std::optional<Attempt> attempt = Try(LeaveNeedless());
   if (!attempt.has_value()) attempt = Gallop();
   if (!attempt.has_value()) {
-    Bars("what may be taken leaves no place for all of it");
+    Bars("what may be taken leaves no place for all of it", /*for_want_of_room=*/true);
     return std::nullopt;
   }
   Retry(&*attempt);

@@ -83,6 +83,8 @@ struct VictimCost {
   auto operator<=>(const VictimCost&) const = default;
 };
 
+struct VictimOutcome;
+
 class VictimPlan {
  public:
   static constexpr size_t kMaxRetries = 32;
@@ -108,8 +110,8 @@ class VictimPlan {
   // All there is to take would be enough, but that queues of the job would have more than their
   // share (FitCount::OnlySharesShort).
   bool short_of_share() const { return short_of_share_; }
-  // Why nothing was found, for people; null if something was.
-  const char* barred() const { return barred_; }
+  // Why nothing was found, for people.
+  void TellBarred(VictimOutcome* outcome) const;
 
  private:
   struct Attempt {
@@ -119,7 +121,7 @@ class VictimPlan {
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
   std::optional<Attempt> FindOnce();
-  bool Bars(const char* why);
+  bool Bars(const char* why, bool for_want_of_room = false);
   std::optional<Attempt> SingleFor(const Attempt& found);
   bool CoversAlone(const VictimUnit& unit, const Resources& missing) const;
   void TakeAllAgain();
@@ -167,6 +169,7 @@ class VictimPlan {
   bool tried_ = false;
   bool short_of_share_ = false;
   const char* barred_ = nullptr;
+  bool for_want_of_room_ = false;
   std::optional<Attempt> found_;
 };
 
@@ -179,7 +182,11 @@ struct VictimOutcome {
   Time protected_until = absl::InfiniteFuture();
   // Not decided, and only for the fair share of a queue (queue_bounds.h), in one plan at least.
   bool short_of_share = false;
-  const char* barred = nullptr;  // not decided: why, by the last plan (VictimPlan::barred)
+  // Not decided, by the last plan, if any was made (VictimPlan::TellBarred): why.
+  const char* barred = nullptr;
+  bool for_want_of_room = false;  // and nothing but more units would help
+  bool some_may_go = false;       // there were some
+  JobId in_the_way = {};          // one that has no other place
 };
 
 }  // namespace berth

@@ -64,6 +64,9 @@ struct ServiceContext {
   // Restarts of the job in the last minute, if they are many (RestartWatch::Often).
   std::function<int32_t(JobId, Time)> restarts_often = [](JobId, Time) { return 0; };
 
+  // Starts of the queue's jobs refused in a row, if they are many (RefusedStarts::InARow).
+  std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
+
   // The job as it is now, with its conditions.
   void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
     RenderJob(state, job, now, out);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert_queue.h"
 #include "server/convert_shares.h"
+#include "server/queue_conditions.h"
 #include "server/services/name_list.h"
 #include "server/validation/queue.h"
 #include "server/validation/text.h"
@@ -183,6 +184,7 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
     const Queue* queue = state.FindQueue(request->name());
     if (queue == nullptr) return NoSuchQueue(request->name());
     RenderQueue(state, *queue, &out);
+    RenderConditions(context_.starts_refused(queue->id), out.mutable_status());
     return absl::OkStatus();
   });
   return reactor;

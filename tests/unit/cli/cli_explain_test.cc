@@ -117,6 +117,37 @@ To start it:
   CHECK(cli.out().find("DEVICES IN ORDER") != std::string::npos);
 }
 
+TEST_CASE("what barred an action is told wherever people look") {
+  const std::string held = "queue vision holds 32 gpu in jobs that are not preemptible";
+  v1::ExplainJobResponse explained = Waiting();
+  v1::RoomAsked& asked = *explained.mutable_reasons(0)->add_asked();
+  asked.set_action("reclaim");
+  asked.set_barred(held);
+  v1::Job job = MakeJob("bert", v1::JOB_PENDING);
+  *job.mutable_status()->add_reasons() = explained.reasons(0);
+  v1::ListJobsResponse listed;
+  *listed.add_jobs() = job;
+  v1::ListQueueSharesResponse shares;
+  shares.add_shares()->set_queue("research");
+  shares.mutable_shares(0)->add_why("reclaim made no room for job bert: " + held);
+  Cli cli;
+  cli.script.Answer("ListJobs", listed);
+  cli.script.Answer("GetJob", job);
+  cli.script.Answer("ListTasks", v1::ListTasksResponse());
+  cli.script.Answer("ExplainJob", explained);
+  cli.script.Answer("ListQueueShares", shares);
+  const std::string said = "needs 64 gpu, 32 free; reclaim: " + held;
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"job", "list"},
+                                                  {"job", "describe", "bert"},
+                                                  {"job", "explain", "bert"}}) {
+    CHECK(cli.Run(command) == 0);
+    INFO(cli.out());
+    CHECK(cli.out().find(said) != std::string::npos);
+  }
+  CHECK(cli.Run({"queue", "shares"}) == 0);
+  CHECK(cli.out().find("reclaim made no room for job bert: " + held) != std::string::npos);
+}
+
 TEST_CASE("explain a job that does not wait, or that no change helps") {
   Cli cli;
   v1::ExplainJobResponse running;

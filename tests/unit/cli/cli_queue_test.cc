@@ -112,10 +112,18 @@ TEST_CASE("queue create and update send what is given") {
   CHECK(cli.Run({"queue", "update", "q", "--max-running-jobs", "3"}) == 0);
   CHECK(cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[0].update_mask().paths(0) ==
         "spec.max_running_jobs");
-  CHECK(cli.Run({"queue", "update", "q", "--deserved", "gpu=32", "--guarantee", "none=", "--weight",
-                 "0", "--priority", "-2", "--reclaimable", "false", "--order", "fifo-strict",
-                 "--user-fairness", "drf", "--strategy", "spread", "--surplus-only", "true",
-                 "--device-strategy", "binpack"}) == 0);
+  CHECK(cli.Run({"queue",       "update",
+                 "q",           "--deserved",
+                 "gpu=32",      "--guarantee",
+                 "none=",       "--weight",
+                 "0",           "--priority",
+                 "-2",          "--reclaimable",
+                 "false",       "--order",
+                 "fifo-strict", "--user-fairness",
+                 "drf",         "--strategy",
+                 "spread",      "--surplus-only",
+                 "true",        "--device-strategy",
+                 "binpack"}) == 0);
   const auto update = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[1];
   const v1::QueueSpec& changed = update.queue().spec();
   CHECK(absl::StrJoin(update.update_mask().paths(), " ") ==
@@ -168,6 +176,25 @@ v1::ListQueueSharesResponse ThreeShares() {
   llm.add_why("borrows gpu");
   response.add_shares()->set_queue("vision");
   return response;
+}
+
+TEST_CASE("queue describe shows what is wrong with how its jobs start") {
+  v1::Queue queue;
+  queue.set_name("research");
+  Cli well;
+  well.script.Answer("GetQueue", queue);
+  CHECK(well.Run({"queue", "describe", "research"}) == 0);
+  CHECK(well.out().find("Conditions") == std::string::npos);
+  v1::QueueCondition& condition = *queue.mutable_status()->add_conditions();
+  condition.set_kind(v1::QueueCondition::STARTS_REFUSED);
+  condition.set_count(6);
+  condition.set_detail("the last 6 starts of its jobs were refused, and none runs since");
+  Cli cli;
+  cli.script.Answer("GetQueue", queue);
+  CHECK(cli.Run({"queue", "describe", "research"}) == 0);
+  INFO(cli.out());
+  CHECK(cli.out().find("the last 6 starts of its jobs were refused") != std::string::npos);
+  CHECK(cli.out().find("Conditions:") != std::string::npos);
 }
 
 TEST_CASE("queue shares: a tree with a row for each resource") {

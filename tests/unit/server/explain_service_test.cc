@@ -404,4 +404,40 @@ TEST_CASE("service: shares tell what is lent and borrowed, of all queues or belo
   CHECK(below.shares(0).queue() == "root");
 }
 
+TEST_CASE("service: what barred reclaim is told of the job, and of its queue") {
+  ServiceWorld world;
+  AddNode(world, "n1", 8);
+  world.CreateQueue("holds");
+  world.CreateQueue("waits");
+  v1::Job firm = GpuJob("firm", 1, 6);
+  firm.mutable_spec()->set_queue("holds");
+  firm.mutable_spec()->set_preemptible(false);
+  MustSubmit(world, firm);
+  v1::Job late = GpuJob("late", 1, 4);
+  late.mutable_spec()->set_queue("waits");
+  MustSubmit(world, late);
+  const std::string held = "queue holds holds 6 gpu in jobs that are not preemptible";
+  AwaitVerdict(world, "late");
+
+  v1::GetJobRequest get;
+  get.set_name("late");
+  v1::Job job;
+  REQUIRE(Call(*world.jobs, &Jobs::GetJob, get, &job).ok());
+  REQUIRE(job.status().reasons_size() == 1);
+  const auto& asked = job.status().reasons(0).asked();
+  const auto reclaim = std::find_if(asked.begin(), asked.end(), [](const v1::RoomAsked& one) {
+    return one.action() == "reclaim";
+  });
+  REQUIRE(reclaim != asked.end());
+  CHECK(reclaim->barred() == held);
+
+  v1::ListQueueSharesRequest request;
+  request.set_queue("waits");
+  v1::ListQueueSharesResponse shares;
+  REQUIRE(Call(*world.queues, &Queues::ListQueueShares, request, &shares).ok());
+  const std::string words = "reclaim made no room for job late: " + held;
+  const auto& why = shares.shares(0).why();
+  CHECK(std::find(why.begin(), why.end(), words) != why.end());
+}
+
 }  // namespace berth::testing

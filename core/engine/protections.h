@@ -1,0 +1,88 @@
+// Who holds what a job lacks, and which protection bars that it is taken or moved for it: for
+// people, of whom an action came back empty-handed.
+//
+//   "queue b holds 4 gpu in jobs that are not preemptible"
+//   "nobody in queue a is less important (lowest priority 5)"
+//
+// Said is the protection that keeps most of the resource that the job lacks. Most of it follows
+// from sums that the queues keep, so it costs O(queues). Jobs are looked at only where their age or
+// priority bars: of each queue once, and at most kMostLookedAt in all. Lives within one action's
+// run.
+#ifndef BERTH_CORE_ENGINE_PROTECTIONS_H_
+#define BERTH_CORE_ENGINE_PROTECTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/engine/queue_claim.h"
+#include "core/engine/victim_plan.h"
+
+namespace berth {
+
+class Protections {
+ public:
+  static constexpr int kMostLookedAt = 1000;
+
+  explicit Protections(Cycle& cycle) : cycle_(cycle), state_(cycle.state()) {}
+
+  // Each returns a whole sentence on a plan that was not decided.
+  // Reclaim: what other queues hold. `spared`: what the plan itself says of somebody, or empty.
+  std::string OfOthers(const Job& job, const Resources& request, const VictimOutcome& outcome,
+                       const std::string& spared);
+  // Preempt: what those of the job's queue hold, whose priority must be less than `priority`.
+  std::string OfQueue(const Job& job, const JobNeeds& needs, int32_t priority,
+                      const VictimOutcome& outcome);
+  // Consolidate: what all hold.
+  std::string OfAll(const Job& job, const JobNeeds& needs, const VictimOutcome& outcome);
+
+ private:
+  enum class Kind : uint8_t {  // of equal amounts the first is said
+    kNotReclaimable,
+    kNotPreemptible,
+    kSurplusOnly,
+    kAge,
+    kFairShare,
+    kDeserved,
+    kPriority
+  };
+  struct Holding {
+    Kind kind = Kind::kNotReclaimable;
+    const Queue* queue = nullptr;
+    int64_t amount = 0;
+    int64_t bound = 0;  // the share; what is deserved; the least priority of theirs
+  };
+  // Jobs of one queue with a priority below some bound.
+  struct Looked {
+    bool complete = true;       // else only as many as could be looked at
+    Resources held;             // of it:
+    Resources not_preemptible;  //
+    Resources gangs;            //   in queues that give surplus only
+    Resources aged;             //   protected by min_runtime or cooldown
+    JobId first;                // of these: who is no longer, and when
+    Time until = absl::InfiniteFuture();
+  };
+  struct Search;
+
+  Search SearchFor(const Job& job, const Resources& request, const VictimOutcome& outcome) const;
+  const Looked& LookAt(const Queue& queue, int64_t below);
+  void LookAt(const Job& job, bool surplus_only, Looked* looked);
+  void AddHeldOf(const Queue& leaf, Search* search);
+  void AddBelow(const Queue& queue, Search* search);
+  void AddBeside(const Queue& own, const Queue& above, const Resources& request, Search* search);
+  std::string WhoHolds(const Search& search) const;
+  std::string WhoIsYoung(const Search& search, const VictimOutcome& outcome) const;
+  std::string Said(const Search& search, const VictimOutcome& outcome,
+                   std::string spared = "") const;
+
+  Cycle& cycle_;
+  const ClusterState& state_;
+  std::map<std::pair<QueueId, int64_t>, Looked> looked_;
+  int looked_at_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_PROTECTIONS_H_
