@@ -1,7 +1,10 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h. Where enough is free in sum, nobody has to lose
-// anything: others move, for a gang that consolidate would not move them for.
+// anything: others move, for a gang that consolidate would not move them for. Where not, and what is
+// owed lies in pieces, those who owe it go and others move.
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +22,11 @@ namespace {
 class Reclaim {
  public:
   explicit Reclaim(Cycle& cycle)
-      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {}
+      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {
+    for (const auto& action : cycle.policies().actions()) {
+      consolidates_ |= action->name() == "consolidate";
+    }
+  }
 
   // `tell`: say why, if nothing comes of it.
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
@@ -36,7 +43,8 @@ class Reclaim {
     if (!claim.Lawful()) {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
-    if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
+    const bool asked = consolidates_ && job.preemptible;
+    if (!asked && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{
         .job = job,
         .needs = needs,
@@ -45,17 +53,53 @@ class Reclaim {
         .claims = true,
         .why = [&](const Job& victim, int32_t) { return Why(queue, victim); }};
     std::string spared;
-    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+    const MakeVictims owed = [&](UsefulJob useful) {
       return std::make_unique<ReclaimVictims>(cycle_, pool_, job, request, claim.claimed, &spared,
                                               std::move(useful));
-    });
+    };
+    const VictimOutcome outcome = PlanVictims(cycle_, goal, owed);
     if (outcome.decided) return {.decided = true};
+    if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
     if (!tell) return RefusedForShare(cycle_, outcome.protected_until, "");
     return RefusedForShare(cycle_, outcome.protected_until,
                            protections_.OfOthers(job, request, outcome, spared));
   }
 
  private:
+  static constexpr size_t kMostBesideMoves = 256;
+
+  // Of those who owe it, the fewest that make enough room in sum; and others move, so that it lies
+  // in one piece. Nobody else is stopped.
+  bool TakeAndMove(const VictimPlanGoal& goal, const MakeVictims& owed) {
+    const auto [fewest, all] = EnoughInSum(goal, owed);
+    for (size_t count = fewest; count > 0; count = std::min(4 * count, all)) {
+      const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+        return mover_.MovesAfter(owed(useful), count, goal.job, useful);
+      });
+      if (outcome.decided) return true;
+      if (count == all) break;
+    }
+    return false;
+  }
+
+  // How many of those who owe it make enough room in sum, and how many there are, as far as that is
+  // looked at. 0: there is not enough, or nobody who owes it.
+  std::pair<size_t, size_t> EnoughInSum(const VictimPlanGoal& goal, const MakeVictims& owed) const {
+    const ClusterState& state = cycle_.state();
+    if (!goal.needs.gang) return {0, 0};
+    const Resources least = LeastOf(state, goal.job, goal.needs);
+    Resources room = state.free().total() + state.queues().At(kRootQueue).leaving;
+    const std::unique_ptr<VictimSource> source = owed(nullptr);
+    size_t enough = 0, all = 0;
+    for (; all < kMostBesideMoves; ++all) {
+      const std::optional<VictimUnit> unit = source->Next();
+      if (!unit.has_value()) break;
+      room += RequestOf(state, *unit);
+      if (enough == 0 && least.FitsIn(room)) enough = all + 1;
+    }
+    return {enough, all};
+  }
+
   // "queue a holds 3 of its fair share of 4 gpu, and the job asks for 2"
   std::string BeyondShare(const Queue& queue, const Resources& request,
                           const QueueClaim& claim) const {
@@ -81,6 +125,7 @@ class Reclaim {
   UnitPool pool_;
   Mover mover_;
   Protections protections_;
+  bool consolidates_ = false;  // for preemptible jobs another action moves others
 };
 
 class ReclaimAction final : public Action {

@@ -10,10 +10,9 @@ namespace berth {
 namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-constexpr int64_t kUnlimited = int64_t{1} << 58;  // no number that others are scaled by
-constexpr int kWeightBits = 32;                   // of a weight that the past has a say in
-constexpr int64_t kUsageScale = 1024;             // Queue::usage is in 1/1024 of the unit
-constexpr int64_t kMaxUsageWeight = 1 << 16;      // keeps weights far from 2^60
+constexpr int kWeightBits = 32;               // of a weight that the past has a say in
+constexpr int64_t kUsageScale = 1024;         // Queue::usage is in 1/1024 of the unit
+constexpr int64_t kMaxUsageWeight = 1 << 16;  // keeps weights far from 2^60
 
 struct Part {
   Claim* claim;
@@ -99,7 +98,8 @@ struct Division {
 
 int64_t NotNegative(int64_t amount) { return std::max<int64_t>(amount, 0); }
 
-// Everyone its guarantee, and up to want(child) by what it deserves beyond that.
+// Everyone its guarantee, and up to want(child) by what it deserves beyond that: those who deserve
+// a number first, then those who deserve without bound, in equal parts.
 template <class Want>
 void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want) {
   std::vector<Claim>& claims = division.claims;
@@ -108,16 +108,20 @@ void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want)
     const int64_t floor = std::min(child.share->guarantee[kind], child.queue->limit[kind]);
     claims[i] = {.cap = floor, .weight = floor, .priority = child.queue->spec.priority};
   }
-  const int64_t rest = amount - Fill(amount, claims, UnitOf(kind));
-  for (size_t i = 0; i < claims.size(); ++i) {
-    const Division::Child& child = division.children[i];
-    const int64_t floor = claims[i].cap;
-    int64_t deserved = std::min(child.queue->deserved[kind], child.queue->limit[kind]);
-    if (deserved >= kUnlimited) deserved = amount;
-    claims[i].weight = NotNegative(deserved - floor);
-    claims[i].cap = NotNegative(std::min(deserved, want(child)) - floor);
+  int64_t rest = amount - Fill(amount, claims, UnitOf(kind));
+  std::vector<int64_t> floors;
+  for (const Claim& claim : claims) floors.push_back(claim.cap);
+  for (const bool unlimited : {false, true}) {
+    for (size_t i = 0; i < claims.size(); ++i) {
+      const Division::Child& child = division.children[i];
+      const int64_t deserved = PromisedTo(*child.queue, kind);
+      const int64_t beyond = NotNegative(deserved - floors[i]);
+      const bool now = (deserved >= kMaxAmount) == unlimited;
+      claims[i].weight = !now ? 0 : unlimited ? std::min<int64_t>(beyond, 1) : beyond;
+      claims[i].cap = NotNegative(std::min({deserved, amount, want(child)}) - floors[i]);
+    }
+    rest -= Fill(rest, claims, UnitOf(kind));
   }
-  Fill(rest, claims, UnitOf(kind));
 }
 
 void ScaleDeserved(Division& division, ResourceKind kind, int64_t amount) {
@@ -126,9 +130,9 @@ void ScaleDeserved(Division& division, ResourceKind kind, int64_t amount) {
     const Queue& queue = *division.children[i].queue;
     FairShares::OfQueue& share = *division.children[i].share;
     share.deserved[kind] = division.claims[i].got;
-    const int64_t wanted =
-        std::min(std::max(queue.deserved[kind], share.guarantee[kind]), queue.limit[kind]);
-    if (share.deserved[kind] < wanted) share.deserved_scaled = true;
+    const int64_t promised = PromisedTo(queue, kind);
+    const int64_t wanted = std::min(std::max(promised, share.guarantee[kind]), queue.limit[kind]);
+    if (share.deserved[kind] < wanted && promised < kMaxAmount) share.deserved_scaled = true;
     const bool says = queue.deserved_bound[kind] != kNone;
     share.divisible[kind] = says ? share.deserved[kind] : std::min(queue.limit[kind], amount);
   }
@@ -297,6 +301,10 @@ Share DominantShare(const Resources& used, const Resources& of, size_t kinds) {
     if (Compare(share, largest) > 0) largest = share;
   }
   return largest;
+}
+
+int64_t PromisedTo(const Queue& queue, ResourceKind kind) {
+  return std::min(queue.deserved[kind], queue.limit[kind]);
 }
 
 Resources Entitlement(const Queue& queue, const FairShares::OfQueue& share) {

@@ -5,7 +5,9 @@
 // back).
 //   1. Each gets min(deserved, demand, limit), but at least its guarantee, where demand is what the
 //      subtree holds and waits for (OfQueue::demand). If that is more than A: guarantees first, and
-//      what is left of A in proportion to what each deserves beyond its guarantee.
+//      what is left of A in proportion to what each deserves beyond its guarantee. Who deserves
+//      without bound (kMaxAmount) comes after those who deserve a number: what these leave is
+//      divided in equal parts.
 //   2. What is left goes to those with unmet demand: highest priority first, in proportion to
 //      weight among equals, up to demand and limit.
 // "In proportion" fills (Fill): who would get more than it can take gets that, and the rest is
@@ -25,8 +27,8 @@
 // `deserved` as shown and as reclaim and order see it: what siblings deserve may add up to more
 // than there is for them (capacity; or what their parent deserves, where it says; or its limit).
 // Then all are scaled down, guarantees kept, so that the sum fits, and deserved_scaled is set, for
-// a warning. Who
-// deserves without bound (2^58 and more) counts with all that there is. Demand has no part in this.
+// a warning. Who deserves without bound was promised no number: that is no scaling. Demand has no
+// part in this.
 #ifndef BERTH_CORE_ENGINE_FAIR_SHARE_H_
 #define BERTH_CORE_ENGINE_FAIR_SHARE_H_
 
@@ -101,6 +103,8 @@ struct Share {
 int Compare(const Share& a, const Share& b);
 // The largest of used / of, over the first `kinds` resources.
 Share DominantShare(const Resources& used, const Resources& of, size_t kinds = kMaxResourceKinds);
+// What it deserves, within its limit, before that is scaled; kMaxAmount and more: without bound.
+int64_t PromisedTo(const Queue& queue, ResourceKind kind);
 // What use is measured by: max(deserved, fair share), within the limit.
 Resources Entitlement(const Queue& queue, const FairShares::OfQueue& share);
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "core/engine/domain_victims.h"
 #include "core/engine/verdict.h"
 
@@ -64,6 +65,39 @@ class Mover::Besides final : public VictimSource {
   size_t next_ = 0;
 };
 
+class Mover::AfterOthers final : public VictimSource {
+ public:
+  AfterOthers(std::unique_ptr<VictimSource> first, size_t count,
+              std::unique_ptr<VictimSource> others)
+      : first_(std::move(first)), left_(count), others_(std::move(others)) {}
+  std::optional<VictimUnit> Next() override {
+    if (left_ > 0) {
+      std::optional<VictimUnit> unit = first_->Next();
+      left_ = unit.has_value() ? left_ - 1 : 0;
+      if (unit.has_value()) {
+        for (uint32_t task : unit->tasks) given_.insert({unit->job, task});
+        return unit;
+      }
+    }
+    std::optional<VictimUnit> unit = others_->Next();
+    while (unit.has_value() && Given(*unit)) unit = others_->Next();
+    if (unit.has_value()) unit->must_move = true;
+    return unit;
+  }
+  bool CouldGive(const Job& job) const override { return others_->CouldGive(job); }
+  Time protected_until() const override { return first_->protected_until(); }
+
+ private:
+  bool Given(const VictimUnit& unit) const {
+    return given_.contains({unit.job, unit.tasks.front()});
+  }
+
+  const std::unique_ptr<VictimSource> first_;
+  size_t left_;
+  const std::unique_ptr<VictimSource> others_;
+  absl::flat_hash_set<std::pair<JobId, uint32_t>> given_;  // looked up only
+};
+
 Mover::Mover(Cycle& cycle) : cycle_(cycle) {}
 Mover::~Mover() = default;
 
@@ -73,7 +107,6 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
   if (!least.FitsIn(cycle_.state().free().total())) {
     return {.barred = "less is free in all than it asks for"};
   }
-  if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
   const VictimPlanGoal goal{
       .job = job,
       .needs = needs,
@@ -82,8 +115,19 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
       .borrowing = Borrowing::kAnything,
       .why = [](const Job&, int32_t) { return "what is free lies in pieces"; }};
   return PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-    return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
+    return std::make_unique<Besides>(all(), job.id, std::move(useful));
   });
+}
+
+std::unique_ptr<VictimSource> Mover::MovesAfter(std::unique_ptr<VictimSource> first, size_t count,
+                                                const Job& job, UsefulJob useful) {
+  return std::make_unique<AfterOthers>(std::move(first), count,
+                                       std::make_unique<Besides>(all(), job.id, std::move(useful)));
+}
+
+Mover::Victims& Mover::all() {
+  if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
+  return *victims_;
 }
 
 }  // namespace berth

@@ -10,6 +10,7 @@
 #ifndef BERTH_CORE_ENGINE_MOVER_H_
 #define BERTH_CORE_ENGINE_MOVER_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "core/engine/victim_plan.h"
@@ -25,9 +26,17 @@ class Mover {
   // Nothing is decided unless the needs are a gang's, and fit in what is free in sum.
   VictimOutcome MakeRoom(const Job& job, const JobNeeds& needs);
 
+  // The first `count` of `first`, and then all others, which must move (VictimUnit::must_move).
+  // Must not outlive the mover.
+  std::unique_ptr<VictimSource> MovesAfter(std::unique_ptr<VictimSource> first, size_t count,
+                                           const Job& job, UsefulJob useful);
+
  private:
   class Victims;
   class Besides;
+  class AfterOthers;
+  Victims& all();
+
   Cycle& cycle_;
   std::unique_ptr<Victims> victims_;  // null: not yet asked for
 };

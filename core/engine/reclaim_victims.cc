@@ -109,9 +109,8 @@ bool ReclaimVictims::Protects(const Entry* side, size_t kind, const Resources& g
   if (!NamedInDeserved(side->queue, kind)) {
     return WithinDeserved(side->queue, side->share, held - given, given);
   }
-  const int64_t promised =
-      std::min(side->queue.deserved.amount[kind], side->queue.limit.amount[kind]);
-  return held.amount[kind] <= promised &&
+  const int64_t promised = PromisedTo(side->queue, ResourceKind{static_cast<uint8_t>(kind)});
+  return promised < kMaxAmount && held.amount[kind] <= promised &&
          held.amount[kind] - given.amount[kind] < side->share.deserved.amount[kind];
 }
 

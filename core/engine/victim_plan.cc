@@ -1,6 +1,7 @@
 #include "core/engine/victim_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -100,6 +101,12 @@ bool NoSurplus(const ClusterState& state, const VictimUnit& unit) {
   return state.jobs().At(unit.job).occupying == static_cast<int32_t>(unit.tasks.size());
 }
 
+std::vector<uint32_t> TasksOf(const std::vector<Placement>& places) {
+  std::vector<uint32_t> tasks;
+  for (const Placement& place : places) tasks.push_back(place.task);
+  return tasks;
+}
+
 // What the tasks need, group by group.
 JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
   JobNeeds needs{.gang = true, .groups = {}};
@@ -131,8 +138,13 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
 
 bool VictimPlan::Find() {
   for (int tries = 0; tries <= kMaxReplans; ++tries) {
+    could_not_move_ = {};
     std::optional<Attempt> attempt = FindOnce();
-    if (!attempt.has_value()) return false;
+    if (!attempt.has_value() && could_not_move_ == JobId{}) return false;
+    if (!attempt.has_value()) {
+      LeaveOut(could_not_move_);
+      continue;
+    }
     if (!EarlyEnough(*attempt))
       return Bars("it would not start sooner than in the place kept for it");
     if (!KeepsClaims(*attempt)) {
@@ -179,13 +191,13 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   }
   tried_ = true;
   std::optional<Attempt> attempt = Try(LeaveNeedless());
-  if (!attempt.has_value()) attempt = Gallop();
+  if (!attempt.has_value() && could_not_move_ == JobId{}) attempt = Gallop();
   if (!attempt.has_value()) {
     Bars("what may be taken leaves no place for all of it", /*for_want_of_room=*/true);
     return std::nullopt;
   }
   Retry(&*attempt);
-  if (attempt->kept.size() < 2 || goal_.must_move) return attempt;
+  if (attempt->kept.size() < 2 || goal_.must_move || AnyMoves(attempt->kept)) return attempt;
   std::optional<Attempt> single = SingleFor(*attempt);
   return single.has_value() ? single : attempt;
 }
@@ -199,9 +211,8 @@ void VictimPlan::LeaveOut(JobId job) {
 // Where all must move, also single tasks for which there is no room anywhere as things are: one of
 // these might find some in what others leave, but most plans with them would be vain.
 bool VictimPlan::LeftOut(const VictimUnit& unit) {
-  if (!goal_.must_move) return false;
   if (left_out_.contains(unit.job)) return true;
-  if (unit.tasks.size() > 1) return false;
+  if (!goal_.must_move || unit.tasks.size() > 1) return false;
   const Job& job = state_.jobs().At(unit.job);
   return !FitsSomewhere(job.groups[GroupOf(job, unit.tasks.front())].shape);
 }
@@ -267,7 +278,8 @@ VictimCost VictimPlan::CostOf(const Attempt& attempt) const {
   std::map<int32_t, VictimCost::Of, std::greater<>> by_priority;
   for (size_t i : attempt.kept) {
     const VictimUnit& unit = units_[i];
-    const int32_t priority = goal_.must_move ? 0 : unit.priority;
+    const bool moves = goal_.must_move || unit.must_move;
+    const int32_t priority = moves ? std::numeric_limits<int32_t>::min() : unit.priority;
     VictimCost::Of& of = by_priority[priority];
     of.priority = priority;
     of.loss += unit.loss;
@@ -313,10 +325,12 @@ bool VictimPlan::MayStay(const Indexes& gone, size_t unit) const {
 VictimPlan::Indexes VictimPlan::LeaveNeedless() {
   Indexes needed;
   absl::flat_hash_map<JobId, bool> rest_goes;
+  bool some_move = false;
   for (size_t i = units_.size(); i-- > 0;) {
     const VictimUnit& unit = units_[i];
     if (!counted_[i]) continue;
     bool stays = unit.rest || !rest_goes.contains(unit.job);
+    stays &= unit.must_move || !some_move;  // it may be in the way of those that move
     if (stays) {
       count_.Return(unit);
       stays = count_.Enough();
@@ -326,6 +340,7 @@ VictimPlan::Indexes VictimPlan::LeaveNeedless() {
     if (stays) continue;
     needed.push_back(i);
     if (unit.rest) rest_goes[unit.job] = true;
+    some_move |= unit.must_move;
   }
   std::reverse(needed.begin(), needed.end());
   return needed;
@@ -379,7 +394,66 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
     if (needed.size() == gone.size()) break;
     gone = std::move(needed);
   }
-  return best;
+  return best.has_value() && AnyMoves(best->kept) ? WithMoves(*best) : best;
+}
+
+bool VictimPlan::AnyMoves(const Indexes& units) const {
+  return std::any_of(units.begin(), units.end(), [&](size_t i) { return units_[i].must_move; });
+}
+
+// With a place for each that must move, beside the gang. Of the others those stay whose places are
+// not needed for it.
+std::optional<VictimPlan::Attempt> VictimPlan::WithMoves(const Attempt& found) {
+  const Transaction::Mark mark = transaction_.mark();
+  VanishAll(found.kept);
+  std::optional<Attempt> attempt;
+  if (placer_.PlaceAll(goal_.job, goal_.needs) == TasksIn(goal_.needs)) {
+    attempt = {.places = transaction_.placed(), .kept = {}};
+    transaction_.NominatePlaced(goal_.job.id);
+    std::optional<Moves> moves = PlaceMovers(found.kept);
+    if (moves.has_value()) attempt->moves = *std::move(moves);
+    if (attempt->moves.empty()) attempt.reset();
+  }
+  PutBack put_back(state_, bounds_);
+  for (size_t i = found.kept.size(); attempt.has_value() && i-- > 0;) {
+    const VictimUnit& unit = units_[found.kept[i]];
+    const bool stays =
+        !unit.must_move && MayStay(attempt->kept, found.kept[i]) && put_back.Try(unit);
+    if (!stays) attempt->kept.push_back(found.kept[i]);
+  }
+  transaction_.RollbackTo(mark);
+  if (attempt.has_value()) std::reverse(attempt->kept.begin(), attempt->kept.end());
+  return attempt;
+}
+
+// All of the units have gone, and the gang has its places.
+std::optional<VictimPlan::Moves> VictimPlan::PlaceMovers(const Indexes& units) {
+  std::map<JobId, std::vector<uint32_t>> moving;
+  for (size_t i : units) {
+    std::vector<uint32_t>& tasks = moving[units_[i].job];
+    if (units_[i].must_move) {
+      tasks.insert(tasks.end(), units_[i].tasks.begin(), units_[i].tasks.end());
+    }
+  }
+  Moves moves;
+  QueueRoom room(state_, bounds_);
+  for (auto& [id, tasks] : moving) {
+    if (tasks.empty()) continue;
+    std::sort(tasks.begin(), tasks.end());
+    const Job& job = state_.jobs().At(id);
+    const JobNeeds needs = NeedsOfTasks(job, tasks);
+    const Resources request = RequestOf(state_, job, needs);
+    could_not_move_ = id;
+    if (!room.Fits(job.queue, request)) return std::nullopt;
+    if (placer_.PlaceAll(job, needs) != TasksIn(needs)) return std::nullopt;
+    could_not_move_ = {};
+    room.Take(job.queue, request);
+    std::vector<Placement>& places = moves[id] = transaction_.placed();
+    transaction_.NominatePlaced(id);
+    // Other tasks of the group may have waited and come first; those of one group are alike.
+    for (size_t i = 0; i < places.size(); ++i) places[i].task = tasks[i];
+  }
+  return moves;
 }
 
 // The units, and what is being released beside them or where there is room without them.
@@ -408,10 +482,14 @@ bool VictimPlan::KeepsAway(const VictimUnit& unit) const {
 VictimPlan::Attempt VictimPlan::Trimmed(const Indexes& units) const {
   Attempt attempt{.places = transaction_.placed(), .kept = {}};
   PutBack put_back(state_, bounds_);
+  bool some_move = false;
   for (size_t i = units.size(); i-- > 0;) {
     const VictimUnit& unit = units_[units[i]];
-    const bool stays = MayStay(attempt.kept, units[i]) && !KeepsAway(unit) && put_back.Try(unit);
-    if (!stays) attempt.kept.push_back(units[i]);
+    const bool stays = (unit.must_move || !some_move) && MayStay(attempt.kept, units[i]) &&
+                       !KeepsAway(unit) && put_back.Try(unit);
+    if (stays) continue;
+    attempt.kept.push_back(units[i]);
+    some_move |= unit.must_move;
   }
   std::reverse(attempt.kept.begin(), attempt.kept.end());
   return attempt;
@@ -475,20 +553,25 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   const bool passed_on = goal_.claim_room.has_value() && !ClaimsOf(attempt).IsZero();
   const bool claims = (goal_.claims && !attempt.kept.empty()) || passed_on;
   transaction_.Decide(TasksNominated{.job = id, .placements = attempt.places, .claims = claims});
-  std::map<JobId, std::vector<uint32_t>> tasks;
-  std::map<JobId, bool> whole;
-  for (size_t i : attempt.kept) {
-    const VictimUnit& unit = units_[i];
-    tasks[unit.job].insert(tasks[unit.job].end(), unit.tasks.begin(), unit.tasks.end());
-    whole[unit.job] |= unit.rest;
-  }
+  std::map<JobId, Going> going;
   QueueRoom room(state_, bounds_);  // once all of them have gone
   for (size_t i : attempt.kept) {
-    room.Give(state_.jobs().At(units_[i].job).queue, RequestOf(state_, units_[i]));
+    const VictimUnit& unit = units_[i];
+    Going& of_job = going[unit.job];
+    of_job.tasks.insert(of_job.tasks.end(), unit.tasks.begin(), unit.tasks.end());
+    of_job.whole |= unit.rest;
+    room.Give(state_.jobs().At(unit.job).queue, RequestOf(state_, unit));
   }
-  for (auto& [job, of_job] : tasks) {
-    std::sort(of_job.begin(), of_job.end());
-    if (Release(state_.jobs().At(job), of_job, whole[job], &room)) continue;
+  for (auto& [job, of_job] : going) std::sort(of_job.tasks.begin(), of_job.tasks.end());
+  for (const auto& [job, moves] : attempt.moves) {  // their places are taken before others look
+    const Job& mover = state_.jobs().At(job);
+    room.Take(mover.queue, RequestOf(state_, mover, NeedsOfTasks(mover, TasksOf(moves))));
+    Stop(mover, going[job], moves, ReleaseReason::kConsolidated,
+         "what its queue is entitled to lies in pieces");
+  }
+  for (const auto& [job, of_job] : going) {
+    if (attempt.moves.contains(job)) continue;
+    if (Release(state_.jobs().At(job), of_job, &room)) continue;
     could_not_move_ = job;
     transaction_.RollbackTo(mark);
     return false;
@@ -511,21 +594,26 @@ bool VictimPlan::BindNow() {
   return fits;
 }
 
-bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole,
-                         QueueRoom* room) {
-  const std::vector<Placement> moves = MovesOf(victim, tasks, whole, room);
-  if (goal_.must_move && moves.size() < tasks.size()) return false;
+bool VictimPlan::Release(const Job& victim, const Going& going, QueueRoom* room) {
+  const std::vector<Placement> moves = MovesOf(victim, going.tasks, going.whole, room);
+  if (goal_.must_move && moves.size() < going.tasks.size()) return false;
+  const int32_t priority = going.whole ? victim.priority : GreatestOf(victim, going.tasks);
+  Stop(victim, going, moves, goal_.reason, goal_.why(victim, priority));
+  return true;
+}
+
+void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<Placement>& moves,
+                      ReleaseReason reason, const std::string& why) {
   const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
-  const std::string why = goal_.why(victim, whole ? victim.priority : GreatestOf(victim, tasks));
   const std::string message =
-      absl::StrCat(whole ? "" : absl::StrCat(tasks.size(), " surplus tasks "),
+      absl::StrCat(going.whole ? "" : absl::StrCat(going.tasks.size(), " surplus tasks "),
                    moves.empty() ? "evicted" : "moved", " for job ", goal_.job.name, ": ", why);
   Step step;
-  if (whole) {
-    step = RestartJob(look, goal_.reason, message, absl::InfinitePast(), victim.status.retries,
+  if (going.whole) {
+    step = RestartJob(look, reason, message, absl::InfinitePast(), victim.status.retries,
                       /*rerun_all=*/false);
   } else {
-    Requeue(look, tasks, goal_.reason, &step);
+    Requeue(look, going.tasks, reason, &step);
     step.push_back(WithStatus(look, [&](JobStatus& status) { status.message = message; }));
   }
   for (EventBody& decision : step) {
@@ -536,7 +624,6 @@ bool VictimPlan::Release(const Job& victim, const std::vector<uint32_t>& tasks, 
     }
     transaction_.Decide(std::move(decision));
   }
-  return true;
 }
 
 // Where the tasks go at once, and `room` without what they take; empty: nowhere. Of an elastic job

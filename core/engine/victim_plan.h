@@ -16,6 +16,8 @@
 //   6. Move:   a victim that fits elsewhere at once, or on what its own job gives up, is given that
 //              place; of an elastic job at least its minimum. Where all must move, a job that
 //              cannot is left out, and the plan made anew without it (kMaxReplans times).
+//              Units that must move (VictimUnit::must_move) are placed with the gang, where all
+//              of the plan have gone; so others may go to make a place for them.
 //   7. Decide: TasksNominated for the gang, one TasksReleased for each victim. Bound at once if
 //              nobody has to go and nothing is being released.
 //
@@ -38,6 +40,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,9 +117,11 @@ class VictimPlan {
   void TellBarred(VictimOutcome* outcome) const;
 
  private:
+  using Moves = std::map<JobId, std::vector<Placement>>;
   struct Attempt {
     std::vector<Placement> places;
     std::vector<size_t> kept;  // units that must go for them: ascending indexes in units_
+    Moves moves = {};          // of units that must move
   };
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
@@ -139,6 +144,9 @@ class VictimPlan {
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
   bool KeepsAway(const VictimUnit& unit) const;
+  bool AnyMoves(const Indexes& units) const;
+  std::optional<Attempt> WithMoves(const Attempt& found);
+  std::optional<Moves> PlaceMovers(const Indexes& units);
   VictimCost CostOf(const Attempt& attempt) const;
   bool EarlyEnough(const Attempt& attempt) const;
   bool AllMove(const Attempt& attempt);
@@ -146,7 +154,13 @@ class VictimPlan {
   bool KeepsClaims(const Attempt& attempt) const;
   bool Decide(const Attempt& attempt);
   bool BindNow();
-  bool Release(const Job& victim, const std::vector<uint32_t>& tasks, bool whole, QueueRoom* room);
+  struct Going {
+    std::vector<uint32_t> tasks;
+    bool whole = false;
+  };
+  bool Release(const Job& victim, const Going& going, QueueRoom* room);
+  void Stop(const Job& victim, const Going& going, const std::vector<Placement>& moves,
+            ReleaseReason reason, const std::string& why);
   std::vector<Placement> MovesOf(const Job& victim, const std::vector<uint32_t>& tasks, bool whole,
                                  QueueRoom* room);
   std::vector<Placement> PlacesElsewhere(const Job& job, const std::vector<uint32_t>& tasks,
@@ -164,8 +178,8 @@ class VictimPlan {
   std::vector<bool> counted_;                          // parallel: count_ has it as gone
   absl::flat_hash_set<JobId> left_out_;                // looked up only: jobs that cannot move
   absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task, as things are
-  JobId could_not_move_;                               // of the last Decide that failed
-  int64_t tasks_ = 0;                                  // of these
+  JobId could_not_move_;  // that must, in the last attempt that failed for it
+  int64_t tasks_ = 0;     // of these
   bool tried_ = false;
   bool short_of_share_ = false;
   const char* barred_ = nullptr;

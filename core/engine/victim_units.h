@@ -42,6 +42,7 @@ namespace berth {
 struct VictimUnit {
   JobId job;
   bool rest = false;                       // all that the job holds beyond its surplus units
+  bool must_move = false;                  // may not be stopped: the plan finds it another place
   int32_t priority = 0;                    // the job's; of surplus its group's (PriorityOf)
   int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty

@@ -36,6 +36,7 @@ QueueShape RandomQueue(Dice& dice) {
     return some;
   };
   if (dice.Chance(50)) shape.deserved = amounts(12);
+  if (dice.Chance(15)) shape.deserved = {{"cpu", kMaxAmount}};
   if (dice.Chance(30)) shape.guarantee = amounts(5);
   if (dice.Chance(30)) shape.limit = amounts(20);
   shape.weight = dice.Chance(20) ? 0 : dice.Between(1, 5);

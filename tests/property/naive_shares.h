@@ -119,25 +119,33 @@ class NaiveShares {
     return std::min(result_[id].demand.amount[k], state_.queues().At(id).limit.amount[k]);
   }
 
-  // Guarantees, then up to `want` by what is deserved beyond; in the order of `children`.
+  // What siblings get of what they deserve: guarantees, then up to `want` by what is deserved
+  // beyond. Those to whom a number was promised share before those who deserve all there is, and
+  // who are alike. In the order of `children`.
   template <class Want>
   std::map<QueueId, absl::int128> Entitle(const std::vector<QueueId>& children, size_t k,
                                           int64_t amount, Want want) {
-    std::vector<Taker> floors, rest;
+    std::vector<Taker> floors, numbers, boundless;
     for (QueueId id : children) {
       const Queue& queue = state_.queues().At(id);
       const int64_t floor = std::min(result_[id].guarantee.amount[k], queue.limit.amount[k]);
-      const int64_t bounded = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
-      const int64_t deserved = bounded >= int64_t{1} << 58 ? amount : bounded;
+      const int64_t deserved = std::min(queue.deserved.amount[k], queue.limit.amount[k]);
       const int32_t priority = queue.spec.priority;
       floors.push_back({id, floor, floor, 0, priority});
-      rest.push_back({id, std::min(deserved, want(id)) - floor, deserved - floor, 0, priority});
+      if (deserved < kMaxAmount) {
+        numbers.push_back(
+            {id, std::min(deserved, want(id)) - floor, deserved - floor, 0, priority});
+      } else {
+        boundless.push_back({id, std::min(amount, want(id)) - floor, 1, 0, priority});
+      }
     }
-    const absl::int128 given =
-        RoundsOf(amount, floors, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
-    RoundsOf(amount - given, rest, UnitOf(ResourceKind{static_cast<uint8_t>(k)}));
+    const int64_t unit = UnitOf(ResourceKind{static_cast<uint8_t>(k)});
     std::map<QueueId, absl::int128> got;
-    for (size_t i = 0; i < children.size(); ++i) got[children[i]] = floors[i].got + rest[i].got;
+    absl::int128 left = amount;
+    for (std::vector<Taker>* takers : {&floors, &numbers, &boundless}) {
+      left -= RoundsOf(left, *takers, unit);
+      for (const Taker& taker : *takers) got[taker.queue] += taker.got;
+    }
     return got;
   }
 
@@ -184,7 +192,11 @@ class NaiveShares {
       of.fair_share.amount[k] = static_cast<int64_t>(got[id]);
       of.deserved.amount[k] = static_cast<int64_t>(deserved[id]);
       const int64_t said = std::max(queue.deserved.amount[k], of.guarantee.amount[k]);
-      if (deserved[id] < std::min(said, queue.limit.amount[k])) of.deserved_scaled = true;
+      const bool boundless =
+          queue.deserved.amount[k] >= kMaxAmount && queue.limit.amount[k] >= kMaxAmount;
+      if (!boundless && deserved[id] < std::min(said, queue.limit.amount[k])) {
+        of.deserved_scaled = true;
+      }
       const bool names = queue.deserved_bound.amount[k] != INT64_MAX;
       of.divisible.amount[k] =
           names ? of.deserved.amount[k] : std::min(queue.limit.amount[k], there);
