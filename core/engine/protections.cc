@@ -225,6 +225,25 @@ std::string Protections::WhoIsYoung(const Search& search, const VictimOutcome& o
                       absl::FormatTime("%H:%M:%S", until, absl::UTCTimeZone()), " UTC");
 }
 
+// The first queue, from the job's own upward, that holds too much of its fair share for it.
+std::string Protections::WhoIsFull(const Job& job, const Resources& request) const {
+  const FairShares& shares = cycle_.shares();
+  for (QueueId id = job.queue; id != kRootQueue; id = state_.queues().At(id).spec.parent) {
+    const Queue& queue = state_.queues().At(id);
+    const Resources held = HeldOnceReleased(queue);
+    const Resources& share = shares.At(id).fair_share;
+    for (size_t i = 0; i < state_.interner().kind_count(); ++i) {
+      const ResourceKind kind{static_cast<uint8_t>(i)};
+      if (request[kind] == 0 || held[kind] + request[kind] <= share[kind]) continue;
+      return absl::StrCat(
+          "queue ", queue.spec.name, " holds ", Number(kind, held[kind]), " of its fair share of ",
+          Number(kind, share[kind]), " ", state_.interner().KindName(kind), ", the job asks for ",
+          Number(kind, request[kind]), ", and nobody is stopped so that it holds more");
+    }
+  }
+  return "";
+}
+
 std::string Protections::Said(const Search& search, const VictimOutcome& outcome,
                               std::string spared) const {
   std::string text = std::move(spared);
@@ -262,7 +281,9 @@ std::string Protections::OfQueue(const Job& job, const JobNeeds& needs, int32_t 
     return absl::StrCat("nobody in queue ", queue.spec.name, " is less important (lowest priority ",
                         *lowest, ")");
   }
-  Search search = SearchFor(job, RequestOf(state_, job, needs), outcome);
+  const Resources request = RequestOf(state_, job, needs);
+  Search search = SearchFor(job, request, outcome);
+  if (outcome.short_of_share) return Said(search, outcome, WhoIsFull(job, request));
   const Looked& looked = LookAt(queue, priority);
   search.Add({Kind::kNotPreemptible, &queue, looked.not_preemptible[search.kind]});
   search.Add({Kind::kSurplusOnly, &queue, looked.gangs[search.kind]});

@@ -72,6 +72,7 @@ class Protections {
   void AddHeldOf(const Queue& leaf, Search* search);
   void AddBelow(const Queue& queue, Search* search);
   void AddBeside(const Queue& own, const Queue& above, const Resources& request, Search* search);
+  std::string WhoIsFull(const Job& job, const Resources& request) const;
   std::string WhoHolds(const Search& search) const;
   std::string WhoIsYoung(const Search& search, const VictimOutcome& outcome) const;
   std::string Said(const Search& search, const VictimOutcome& outcome,
