@@ -1,7 +1,7 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h. Where enough is free in sum, nobody has to lose
-// anything: others move, for a gang that consolidate would not move them for. Where not, and what is
-// owed lies in pieces, those who owe it go and others move.
+// anything: others move, for a gang that consolidate would not move them for. Where not, and what
+// is owed lies in pieces, those who owe it go and others move.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -20,11 +20,7 @@ namespace {
 
 class Reclaim {
  public:
-  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle), mover_(cycle) {
-    for (const auto& action : cycle.policies().actions()) {
-      consolidates_ |= action->name() == "consolidate";
-    }
-  }
+  explicit Reclaim(Cycle& cycle) : cycle_(cycle), pool_(cycle), mover_(cycle) {}
 
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs) {
     const ClusterState& state = cycle_.state();
@@ -40,8 +36,7 @@ class Reclaim {
     if (!claim.Lawful()) {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
-    const bool asked = consolidates_ && job.preemptible;
-    if (!asked && mover_.MakeRoom(job, needs).decided) return {.decided = true};
+    if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{
         .job = job,
         .needs = needs,
@@ -61,17 +56,20 @@ class Reclaim {
   }
 
  private:
-  static constexpr size_t kMostBesideMoves = 256;
+  static constexpr size_t kMostBesideMoves = 64;
+  static constexpr int kMaxMoveTries = 16;  // in vain, for all jobs of one run
 
   // Of those who owe it, the fewest that make enough room in sum; and others move, so that it lies
   // in one piece. Nobody else is stopped.
   bool TakeAndMove(const VictimPlanGoal& goal, const MakeVictims& owed) {
+    if (move_tries_ >= kMaxMoveTries) return false;
     const auto [fewest, all] = EnoughInSum(goal, owed);
     for (size_t count = fewest; count > 0; count = std::min(4 * count, all)) {
       const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
         return mover_.MovesAfter(owed(useful), count, goal.job, useful);
       });
       if (outcome.decided) return true;
+      ++move_tries_;
       if (count == all) break;
     }
     return false;
@@ -119,7 +117,7 @@ class Reclaim {
   Cycle& cycle_;
   UnitPool pool_;
   Mover mover_;
-  bool consolidates_ = false;  // for preemptible jobs another action moves others
+  int move_tries_ = 0;
 };
 
 class ReclaimAction final : public Action {
