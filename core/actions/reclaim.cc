@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
 #include "core/engine/domain_victims.h"
+#include "core/engine/lifecycle_steps.h"
 #include "core/engine/mover.h"
 #include "core/engine/reclaim_victims.h"
 #include "core/engine/verdict.h"
@@ -17,6 +18,15 @@
 
 namespace berth {
 namespace {
+
+// The job, of one task, leaves room for the request on its node.
+bool MakesRoomAlone(const ClusterState& state, const Job& job, const Resources& request) {
+  if (job.tasks.size() != 1 || !Holds(job.tasks[0])) return false;
+  const Node& node = state.nodes().At(job.tasks[0].node);
+  Resources room = node.capacity - node.allocated - node.reserved;
+  room += state.interner().Shape(job.groups[0].shape).resources;
+  return request.FitsIn(room);
+}
 
 class Reclaim {
  public:
@@ -50,7 +60,7 @@ class Reclaim {
                                               std::move(useful));
     };
     const VictimOutcome outcome = PlanVictims(cycle_, goal, owed);
-    if (outcome.decided) return {.decided = true};
+    if (outcome.decided || TakeOneAlone(goal, owed)) return {.decided = true};
     if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
     return RefusedForShare(cycle_, outcome.protected_until, BarredBy(outcome, spared));
   }
@@ -58,6 +68,20 @@ class Reclaim {
  private:
   static constexpr size_t kMostBesideMoves = 64;
   static constexpr int kMaxMoveTries = 16;  // in vain, for all jobs of one run
+
+  // Those who go first may bring their queue down to its share, though one behind them would do
+  // alone. Only for a single task: one job on its node then makes room for it.
+  bool TakeOneAlone(const VictimPlanGoal& goal, const MakeVictims& owed) {
+    if (!goal.needs.gang || TasksIn(goal.needs) != 1) return false;
+    const ClusterState& state = cycle_.state();
+    const Resources request = RequestOf(state, goal.job, goal.needs);
+    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+      return owed([&state, request, also = std::move(useful)](const Job& job) {
+        return MakesRoomAlone(state, job, request) && (also == nullptr || also(job));
+      });
+    });
+    return outcome.decided;
+  }
 
   // Of those who owe it, the fewest that make enough room in sum; and others move, so that it lies
   // in one piece. Nobody else is stopped.

@@ -3,7 +3,6 @@
 // then nobody waits for a place that was promised, and nobody for what a single job owes.
 #include <cstdlib>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
@@ -151,7 +150,6 @@ class Situation {
 TEST_CASE(
     "reclaim: varied situations come to rest, and no single job owes what another waits for") {
   int evictions = 0;
-  uint32_t debts = 0;
   for (uint32_t seed = 1; seed <= Seeds(2000); ++seed) {
     INFO("seed " << seed);
     Situation situation(seed);
@@ -159,15 +157,8 @@ TEST_CASE(
     for (int more = 0; more < 5 && situation.Rest(6) > 0; ++more) continue;
     CHECK(situation.Rest(6) == 0);
     CHECK(situation.OnTheWay() == 0);
-    for (const std::string& debt : situation.Debts()) {
-      INFO(debt);
-      CHECK(absl::StrContains(debt, "reclaim: what may be taken does not make enough room"));
-      ++debts;
-    }
+    CHECK(situation.Debts() == std::vector<std::string>{});
   }
-  // Known: those who go first bring their queue down to its share, though it is another that would
-  // do alone.
-  CHECK(debts <= Seeds(2000) / 400);
   CHECK(evictions > 500);
 }
 
