@@ -99,7 +99,8 @@ VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVi
   if (HasTopology(goal.job)) return PlanScopeVictims(cycle, goal, make);
   const std::unique_ptr<VictimSource> source = make(nullptr);
   VictimPlan plan(cycle, goal, *source);
-  if (!goal.must_move) plan.CompareWith(make);
+  const bool few = TasksIn(goal.needs) <= kMaxTasksCompared;
+  if (!goal.must_move && few) plan.CompareWith(make);
   if (plan.Run()) return {.decided = true};
   return {.protected_until = source->protected_until(),
           .short_of_share = plan.short_of_share(),
