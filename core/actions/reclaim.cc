@@ -1,7 +1,7 @@
 // reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
 // reclaimed back: core/engine/reclaim_victims.h. Where enough is free in sum, nobody has to lose
-// anything: others move, for a gang that consolidate would not move them for. Where not, and what is
-// owed lies in pieces, those who owe it go and others move.
+// anything: others move, for a gang that consolidate would not move them for. Where not, and what
+// is owed lies in pieces, those who owe it go and others move.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
 #include "core/engine/domain_victims.h"
+#include "core/engine/lifecycle_steps.h"
 #include "core/engine/mover.h"
 #include "core/engine/protections.h"
 #include "core/engine/reclaim_victims.h"
@@ -19,14 +20,19 @@
 namespace berth {
 namespace {
 
+// The job, of one task, leaves room for the request on its node.
+bool MakesRoomAlone(const ClusterState& state, const Job& job, const Resources& request) {
+  if (job.tasks.size() != 1 || !Holds(job.tasks[0])) return false;
+  const Node& node = state.nodes().At(job.tasks[0].node);
+  Resources room = node.capacity - node.allocated - node.reserved;
+  room += state.interner().Shape(job.groups[0].shape).resources;
+  return request.FitsIn(room);
+}
+
 class Reclaim {
  public:
   explicit Reclaim(Cycle& cycle)
-      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {
-    for (const auto& action : cycle.policies().actions()) {
-      consolidates_ |= action->name() == "consolidate";
-    }
-  }
+      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {}
 
   // `tell`: say why, if nothing comes of it.
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
@@ -43,8 +49,7 @@ class Reclaim {
     if (!claim.Lawful()) {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
-    const bool asked = consolidates_ && job.preemptible;
-    if (!asked && mover_.MakeRoom(job, needs).decided) return {.decided = true};
+    if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{
         .job = job,
         .needs = needs,
@@ -58,7 +63,7 @@ class Reclaim {
                                               std::move(useful));
     };
     const VictimOutcome outcome = PlanVictims(cycle_, goal, owed);
-    if (outcome.decided) return {.decided = true};
+    if (outcome.decided || TakeOneAlone(goal, owed)) return {.decided = true};
     if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
     if (!tell) return RefusedForShare(cycle_, outcome.protected_until, "");
     return RefusedForShare(cycle_, outcome.protected_until,
@@ -66,17 +71,34 @@ class Reclaim {
   }
 
  private:
-  static constexpr size_t kMostBesideMoves = 256;
+  static constexpr size_t kMostBesideMoves = 64;
+  static constexpr int kMaxMoveTries = 16;  // in vain, for all jobs of one run
+
+  // Those who go first may bring their queue down to its share, though one behind them would do
+  // alone. Only for a single task: one job on its node then makes room for it.
+  bool TakeOneAlone(const VictimPlanGoal& goal, const MakeVictims& owed) {
+    if (!goal.needs.gang || TasksIn(goal.needs) != 1) return false;
+    const ClusterState& state = cycle_.state();
+    const Resources request = RequestOf(state, goal.job, goal.needs);
+    const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
+      return owed([&state, request, also = std::move(useful)](const Job& job) {
+        return MakesRoomAlone(state, job, request) && (also == nullptr || also(job));
+      });
+    });
+    return outcome.decided;
+  }
 
   // Of those who owe it, the fewest that make enough room in sum; and others move, so that it lies
   // in one piece. Nobody else is stopped.
   bool TakeAndMove(const VictimPlanGoal& goal, const MakeVictims& owed) {
+    if (move_tries_ >= kMaxMoveTries) return false;
     const auto [fewest, all] = EnoughInSum(goal, owed);
     for (size_t count = fewest; count > 0; count = std::min(4 * count, all)) {
       const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
         return mover_.MovesAfter(owed(useful), count, goal.job, useful);
       });
       if (outcome.decided) return true;
+      ++move_tries_;
       if (count == all) break;
     }
     return false;
@@ -125,7 +147,7 @@ class Reclaim {
   UnitPool pool_;
   Mover mover_;
   Protections protections_;
-  bool consolidates_ = false;  // for preemptible jobs another action moves others
+  int move_tries_ = 0;
 };
 
 class ReclaimAction final : public Action {

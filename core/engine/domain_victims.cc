@@ -114,6 +114,8 @@ VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVicti
   if (HasTopology(goal.job)) return PlanScopeVictims(cycle, goal, make);
   const std::unique_ptr<VictimSource> source = make(nullptr);
   VictimPlan plan(cycle, goal, *source);
+  const bool few = TasksIn(goal.needs) <= kMaxTasksCompared;
+  if (!goal.must_move && few) plan.CompareWith(make);
   if (plan.Run()) return {.decided = true};
   VictimOutcome outcome{.protected_until = source->protected_until(),
                         .short_of_share = plan.short_of_share()};

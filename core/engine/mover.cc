@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,16 @@
 #include "core/engine/verdict.h"
 
 namespace berth {
+
+namespace {
+
+// Of one job the surplus stays before the rest.
+bool MovesFirst(const VictimUnit& a, const VictimUnit& b) {
+  if (a.rest != b.rest) return b.rest;
+  return a.loss < b.loss;
+}
+
+}  // namespace
 
 // Units of all jobs, least loss first, for all plans of the cycle.
 class Mover::Victims {
@@ -31,11 +42,7 @@ class Mover::Victims {
       }
     });
     protected_until_ = maker.TakeProtectedUntil();
-    // Of one job the surplus stays before the rest.
-    std::stable_sort(units.begin(), units.end(), [](const VictimUnit& a, const VictimUnit& b) {
-      if (a.rest != b.rest) return b.rest;
-      return a.loss < b.loss;
-    });
+    std::stable_sort(units.begin(), units.end(), MovesFirst);
     return units;
   }
 
@@ -67,35 +74,65 @@ class Mover::Besides final : public VictimSource {
 
 class Mover::AfterOthers final : public VictimSource {
  public:
-  AfterOthers(std::unique_ptr<VictimSource> first, size_t count,
-              std::unique_ptr<VictimSource> others)
-      : first_(std::move(first)), left_(count), others_(std::move(others)) {}
+  AfterOthers(Cycle& cycle, std::unique_ptr<VictimSource> first, size_t count, JobId job,
+              UsefulJob useful)
+      : cycle_(cycle),
+        state_(cycle.state()),
+        first_(std::move(first)),
+        left_(count),
+        job_(job),
+        useful_(std::move(useful)) {}
   std::optional<VictimUnit> Next() override {
     if (left_ > 0) {
       std::optional<VictimUnit> unit = first_->Next();
       left_ = unit.has_value() ? left_ - 1 : 0;
-      if (unit.has_value()) {
-        for (uint32_t task : unit->tasks) given_.insert({unit->job, task});
-        return unit;
-      }
+      if (unit.has_value()) Note(*unit);
+      if (unit.has_value()) return unit;
     }
-    std::optional<VictimUnit> unit = others_->Next();
-    while (unit.has_value() && Given(*unit)) unit = others_->Next();
-    if (unit.has_value()) unit->must_move = true;
-    return unit;
+    if (!listed_) List();
+    return next_ < units_.size() ? std::optional(units_[next_++]) : std::nullopt;
   }
-  bool CouldGive(const Job& job) const override { return others_->CouldGive(job); }
+  bool CouldGive(const Job& job) const override { return job.id != job_; }
   Time protected_until() const override { return first_->protected_until(); }
 
  private:
-  bool Given(const VictimUnit& unit) const {
-    return given_.contains({unit.job, unit.tasks.front()});
+  void Note(const VictimUnit& unit) {
+    for (uint32_t task : unit.tasks) {
+      given_.insert({unit.job, task});
+      nodes_.insert(state_.jobs().At(unit.job).tasks[task].node);
+    }
+  }
+  void List() {
+    listed_ = true;
+    std::set<JobId> jobs;
+    for (NodeId node : nodes_) {
+      for (TaskKey key : state_.nodes().At(node).tasks) jobs.insert(key.job);
+    }
+    UnitMaker maker(state_, cycle_.policies().eviction(), cycle_.now());
+    for (JobId id : jobs) {
+      const Job& job = state_.jobs().At(id);
+      cycle_.CountWork(1);
+      if (id != job_ && (useful_ == nullptr || useful_(job))) maker.AddUnitsOf(job, &units_);
+    }
+    const auto given = [this](const VictimUnit& unit) {
+      return given_.contains({unit.job, unit.tasks.front()});
+    };
+    units_.erase(std::remove_if(units_.begin(), units_.end(), given), units_.end());
+    std::stable_sort(units_.begin(), units_.end(), MovesFirst);
+    for (VictimUnit& unit : units_) unit.must_move = true;
   }
 
+  Cycle& cycle_;
+  const ClusterState& state_;
   const std::unique_ptr<VictimSource> first_;
   size_t left_;
-  const std::unique_ptr<VictimSource> others_;
+  const JobId job_;
+  const UsefulJob useful_;
   absl::flat_hash_set<std::pair<JobId, uint32_t>> given_;  // looked up only
+  std::set<NodeId> nodes_;                                 // of what was given
+  bool listed_ = false;
+  std::vector<VictimUnit> units_;
+  size_t next_ = 0;
 };
 
 Mover::Mover(Cycle& cycle) : cycle_(cycle) {}
@@ -107,6 +144,7 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
   if (!least.FitsIn(cycle_.state().free().total())) {
     return {.barred = "less is free in all than it asks for"};
   }
+  if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
   const VictimPlanGoal goal{
       .job = job,
       .needs = needs,
@@ -115,19 +153,13 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
       .borrowing = Borrowing::kAnything,
       .why = [](const Job&, int32_t) { return "what is free lies in pieces"; }};
   return PlanVictims(cycle_, goal, [&](UsefulJob useful) {
-    return std::make_unique<Besides>(all(), job.id, std::move(useful));
+    return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
   });
 }
 
 std::unique_ptr<VictimSource> Mover::MovesAfter(std::unique_ptr<VictimSource> first, size_t count,
                                                 const Job& job, UsefulJob useful) {
-  return std::make_unique<AfterOthers>(std::move(first), count,
-                                       std::make_unique<Besides>(all(), job.id, std::move(useful)));
-}
-
-Mover::Victims& Mover::all() {
-  if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
-  return *victims_;
+  return std::make_unique<AfterOthers>(cycle_, std::move(first), count, job.id, std::move(useful));
 }
 
 }  // namespace berth

@@ -26,8 +26,8 @@ class Mover {
   // Nothing is decided unless the needs are a gang's, and fit in what is free in sum.
   VictimOutcome MakeRoom(const Job& job, const JobNeeds& needs);
 
-  // The first `count` of `first`, and then all others, which must move (VictimUnit::must_move).
-  // Must not outlive the mover.
+  // The first `count` of `first`, and then what else is on their nodes, which must move
+  // (VictimUnit::must_move). For one plan.
   std::unique_ptr<VictimSource> MovesAfter(std::unique_ptr<VictimSource> first, size_t count,
                                            const Job& job, UsefulJob useful);
 
@@ -35,7 +35,6 @@ class Mover {
   class Victims;
   class Besides;
   class AfterOthers;
-  Victims& all();
 
   Cycle& cycle_;
   std::unique_ptr<Victims> victims_;  // null: not yet asked for

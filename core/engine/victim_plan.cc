@@ -9,77 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/engine/engine_cache.h"
+#include "core/engine/few_units.h"
 #include "core/engine/job_affinity.h"
 #include "core/engine/leaving.h"
 #include "core/engine/lifecycle_steps.h"
+#include "core/engine/put_back.h"
 #include "core/engine/verdict.h"
 
 namespace berth {
 namespace {
-
-// What the put-back units take again, on top of the state.
-class PutBack {
- public:
-  PutBack(const ClusterState& state, const QueueBounds& bounds)
-      : state_(state), room_(state, bounds) {}
-
-  // True, and taken, if all places of the unit are still free and no bound of the gang's is broken.
-  bool Try(const VictimUnit& unit) {
-    const Job& job = state_.jobs().At(unit.job);
-    const Resources request = RequestOf(state_, unit);
-    if (!room_.Fits(job.queue, request) || !Fits(job, unit)) return false;
-    room_.Take(job.queue, request);
-    for (uint32_t task : unit.tasks) Take(job, task);
-    return true;
-  }
-
- private:
-  struct Taken {
-    Resources amounts;
-    DeviceUse devices;
-  };
-
-  const ShapeEntry& ShapeOf(const Job& job, uint32_t task) const {
-    return state_.interner().Shape(job.groups[GroupOf(job, task)].shape);
-  }
-  // Devices are told apart one by one; other amounts of tasks on one node add up.
-  bool Fits(const Job& job, const VictimUnit& unit) const {
-    absl::flat_hash_map<NodeId, Taken> own;
-    for (uint32_t index : unit.tasks) {
-      const Task& task = job.tasks[index];
-      const Node& node = state_.nodes().At(task.node);
-      const ShapeEntry& shape = ShapeOf(job, index);
-      Taken& mine = own[task.node];
-      DeviceUse used = TakenDevices(node) + mine.devices;
-      Resources needed = mine.amounts += shape.resources;
-      if (const auto taken = taken_.find(task.node); taken != taken_.end()) {
-        needed += taken->second.amounts;
-        used += taken->second.devices;
-      }
-      const DeviceUse use = UseOf(node, shape, task.devices);
-      mine.devices += use;
-      for (const DeviceKindSet& kind : node.kinds) needed[kind.kind] = 0;
-      Resources left = node.capacity - node.allocated;
-      left -= node.reserved;
-      if (!HasRoom(node, used, use)) return false;
-      for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-        if (needed.amount[i] > 0 && needed.amount[i] > left.amount[i]) return false;
-      }
-    }
-    return true;
-  }
-  void Take(const Job& job, uint32_t index) {
-    Taken& taken = taken_[job.tasks[index].node];
-    const ShapeEntry& shape = ShapeOf(job, index);
-    const Task& task = job.tasks[index];
-    taken.amounts += shape.resources;
-    taken.devices += UseOf(state_.nodes().At(task.node), shape, task.devices);
-  }
-
-  const ClusterState& state_;
-  QueueRoom room_;
-  absl::flat_hash_map<NodeId, Taken> taken_;
-};
 
 std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
   std::vector<size_t> rest = units;
@@ -94,11 +32,6 @@ int32_t GreatestOf(const Job& job, const std::vector<uint32_t>& tasks) {
     greatest = std::max(greatest, PriorityOf(job, job.groups[GroupOf(job, task)]));
   }
   return greatest;
-}
-
-// All that the job holds is the unit's.
-bool NoSurplus(const ClusterState& state, const VictimUnit& unit) {
-  return state.jobs().At(unit.job).occupying == static_cast<int32_t>(unit.tasks.size());
 }
 
 std::vector<uint32_t> TasksOf(const std::vector<Placement>& places) {
@@ -137,7 +70,8 @@ VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
 }
 
 bool VictimPlan::Find() {
-  for (int tries = 0; tries <= kMaxReplans; ++tries) {
+  const int replans = goal_.must_move ? kMaxMoveReplans : kMaxReplans;
+  for (int tries = 0; tries <= replans; ++tries) {
     could_not_move_ = {};
     std::optional<Attempt> attempt = FindOnce();
     if (!attempt.has_value() && could_not_move_ == JobId{}) return false;
@@ -198,8 +132,8 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   }
   Retry(&*attempt);
   if (attempt->kept.size() < 2 || goal_.must_move || AnyMoves(attempt->kept)) return attempt;
-  std::optional<Attempt> single = SingleFor(*attempt);
-  return single.has_value() ? single : attempt;
+  std::optional<Attempt> fewer = FewerFor(*attempt);
+  return fewer.has_value() ? fewer : attempt;
 }
 
 // From now on no plan takes of that job.
@@ -234,32 +168,42 @@ void VictimPlan::TakeAllAgain() {
   }
 }
 
-bool VictimPlan::CoversAlone(const VictimUnit& unit, const Resources& missing) const {
-  const Resources given = RequestOf(state_, unit);
-  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
-    if (missing.amount[i] > 0 && given.amount[i] < missing.amount[i]) return false;
-  }
-  return true;
-}
-
-// One unit of those that come next, in place of the several that were found: the first that costs
-// less, and does. The source may be left further than the plan has come.
-std::optional<VictimPlan::Attempt> VictimPlan::SingleFor(const Attempt& found) {
-  const VictimCost cost = CostOf(found);
-  const Resources soon = state_.free().total() + state_.queues().At(kRootQueue).leaving;
-  const Resources missing = RequestOf(state_, goal_.job, goal_.needs) - soon;
-  for (int looked_at = 0; looked_at < kMaxCompared; ++looked_at) {
-    std::optional<VictimUnit> unit = source_.Next();
-    if (!unit.has_value()) return std::nullopt;
-    const bool alone = !unit->rest || NoSurplus(state_, *unit);
-    if (!alone || LeftOut(*unit) || !CoversAlone(*unit, missing)) continue;
+// Others than the plan takes, as its source would hand them out if nobody had gone.
+void VictimPlan::TakeOthers(const Attempt& found) {
+  absl::flat_hash_set<JobId> in_plan;  // looked up only
+  for (size_t i : found.kept) in_plan.insert(units_[i].job);
+  const std::unique_ptr<VictimSource> fresh =
+      others_ == nullptr
+          ? nullptr
+          : others_([&in_plan](const Job& job) { return !in_plan.contains(job.id); });
+  for (int taken = 0; taken < kMaxCompared; ++taken) {
+    std::optional<VictimUnit> unit = fresh == nullptr ? source_.Next() : fresh->Next();
+    if (!unit.has_value()) return;
+    if (LeftOut(*unit)) continue;
     units_.push_back(*std::move(unit));
     counted_.push_back(false);
-    const size_t index = units_.size() - 1;
-    if (CostOf({.places = {}, .kept = {index}}) < cost) {
-      std::optional<Attempt> single = Try({index});
-      if (single.has_value()) return single;
-    }
+  }
+}
+
+// Few units in place of the several that were found: of those that cost less and stop no more jobs,
+// the cheapest that do. The source may be left further than the plan has come.
+std::optional<VictimPlan::Attempt> VictimPlan::FewerFor(const Attempt& found) {
+  const size_t first = units_.size();
+  TakeOthers(found);
+  const VictimCost cost = CostOf(found);
+  const int64_t jobs = JobsIn(found.kept);
+  std::vector<std::pair<VictimCost, Indexes>> cheaper;
+  const Resources request = RequestOf(state_, goal_.job, goal_.needs);
+  for (Indexes& units : FewUnits(state_, request, units_, first)) {
+    if (JobsIn(units) > jobs) continue;  // surplus goes before whole jobs
+    VictimCost of_these = CostOf({.places = {}, .kept = units});
+    if (of_these < cost) cheaper.emplace_back(std::move(of_these), std::move(units));
+  }
+  std::sort(cheaper.begin(), cheaper.end());
+  if (cheaper.size() > kMaxComparedTries) cheaper.resize(kMaxComparedTries);
+  for (const auto& [of_these, units] : cheaper) {
+    std::optional<Attempt> fewer = Try(units);
+    if (fewer.has_value()) return fewer;
   }
   return std::nullopt;
 }
@@ -395,6 +339,11 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
     gone = std::move(needed);
   }
   return best.has_value() && AnyMoves(best->kept) ? WithMoves(*best) : best;
+}
+
+// That stop as a whole.
+int64_t VictimPlan::JobsIn(const Indexes& units) const {
+  return std::count_if(units.begin(), units.end(), [&](size_t i) { return units_[i].rest; });
 }
 
 bool VictimPlan::AnyMoves(const Indexes& units) const {

@@ -11,8 +11,9 @@
 //              to the fewest that do.
 //   4. Trim:   units whose places the gang left alone stay where they are, last taken first; in
 //              plans that are small enough each one left is tried without.
-//   5. Compare: where several units go, a single further one that would do alone, for no more loss,
-//              goes instead: fewer jobs are stopped (of the next kMaxCompared units).
+//   5. Compare: where several units go, a single other one that would do alone, or the largest of
+//              one node, go instead if that costs less: fewer jobs are stopped for no more loss (of
+//              kMaxCompared units; few_units.h).
 //   6. Move:   a victim that fits elsewhere at once, or on what its own job gives up, is given that
 //              place; of an elastic job at least its minimum. Where all must move, a job that
 //              cannot is left out, and the plan made anew without it (kMaxReplans times).
@@ -87,17 +88,25 @@ struct VictimCost {
 };
 
 struct VictimOutcome;
+// A source of units, from the beginning, of the jobs that are useful.
+using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
 
 class VictimPlan {
  public:
   static constexpr size_t kMaxRetries = 32;
   static constexpr int64_t kMaxRetriedTasks = 2048;
   static constexpr int kMaxCompared = 256;
-  static constexpr int kMaxReplans = 3;
+  static constexpr size_t kMaxComparedTries = 8;
+  static constexpr int kMaxReplans = 8;
+  static constexpr int kMaxMoveReplans = 3;  // where all must move
 
   // `only`: of that whole scope of the job, the domain in which it is to be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
              const WholeScope* scope = nullptr, std::optional<DomainIndex> only = std::nullopt);
+
+  // For 5: another source of the same victims, from the beginning. Without, those are compared that
+  // come next. Outlives the plan's search.
+  void CompareWith(const MakeVictims& others) { others_ = others; }
 
   // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
   // not fit as things are.
@@ -127,8 +136,8 @@ class VictimPlan {
 
   std::optional<Attempt> FindOnce();
   bool Bars(const char* why, bool for_want_of_room = false);
-  std::optional<Attempt> SingleFor(const Attempt& found);
-  bool CoversAlone(const VictimUnit& unit, const Resources& missing) const;
+  void TakeOthers(const Attempt& found);
+  std::optional<Attempt> FewerFor(const Attempt& found);
   void TakeAllAgain();
   void LeaveOut(JobId job);
   bool LeftOut(const VictimUnit& unit);
@@ -145,6 +154,7 @@ class VictimPlan {
   bool MayStay(const Indexes& gone, size_t unit) const;
   bool KeepsAway(const VictimUnit& unit) const;
   bool AnyMoves(const Indexes& units) const;
+  int64_t JobsIn(const Indexes& units) const;
   std::optional<Attempt> WithMoves(const Attempt& found);
   std::optional<Moves> PlaceMovers(const Indexes& units);
   VictimCost CostOf(const Attempt& attempt) const;
@@ -172,6 +182,7 @@ class VictimPlan {
   Placer placer_;
   const VictimPlanGoal goal_;
   VictimSource& source_;
+  MakeVictims others_;
   const QueueBounds bounds_;  // before anybody goes
   FitCount count_;
   std::vector<VictimUnit> units_;                      // taken so far, in order
@@ -186,9 +197,6 @@ class VictimPlan {
   bool for_want_of_room_ = false;
   std::optional<Attempt> found_;
 };
-
-// A source of units, from the beginning, of the jobs that are useful.
-using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
 
 struct VictimOutcome {
   bool decided = false;

@@ -127,7 +127,12 @@ bool UnitMaker::JustBound(const Task& task) {
 }
 
 VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
-  VictimUnit unit{.job = job.id, .rest = rest, .must_move = false, .priority = job.priority, .loss = 0, .tasks = {}};
+  VictimUnit unit{.job = job.id,
+                  .rest = rest,
+                  .must_move = false,
+                  .priority = job.priority,
+                  .loss = 0,
+                  .tasks = {}};
   unit.tasks = std::move(tasks);
   if (!rest) unit.priority = PriorityOf(job, job.groups[GroupOf(job, unit.tasks.front())]);
   for (uint32_t index : unit.tasks) {

@@ -1,0 +1,41 @@
+// Which of the units that a plan took away may stay where they are, now that the gang has its
+// places.
+#ifndef BERTH_CORE_ENGINE_PUT_BACK_H_
+#define BERTH_CORE_ENGINE_PUT_BACK_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "core/engine/queue_bounds.h"
+#include "core/engine/victim_units.h"
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+// What the put-back units take again, on top of the state.
+class PutBack {
+ public:
+  PutBack(const ClusterState& state, const QueueBounds& bounds)
+      : state_(state), room_(state, bounds) {}
+
+  // True, and taken, if all places of the unit are still free and no bound of the gang's is broken.
+  bool Try(const VictimUnit& unit);
+
+ private:
+  struct Taken {
+    Resources amounts;
+    DeviceUse devices;
+  };
+
+  const ShapeEntry& ShapeOf(const Job& job, uint32_t task) const {
+    return state_.interner().Shape(job.groups[GroupOf(job, task)].shape);
+  }
+  bool Fits(const Job& job, const VictimUnit& unit) const;
+  void Take(const Job& job, uint32_t index);
+
+  const ClusterState& state_;
+  QueueRoom room_;
+  absl::flat_hash_map<NodeId, Taken> taken_;  // looked up only
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_PUT_BACK_H_
