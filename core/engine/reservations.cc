@@ -10,6 +10,8 @@
 namespace berth {
 namespace {
 
+constexpr Duration kLateStep = absl::Seconds(10);
+
 // Or are, as it was otherwise.
 bool MayBeShared(const Node& node) { return node.shareable || !node.devices_used.shared.empty(); }
 
@@ -93,7 +95,10 @@ Reservations::Reservations(const ClusterState& state, const Transaction& transac
 
 Window Reservations::WindowOf(const Reservation& reservation) const {
   if (reservation.start >= now_) return {reservation.start, reservation.end};
-  return {now_, now_ + (reservation.end - reservation.start)};
+  // In steps: else, while it waits for what is long in leaving, each cycle would move all that are
+  // kept a place after it by a moment, which is a reason for another cycle.
+  const Duration late = absl::Ceil(now_ - reservation.start, kLateStep);
+  return {now_, reservation.start + late + (reservation.end - reservation.start)};
 }
 
 void Reservations::Follow() {

@@ -105,7 +105,7 @@ void VictimPlan::TellBarred(VictimOutcome* outcome) const {
   outcome->barred = barred_;
   outcome->for_want_of_room = for_want_of_room_;
   outcome->some_may_go = !units_.empty();
-  outcome->in_the_way = left_out_.empty() ? JobId{} : could_not_move_;
+  outcome->in_the_way = in_the_way_;
 }
 
 std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
@@ -116,7 +116,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
     } else if (tasks_ > cycle_.policies().eviction().max_victims) {
       Bars("more tasks would have to go than one plan may stop");
     } else {
-      const bool may_all_go = left_out_.empty();
+      const bool may_all_go = in_the_way_ == JobId{};
       Bars(may_all_go ? "what may be taken does not make enough room"
                       : "those in the way have no other place",
            may_all_go);
@@ -139,6 +139,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
 // From now on no plan takes of that job.
 void VictimPlan::LeaveOut(JobId job) {
   left_out_.insert(job);
+  in_the_way_ = job;
   TakeAllAgain();
 }
 
@@ -148,7 +149,9 @@ bool VictimPlan::LeftOut(const VictimUnit& unit) {
   if (left_out_.contains(unit.job)) return true;
   if (!goal_.must_move || unit.tasks.size() > 1) return false;
   const Job& job = state_.jobs().At(unit.job);
-  return !FitsSomewhere(job.groups[GroupOf(job, unit.tasks.front())].shape);
+  const bool stuck = !FitsSomewhere(job.groups[GroupOf(job, unit.tasks.front())].shape);
+  if (stuck && in_the_way_ == JobId{}) in_the_way_ = job.id;
+  return stuck;
 }
 
 bool VictimPlan::FitsSomewhere(ShapeId shape) {

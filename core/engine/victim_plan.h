@@ -190,6 +190,7 @@ class VictimPlan {
   absl::flat_hash_set<JobId> left_out_;                // looked up only: jobs that cannot move
   absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task, as things are
   JobId could_not_move_;  // that must, in the last attempt that failed for it
+  JobId in_the_way_;      // one that was left out for it
   int64_t tasks_ = 0;     // of these
   bool tried_ = false;
   bool short_of_share_ = false;
