@@ -1,5 +1,7 @@
 #include "core/engine/put_back.h"
 
+#include "core/engine/engine_cache.h"
+#include "core/engine/job_affinity.h"
 #include "core/engine/reservations.h"
 
 namespace berth {
@@ -7,10 +9,17 @@ namespace berth {
 bool PutBack::Try(const VictimUnit& unit) {
   const Job& job = state_.jobs().At(unit.job);
   const Resources request = RequestOf(state_, unit);
-  if (!room_.Fits(job.queue, request) || !Fits(job, unit)) return false;
+  if (!room_.Fits(job.queue, request) || !Fits(job, unit) || KeepsAway(job, unit)) {
+    return false;
+  }
   room_.Take(job.queue, request);
   for (uint32_t task : unit.tasks) Take(job, task);
   return true;
+}
+
+bool PutBack::KeepsAway(const Job& job, const VictimUnit& unit) const {
+  if (!state_.affinity().any()) return false;
+  return KeepApart(state_, CacheOf(cycle_.transaction().editor()).trees, job_, job, unit.tasks);
 }
 
 // Devices are told apart one by one; other amounts of tasks on one node add up.

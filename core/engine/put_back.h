@@ -13,10 +13,12 @@ namespace berth {
 // What the put-back units take again, on top of the state.
 class PutBack {
  public:
-  PutBack(const ClusterState& state, const QueueBounds& bounds)
-      : state_(state), room_(state, bounds) {}
+  // `job`: whose gang it is.
+  PutBack(Cycle& cycle, const QueueBounds& bounds, const Job& job)
+      : cycle_(cycle), state_(cycle.state()), job_(job), room_(cycle.state(), bounds) {}
 
-  // True, and taken, if all places of the unit are still free and no bound of the gang's is broken.
+  // True, and taken, if all places of the unit are still free, no bound of the gang's is broken,
+  // and it need not keep away from the gang.
   bool Try(const VictimUnit& unit);
 
  private:
@@ -30,8 +32,11 @@ class PutBack {
   }
   bool Fits(const Job& job, const VictimUnit& unit) const;
   void Take(const Job& job, uint32_t index);
+  bool KeepsAway(const Job& job, const VictimUnit& unit) const;
 
+  Cycle& cycle_;
   const ClusterState& state_;
+  const Job& job_;
   QueueRoom room_;
   absl::flat_hash_map<NodeId, Taken> taken_;  // looked up only
 };

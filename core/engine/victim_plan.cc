@@ -8,9 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "core/engine/engine_cache.h"
 #include "core/engine/few_units.h"
-#include "core/engine/job_affinity.h"
 #include "core/engine/leaving.h"
 #include "core/engine/lifecycle_steps.h"
 #include "core/engine/put_back.h"
@@ -19,19 +17,12 @@
 namespace berth {
 namespace {
 
+constexpr char kNoOtherPlace[] = "those in the way have no other place";
+
 std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
   std::vector<size_t> rest = units;
   rest.erase(rest.begin() + static_cast<ptrdiff_t>(at));
   return rest;
-}
-
-// Of the priorities of surplus tasks.
-int32_t GreatestOf(const Job& job, const std::vector<uint32_t>& tasks) {
-  int32_t greatest = LowestPriority(job);
-  for (uint32_t task : tasks) {
-    greatest = std::max(greatest, PriorityOf(job, job.groups[GroupOf(job, task)]));
-  }
-  return greatest;
 }
 
 std::vector<uint32_t> TasksOf(const std::vector<Placement>& places) {
@@ -91,7 +82,7 @@ bool VictimPlan::Find() {
     }
     LeaveOut(could_not_move_);
   }
-  return Bars("those in the way have no other place");
+  return Bars(kNoOtherPlace);
 }
 
 bool VictimPlan::Bars(const char* why, bool for_want_of_room) {
@@ -116,10 +107,8 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
     } else if (tasks_ > cycle_.policies().eviction().max_victims) {
       Bars("more tasks would have to go than one plan may stop");
     } else {
-      const bool may_all_go = in_the_way_ == JobId{};
-      Bars(may_all_go ? "what may be taken does not make enough room"
-                      : "those in the way have no other place",
-           may_all_go);
+      const bool all_may_go = in_the_way_ == JobId{};
+      Bars(all_may_go ? "what may be taken does not make enough room" : kNoOtherPlace, all_may_go);
     }
     return std::nullopt;
   }
@@ -156,9 +145,7 @@ bool VictimPlan::LeftOut(const VictimUnit& unit) {
 
 bool VictimPlan::FitsSomewhere(ShapeId shape) {
   const auto [known, fresh] = fits_somewhere_.try_emplace(shape, false);
-  if (fresh) {
-    known->second = cycle_.search().Best(shape, &cycle_.counters().work).has_value();
-  }
+  if (fresh) known->second = cycle_.search().Best(shape, &cycle_.counters().work).has_value();
   return known->second;
 }
 
@@ -366,7 +353,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::WithMoves(const Attempt& found) {
     if (moves.has_value()) attempt->moves = *std::move(moves);
     if (attempt->moves.empty()) attempt.reset();
   }
-  PutBack put_back(state_, bounds_);
+  PutBack put_back(cycle_, bounds_, goal_.job);
   for (size_t i = found.kept.size(); attempt.has_value() && i-- > 0;) {
     const VictimUnit& unit = units_[found.kept[i]];
     const bool stays =
@@ -423,22 +410,15 @@ void VictimPlan::VanishAll(const Indexes& units) {
   LetGoOn(cycle_, nodes, goal_.job.id);
 }
 
-// It may not be where it is beside the gang, which is placed.
-bool VictimPlan::KeepsAway(const VictimUnit& unit) const {
-  if (!state_.affinity().any()) return false;
-  return KeepApart(state_, CacheOf(transaction_.editor()).trees, goal_.job,
-                   state_.jobs().At(unit.job), unit.tasks);
-}
-
 // The gang is placed: which of the units must be gone for that?
 VictimPlan::Attempt VictimPlan::Trimmed(const Indexes& units) const {
   Attempt attempt{.places = transaction_.placed(), .kept = {}};
-  PutBack put_back(state_, bounds_);
+  PutBack put_back(cycle_, bounds_, goal_.job);
   bool some_move = false;
   for (size_t i = units.size(); i-- > 0;) {
     const VictimUnit& unit = units_[units[i]];
-    const bool stays = (unit.must_move || !some_move) && MayStay(attempt.kept, units[i]) &&
-                       !KeepsAway(unit) && put_back.Try(unit);
+    const bool stays =
+        (unit.must_move || !some_move) && MayStay(attempt.kept, units[i]) && put_back.Try(unit);
     if (stays) continue;
     attempt.kept.push_back(units[i]);
     some_move |= unit.must_move;
@@ -464,8 +444,7 @@ bool VictimPlan::EarlyEnough(const Attempt& attempt) const {
   for (size_t i : attempt.kept) {
     grace = std::max(grace, state_.jobs().At(units_[i].job).kill_grace);
   }
-  const Time start = cycle_.now() + grace;
-  return start + cycle_.policies().eviction().min_gain < reserved->second.start;
+  return cycle_.now() + grace + cycle_.policies().eviction().min_gain < reserved->second.start;
 }
 
 Resources VictimPlan::ClaimsOf(const Attempt& attempt) const {
@@ -549,7 +528,7 @@ bool VictimPlan::BindNow() {
 bool VictimPlan::Release(const Job& victim, const Going& going, QueueRoom* room) {
   const std::vector<Placement> moves = MovesOf(victim, going.tasks, going.whole, room);
   if (goal_.must_move && moves.size() < going.tasks.size()) return false;
-  const int32_t priority = going.whole ? victim.priority : GreatestOf(victim, going.tasks);
+  const int32_t priority = going.whole ? victim.priority : GreatestPriority(victim, going.tasks);
   Stop(victim, going, moves, goal_.reason, goal_.why(victim, priority));
   return true;
 }

@@ -152,7 +152,6 @@ class VictimPlan {
   Attempt Trimmed(const Indexes& units) const;
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
-  bool KeepsAway(const VictimUnit& unit) const;
   bool AnyMoves(const Indexes& units) const;
   int64_t JobsIn(const Indexes& units) const;
   std::optional<Attempt> WithMoves(const Attempt& found);

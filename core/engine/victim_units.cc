@@ -103,6 +103,14 @@ Resources ClaimedOf(const ClusterState& state, const VictimUnit& unit) {
   return sum;
 }
 
+int32_t GreatestPriority(const Job& job, const std::vector<uint32_t>& tasks) {
+  int32_t greatest = LowestPriority(job);
+  for (uint32_t task : tasks) {
+    greatest = std::max(greatest, PriorityOf(job, job.groups[GroupOf(job, task)]));
+  }
+  return greatest;
+}
+
 bool UnitMaker::Protected(Time until) {
   if (until <= now_) return false;
   protected_until_ = std::min(protected_until_, until);

@@ -51,6 +51,9 @@ struct VictimUnit {
 // What the units of a job hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
 
+// Of the priorities (PriorityOf) of these surplus tasks.
+int32_t GreatestPriority(const Job& job, const std::vector<uint32_t>& tasks);
+
 // Some of it was reclaimed for the job (Task::claimed).
 bool HoldsClaims(const ClusterState& state, const VictimUnit& unit);
 // What of it was.

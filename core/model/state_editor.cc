@@ -397,17 +397,6 @@ void StateEditor::MayForget(JobId id) {
   if (facts() && state_.jobs_.Find(id) != nullptr) state_.unsettled_.insert(id);
 }
 
-void StateEditor::SetReservation(JobId id, Reservation reservation) {
-  if (reservation.places.empty()) {
-    state_.reservations_.erase(id);
-  } else {
-    state_.reservations_[id] = std::move(reservation);
-  }
-  if (!facts()) return;
-  state_.dirty_.jobs.push_back(id);
-  state_.pending_.ReopenAll();  // what was kept for it may be free for others now
-}
-
 void StateEditor::SetTaskMessage(TaskKey key, absl::string_view message) {
   if (message.empty()) {
     if (state_.task_messages_.erase(key) == 0) return;

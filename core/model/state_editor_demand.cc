@@ -87,6 +87,17 @@ void StateEditor::ForgetVerdicts() {
   state_.free_.ClearMarks();
 }
 
+void StateEditor::SetReservation(JobId id, Reservation reservation) {
+  if (reservation.places.empty()) {
+    state_.reservations_.erase(id);
+  } else {
+    state_.reservations_[id] = std::move(reservation);
+  }
+  if (!facts()) return;
+  state_.dirty_.jobs.push_back(id);
+  state_.pending_.ReopenAll();  // what was kept for it may be free for others now
+}
+
 void StateEditor::TryWalltime(JobId id, Duration walltime) {
   BERTH_CHECK(!facts());
   Job& job = state_.jobs_.At(id);
