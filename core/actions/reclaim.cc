@@ -32,7 +32,11 @@ bool MakesRoomAlone(const ClusterState& state, const Job& job, const Resources& 
 class Reclaim {
  public:
   explicit Reclaim(Cycle& cycle)
-      : cycle_(cycle), pool_(cycle), mover_(cycle), protections_(cycle) {}
+      : cycle_(cycle),
+        pool_(cycle),
+        mover_(cycle),
+        protections_(cycle),
+        consolidates_(cycle.policies().HasAction("consolidate")) {}
 
   // `tell`: say why, if nothing comes of it.
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
@@ -49,7 +53,8 @@ class Reclaim {
     if (!claim.Lawful()) {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
-    if (!job.preemptible && mover_.MakeRoom(job, needs).decided) return {.decided = true};
+    const bool others_move = job.preemptible && consolidates_;
+    if (!others_move && mover_.MakeRoom(job, needs).decided) return {.decided = true};
     const VictimPlanGoal goal{
         .job = job,
         .needs = needs,
@@ -147,6 +152,7 @@ class Reclaim {
   UnitPool pool_;
   Mover mover_;
   Protections protections_;
+  const bool consolidates_;  // that action moves others for preemptible jobs
   int move_tries_ = 0;
 };
 
