@@ -177,9 +177,12 @@ void Faults::Pause() {
   }
 }
 
-// Seldom far ahead: what waits for a time is then due at once. A little back: it waits longer.
+// Rarely far ahead: everything that waits for a time is then due at once. A little back: it waits
+// longer. Never a whole day, after which the server may forget the ids of requests that are still
+// being retried.
 void Faults::JumpClock() {
-  const absl::Duration by = dice_.Chance(0.1)   ? dice_.Around(absl::Hours(12))
+  const absl::Duration by = dice_.Chance(0.1)
+                                ? std::min(dice_.Around(absl::Hours(12)), absl::Hours(20))
                             : dice_.Chance(0.5) ? dice_.Around(absl::Seconds(30))
                                                 : -dice_.Around(absl::Seconds(30));
   trace_->Add(scheduler_->now(), "clock jumps", absl::ToInt64Seconds(by));
