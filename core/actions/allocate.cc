@@ -51,7 +51,7 @@ class NextToAllocate {
 // At least one job is served, so that a cycle whose budget went to the lifecycle stage moves on.
 void AllocateAction::Run(Cycle& cycle) const {
   if (cycle.state().pending().ready_count() == 0) return;
-  const bool in_order = Backfills(cycle.policies());
+  const bool in_order = cycle.policies().HasAction("backfill");
   NextToAllocate next(cycle, in_order);
   Placer placer(cycle);
   bool served = false;

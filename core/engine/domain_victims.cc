@@ -89,10 +89,6 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
   best->plan = std::move(plan);
 }
 
-}  // namespace
-
-namespace {
-
 // Nobody goes to whom the goal's job is to be near.
 MakeVictims SparingNeighbours(const Job& job, const MakeVictims& make) {
   return [&job, &make](UsefulJob useful) {

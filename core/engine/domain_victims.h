@@ -21,8 +21,8 @@ namespace berth {
 inline constexpr int kMaxLookedAt = 256;
 inline constexpr int kMaxTried = 16;
 inline constexpr int kMaxCompared = 4;  // plans for equally good ones
-inline constexpr int kMaxTasksCompared =
-    16;  // of gangs for which a plan looks for fewer victims anew
+// Of a gang, for a plan to look for fewer victims as if nobody had gone yet.
+inline constexpr int kMaxTasksCompared = 16;
 
 // Decides a plan if there is one; else the state is as before.
 VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make);

@@ -118,26 +118,27 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
             .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
   const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
-  if (heeds_affinity_ && state_.affinity().Concerns(seeker.job)) HeedNeighbours(&look);
+  if (state_.affinity().any()) HeedNeighbours(&look);
   return look;
 }
 
+// Null: nothing bars the job.
+std::unique_ptr<JobAffinity> NodeSearch::AffinityOf(const Job& job, uint64_t* work) {
+  if (!heeds_affinity_ || !state_.affinity().Concerns(job)) return nullptr;
+  auto affinity = std::make_unique<JobAffinity>(state_, trees_, job);
+  *work += affinity->work();
+  return affinity->empty() ? nullptr : std::move(affinity);
+}
+
 void NodeSearch::HoldAffinity(const Job& job, uint64_t* work) {
-  held_affinity_.reset();
-  if (!heeds_affinity_ || !state_.affinity().Concerns(job)) return;
-  held_affinity_.emplace(job.id, JobAffinity(state_, trees_, job));
-  *work += held_affinity_->second.work();
+  if (state_.affinity().any()) held_ = Held{job.id, AffinityOf(job, work)};
 }
 
 void NodeSearch::HeedNeighbours(Look* look) {
   const Job& job = look->seeker->job;
-  const bool held = held_affinity_.has_value() && held_affinity_->first == job.id;
-  if (!held) {
-    look->own_affinity = std::make_unique<JobAffinity>(state_, trees_, job);
-    look->work += look->own_affinity->work();
-  }
-  const JobAffinity& affinity = held ? held_affinity_->second : *look->own_affinity;
-  look->affinity = affinity.empty() ? nullptr : &affinity;
+  const bool held = held_.has_value() && held_->job == job.id;
+  if (!held) look->own_affinity = AffinityOf(job, &look->work);
+  look->affinity = held ? held_->affinity.get() : look->own_affinity.get();
 }
 
 const SpreadPlaces& NodeSearch::PlacesFor(const Group& group) {

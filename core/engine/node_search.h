@@ -141,7 +141,7 @@ class NodeSearch {
   // What bars this job's tasks is worked out once, and held while nothing but these tasks changes;
   // and no longer. Adds to `work`.
   void HoldAffinity(const Job& job, uint64_t* work);
-  void DropAffinity() { held_affinity_.reset(); }
+  void DropAffinity() { held_.reset(); }
 
  private:
   struct Prepared {
@@ -161,6 +161,7 @@ class NodeSearch {
   using NodeRanks = std::function<void(const Offer&)>;
   Prepared& Prepare(ShapeId shape);
   Look LookFor(const Seeker& seeker);
+  std::unique_ptr<JobAffinity> AffinityOf(const Job& job, uint64_t* work);
   void HeedNeighbours(Look* look);
   std::optional<DeviceUse> UsedIfRoom(Look* look, const Node& node, int64_t tasks,
                                       const NodeRanks& rank);
@@ -192,7 +193,11 @@ class NodeSearch {
   std::optional<JobId> barred_by_;
   bool barred_by_affinity_ = false;
   bool heeds_affinity_ = true;
-  std::optional<std::pair<JobId, JobAffinity>> held_affinity_;
+  struct Held {
+    JobId job;
+    std::unique_ptr<JobAffinity> affinity;  // null: nothing bars it
+  };
+  std::optional<Held> held_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
   std::map<std::pair<ShapeId, int32_t>, std::unique_ptr<SpreadPlaces>> places_;  // by tier
 };

@@ -1,5 +1,6 @@
 #include "core/engine/policies.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -64,6 +65,11 @@ Policies::Policies() = default;
 Policies::Policies(Policies&&) noexcept = default;
 Policies& Policies::operator=(Policies&&) noexcept = default;
 Policies::~Policies() = default;
+
+bool Policies::HasAction(absl::string_view name) const {
+  return std::any_of(actions_.begin(), actions_.end(),
+                     [&](const auto& action) { return action->name() == name; });
+}
 
 Policies Policies::Default() {
   absl::StatusOr<Policies> policies = Create(PolicyConfig{});

@@ -187,6 +187,7 @@ class Policies {
   static absl::StatusOr<Policies> Create(const PolicyConfig& config);
 
   const std::vector<std::unique_ptr<Action>>& actions() const { return actions_; }
+  bool HasAction(absl::string_view name) const;
   const std::vector<std::unique_ptr<NodeFilter>>& filters() const { return filters_; }
   const std::vector<std::unique_ptr<NodeScore>>& scores() const { return scores_; }
   const std::vector<std::unique_ptr<JobOrder>>& job_orders() const { return job_orders_; }

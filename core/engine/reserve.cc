@@ -97,15 +97,10 @@ bool MakeRoomFor(Cycle& cycle, const Job& job) {
 
 }  // namespace
 
-bool Backfills(const Policies& policies) {
-  return std::any_of(policies.actions().begin(), policies.actions().end(),
-                     [](const auto& action) { return action->name() == "backfill"; });
-}
-
 void KeepReservations(Cycle& cycle) {
   const ClusterState& state = cycle.state();
   if (state.reservations().empty()) return;
-  const bool backfills = Backfills(cycle.policies());
+  const bool backfills = cycle.policies().HasAction("backfill");
   std::vector<JobId> overdue;
   std::vector<JobId> over;
   for (const auto& [id, reservation] : state.reservations()) {

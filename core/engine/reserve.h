@@ -12,9 +12,6 @@
 
 namespace berth {
 
-// The configured actions keep places at all.
-bool Backfills(const Policies& policies);
-
 // Runs before the actions: gives up what is not needed any more, and looks again at what is
 // overdue.
 void KeepReservations(Cycle& cycle);

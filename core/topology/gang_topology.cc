@@ -16,6 +16,7 @@ bool SaysWhere(const GroupSpec& group) {
 void AskForTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec) {
   if (topology.highest_tier == 0 || spec->min_available < 2 || state.hyper_nodes().empty()) return;
   if (spec->strategy != Strategy::kDefault || spec->topology.Any()) return;
+  if (!spec->affinity.empty()) return;
   if (std::any_of(spec->groups.begin(), spec->groups.end(), SaysWhere)) return;
   spec->topology.mode = TopologyMode::kSoft;
   spec->topology.highest_tier = topology.highest_tier;

@@ -16,8 +16,8 @@ struct GangTopology {
 };
 
 // Gives a soft constraint to a job that is about to be submitted, if two or more of its tasks start
-// together, it names neither strategy nor topology, near nor apart, for itself or any group, and
-// the cluster has HyperNodes.
+// together, it names neither strategy, topology nor affinity, for itself or any group, and the
+// cluster has HyperNodes.
 void AskForTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec);
 
 }  // namespace berth

@@ -1,10 +1,8 @@
 // Affinity between jobs against the plain rule, looked at from scratch: over random labels, terms,
 // racks and queues nobody ever stands where a term forbids it, and at rest nobody waits who could
 // be placed.
-#include <cstdlib>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "core/engine/verdict.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
@@ -176,10 +174,7 @@ class RandomNeighbours {
 
 TEST_CASE("affinity: nobody stands where a term forbids it, and nobody waits in vain") {
   int bars = 0;
-  const char* asked = std::getenv("BERTH_SEEDS");  // for more
-  uint32_t seeds = 150;
-  if (asked != nullptr) REQUIRE(absl::SimpleAtoi(asked, &seeds));
-  for (uint32_t seed = 1; seed <= seeds; ++seed) {
+  for (uint32_t seed = 1; seed <= Seeds(150); ++seed) {
     CAPTURE(seed);
     RandomNeighbours life(seed);
     for (int step = 0; step < 60; ++step) {

@@ -3,9 +3,19 @@
 #define BERTH_TESTS_PROPERTY_DICE_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 
+#include "absl/strings/numbers.h"
+
 namespace berth {
+
+// How many seeds to try: BERTH_SEEDS of the environment, or as usual.
+inline uint32_t Seeds(uint32_t usual) {
+  const char* asked = std::getenv("BERTH_SEEDS");
+  uint32_t seeds = 0;
+  return asked != nullptr && absl::SimpleAtoi(asked, &seeds) ? seeds : usual;
+}
 
 class Dice {
  public:

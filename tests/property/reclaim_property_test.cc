@@ -5,9 +5,6 @@
 // shares of siblings add up to at most what their parent has. So if a queue holds less than its
 // share by as much as a job asks for, its siblings, or those of a queue above it, hold so much more
 // than theirs, or it is free. All that is beyond a share may be taken.
-#include <cstdlib>
-
-#include "absl/strings/numbers.h"
 #include "core/engine/fair_share.h"
 #include "core/engine/verdict.h"
 #include "core/model/state_editor.h"
@@ -35,13 +32,6 @@ struct Mix {
   bool bounds = false;  // limits, guarantees, and queues that are not reclaimable
   std::vector<std::string> actions = {"allocate", "reclaim"};
 };
-
-// BERTH_SEEDS in the environment asks for more.
-uint32_t Seeds(uint32_t usual) {
-  const char* asked = std::getenv("BERTH_SEEDS");
-  uint32_t seeds = 0;
-  return asked != nullptr && absl::SimpleAtoi(asked, &seeds) ? seeds : usual;
-}
 
 class RandomTree {
  public:

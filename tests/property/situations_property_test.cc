@@ -1,9 +1,6 @@
 // Small situations in which some hold what others are entitled to, varied at random: amounts,
 // queues, weights, priorities, nodes, sizes of gangs, who may be stopped. Each must come to rest;
 // then nobody waits for a place that was promised, and nobody for what a single job owes.
-#include <cstdlib>
-
-#include "absl/strings/numbers.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/property/owed.h"
@@ -18,12 +15,6 @@ using testing::Firm;
 using testing::Gang;
 using testing::JobShape;
 using testing::QueueShape;
-
-uint32_t Seeds(uint32_t usual) {
-  const char* asked = std::getenv("BERTH_SEEDS");
-  uint32_t seeds = 0;
-  return asked != nullptr && absl::SimpleAtoi(asked, &seeds) ? seeds : usual;
-}
 
 std::vector<std::string> RandomActions(Dice& dice) {
   switch (dice.Below(4)) {

@@ -110,6 +110,15 @@ TEST_CASE("service: a gang that says nothing about where asks for nearness, soft
   CHECK_FALSE(submit("packed-group", 4, [](v1::JobSpec& spec) {
                 spec.mutable_groups(0)->set_strategy(v1::BINPACK);
               }).has_topology());
+  v1::JobAffinity affinity;
+  (*affinity.add_near()->mutable_match_labels())["app"] = "cache";
+  affinity.mutable_near(0)->set_tier(1);
+  (*affinity.add_apart_from()->mutable_match_labels())["load"] = "noisy";
+  affinity.mutable_apart_from(0)->set_all_queues(true);
+  const v1::JobSpec beside =
+      submit("beside", 4, [&](v1::JobSpec& spec) { *spec.mutable_affinity() = affinity; });
+  CHECK_FALSE(beside.has_topology());
+  CHECK(beside.affinity().SerializeAsString() == affinity.SerializeAsString());
   const v1::JobSpec hard = submit("hard", 4, [](v1::JobSpec& spec) {
     spec.mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
     spec.mutable_topology()->set_highest_tier(3);
